@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib as _importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,10 @@ from xtrace._src.extension.lowering import TextRule
 from xtrace._src.ops.ffi import ForeignLowering, ffi_call
 from xtrace._src.stablehlo.builder import symbol as _symbol
 from xtrace._src.xla import ffi as _ffi
+from xtrace._src.xla.late_modules import late_modules as _late_modules
+
+with _late_modules(globals()):
+    from xtrace._src.extension import mlir_functions as _mlir_functions
 
 __all__ = [
     "abstract_token", "build_ffi_lowering_function", "ffi_call", "ffi_lowering", "include_dir", "pycapsule",
@@ -86,8 +89,7 @@ def build_ffi_lowering_function(
 
     def build(ctx: Any, *operands: Any, **attributes: Any) -> Any:
         # It loads jaxlib's MLIR.
-        functions = _importlib.import_module("xtrace._src.extension.mlir_functions")
-        return functions.build_foreign_call(foreign, ctx, operands, attributes)
+        return _mlir_functions.build_foreign_call(foreign, ctx, operands, attributes)
 
     return build
 

@@ -104,10 +104,15 @@ def imports(module: Module) -> Iterator[Import]:
 
 
 def late_imports(module: Module) -> Iterator[tuple[str, int]]:
-    """The modules of the package that functions of `module` load by name, and the line of each.
+    """The modules of the package that `module` loads by name or at their first use, and the line of each.
 
     Of a name that is put together the known beginning counts.
     """
+    for block in module.tree.body:
+        if isinstance(block, ast.With) and ast.unparse(block.items[0]).startswith("late_modules("):
+            for item in _imports(block.body, None, True):
+                if of_package(item):
+                    yield item.full, item.line
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Call) and _called_name(node) == "import_module":
             names = [n for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
@@ -140,7 +145,8 @@ def _is_late(node: ast.stmt) -> bool:
     """Whether the imports of a block are for type checkers, or load at the first use of each name."""
     if isinstance(node, ast.If):
         return getattr(node.test, "id", getattr(node.test, "attr", None)) == "TYPE_CHECKING"
-    return isinstance(node, ast.With) and ast.unparse(node.items[0]).startswith(("late_imports(", "_late_imports("))
+    late = ("late_imports(", "_late_imports(", "late_modules(")
+    return isinstance(node, ast.With) and ast.unparse(node.items[0]).startswith(late)
 
 
 def resolve(item: Import, modules: Mapping[str, Module]) -> str:

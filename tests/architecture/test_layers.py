@@ -35,6 +35,7 @@ def test_the_package_keeps_the_rule(check, modules):
 BROKEN = [
     (st.upward_imports, {"xtrace._src.core.a": "def f():\n    import_module('xtrace._src.api.b')"}),
     (st.upward_imports, {"xtrace._src.core.a": "with late_imports(globals()):\n    from xtrace.numpy.b import c"}),
+    (st.upward_imports, {"xtrace._src.core.a": "with late_modules(globals()):\n    from xtrace._src.api import b"}),
     (st.upward_imports, {"xtrace._src.core.a": "def f(n):\n    import_module(f'xtrace._src.api.{n}')"}),
     (st.upward_imports, {"xtrace._src.core.a": "from xtrace._src.ops import b", "xtrace._src.ops.b": ""}),
     (st.upward_imports, {"xtrace._src.core.a": "import xtrace._src.ops.b", "xtrace._src.ops.b": ""}),
@@ -147,6 +148,7 @@ LATE = {
     "xtrace._src.xla.artifacts": "the program of an exported function, 30",
     "xtrace._src.xla.mlir_rules": "a function exported for several platforms, 30",
     "xtrace._src.xla.modules": "a program with jaxlib's MLIR, 10",
+    "xtrace._src.xla.coordinator_relay": "a process of several that is not the first, 3",
     "xtrace._src.xla.peers": "a program of several processes, 2",
     "xtrace._src.xla.plugins": "a device that is no CPU, 3",
     "xtrace._src.xla.targets": "compilation for a device that is not here, 16",

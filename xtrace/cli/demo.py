@@ -24,7 +24,7 @@ _BATCH = 64
 _LEARNING_RATE, _MOMENTUM = 0.1, 0.9
 _HEAD, _WIDTH = 16, 116  # lines and columns shown of a long text
 
-Parameters = dict[str, Any]
+Parameters = dict[str, Array]
 
 
 class State(NamedTuple):
@@ -37,8 +37,7 @@ class State(NamedTuple):
 def class_scores(parameters: Parameters, images: ArrayLike) -> Array:
     """The unnormalised log-probabilities f32[n,10] of images f32[n,64]."""
     hidden = jnp.tanh(jnp.dot(images, parameters["w1"]) + parameters["b1"])
-    result: Array = jnp.dot(hidden, parameters["w2"]) + parameters["b2"]
-    return result
+    return jnp.dot(hidden, parameters["w2"]) + parameters["b2"]
 
 
 def loss(parameters: Parameters, images: ArrayLike, labels: ArrayLike) -> Array:

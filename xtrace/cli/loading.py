@@ -81,7 +81,7 @@ def _import(path: Path) -> ModuleType:
 
 
 def _find(module: ModuleType, name: str, path: Path) -> Callable[..., Any]:
-    value: Any = module
+    value: object = module
     for part in name.split("."):
         owner = value
         try:
@@ -90,8 +90,7 @@ def _find(module: ModuleType, name: str, path: Path) -> Callable[..., Any]:
             raise CommandError(_describe_missing_function(owner, part, path), WRONG_COMMAND) from None
     if not callable(value):
         raise CommandError(f"{name} in {path} is {type(value).__name__}, not a function", WRONG_COMMAND)
-    result: Callable[..., Any] = value
-    return result
+    return value
 
 
 def _describe_missing_function(owner: Any, part: str, path: Path) -> str:

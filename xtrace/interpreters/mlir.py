@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, Union
 
@@ -30,6 +29,11 @@ from xtrace._src.extension.lowering_contexts import (
     lowerable_effects,
 )
 from xtrace._src.stablehlo import attributes
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    from xtrace._src.ops import ffi
+    from xtrace._src.xla import mlir_rules, modules
 
 __all__ = [
     "AxisContext", "ConstantHandler", "DEVICE_TO_DEVICE_TYPE", "LoweringParameters", "LoweringResult",
@@ -44,11 +48,6 @@ __all__ = [
 
 # The kinds of channels, as StableHLO numbers them.
 DEVICE_TO_DEVICE_TYPE, SEND_TO_HOST_TYPE, RECV_FROM_HOST_TYPE = 1, 2, 3
-
-
-def _rules() -> Any:
-    """Import the module of functions on jaxlib's MLIR objects, which takes 25 ms, at its first use."""
-    return importlib.import_module("xtrace._src.xla.mlir_rules")
 
 
 def register_lowering(
@@ -170,7 +169,7 @@ def dtype_to_ir_type(dtype: DTypeLike) -> Any:
         >>> xtrace.interpreters.mlir.dtype_to_ir_type("float32")
         F32Type(f32)
     """
-    return _rules().element_type(ShapedArray((), np.dtype(dtype)).mlir_type)
+    return mlir_rules.element_type(ShapedArray((), np.dtype(dtype)).mlir_type)
 
 
 def ir_constant(val: Any, *, const_lowering: object = None, aval: object = None) -> Any:
@@ -204,7 +203,7 @@ def ir_constant(val: Any, *, const_lowering: object = None, aval: object = None)
 def _build_array_constant(val: Any) -> Any:
     host = np.asarray(val)
     kind = aval_of(host).mlir_type
-    return _rules().constant(f"{attributes.dense(dtypes.cast(host, aval_of(host).dtype))} : {kind}")
+    return mlir_rules.constant(f"{attributes.dense(dtypes.cast(host, aval_of(host).dtype))} : {kind}")
 
 
 def ir_constants(val: Any, *, const_lowering: object = None, aval: object = None) -> tuple[Any, ...]:
@@ -228,8 +227,8 @@ def ir_constants(val: Any, *, const_lowering: object = None, aval: object = None
     for kind in type(val).__mro__:
         handler = _constant_handlers.get(kind)
         if handler is not None:
-            return tuple(_rules().flatten(handler(val, aval)))
-    if not isinstance(val, _rules().ir.Value) and not is_array_like(val):
+            return tuple(mlir_rules.flatten(handler(val, aval)))
+    if not isinstance(val, mlir_rules.ir.Value) and not is_array_like(val):
         raise TypeError(
             f"No constant handler for type: {type(val)}; register one with "
             "xtrace.interpreters.mlir.register_constant_handler"
@@ -253,7 +252,7 @@ def i32_attr(i: int) -> Any:
         >>> print(xtrace.interpreters.mlir.i32_attr(3))
         3 : i32
     """
-    return _rules().integer_attribute(32, i)
+    return mlir_rules.integer_attribute(32, i)
 
 
 def i64_attr(i: int) -> Any:
@@ -272,7 +271,7 @@ def i64_attr(i: int) -> Any:
         >>> print(xtrace.interpreters.mlir.i64_attr(3))
         3 : i64
     """
-    return _rules().integer_attribute(64, i)
+    return mlir_rules.integer_attribute(64, i)
 
 
 def dense_int_elements(xs: Sequence[int]) -> Any:
@@ -291,7 +290,7 @@ def dense_int_elements(xs: Sequence[int]) -> Any:
         >>> print(xtrace.interpreters.mlir.dense_int_elements([1, 2]))
         dense<[1, 2]> : tensor<2xi64>
     """
-    return _rules().dense_elements(xs)
+    return mlir_rules.dense_elements(xs)
 
 
 def dense_int_array(xs: Sequence[int]) -> Any:
@@ -310,7 +309,7 @@ def dense_int_array(xs: Sequence[int]) -> Any:
         >>> print(xtrace.interpreters.mlir.dense_int_array([1, 2]))
         array<i64: 1, 2>
     """
-    return _rules().dense_array(xs)
+    return mlir_rules.dense_array(xs)
 
 
 def flatten_ir_values(xs: Iterable[Any]) -> list[Any]:
@@ -329,8 +328,7 @@ def flatten_ir_values(xs: Iterable[Any]) -> list[Any]:
         >>> xtrace.interpreters.mlir.flatten_ir_values([])
         []
     """
-    result: list[Any] = _rules().flatten(list(xs))
-    return result
+    return mlir_rules.flatten(list(xs))
 
 
 def make_ir_context() -> Any:
@@ -346,7 +344,7 @@ def make_ir_context() -> Any:
         >>> type(xtrace.interpreters.mlir.make_ir_context()).__name__
         'JaxIrContext'
     """
-    return importlib.import_module("xtrace._src.xla.modules").context()
+    return modules.context()
 
 
 def module_to_string(module: Any, enable_debug_info: bool | None = None) -> str:
@@ -367,8 +365,7 @@ def module_to_string(module: Any, enable_debug_info: bool | None = None) -> str:
         >>> "stablehlo.sine" in xtrace.interpreters.mlir.module_to_string(module)
         True
     """
-    result: str = importlib.import_module("xtrace._src.xla.modules").text_of(module, bool(enable_debug_info))
-    return result
+    return modules.text_of(module, bool(enable_debug_info))
 
 
 def module_to_bytecode(module: Any) -> bytes:
@@ -388,8 +385,7 @@ def module_to_bytecode(module: Any) -> bytes:
         >>> xtrace.interpreters.mlir.module_to_bytecode(module)[:4]
         b'ML\\xefR'
     """
-    result: bytes = _rules().bytecode(module)
-    return result
+    return mlir_rules.bytecode(module)
 
 
 def ir_attribute(val: Any) -> Any:
@@ -409,10 +405,9 @@ def ir_attribute(val: Any) -> Any:
         >>> print(xtrace.interpreters.mlir.ir_attribute({"axis": 1, "names": ["a", "b"]}))
         {axis = 1 : i64, names = ["a", "b"]}
     """
-    if isinstance(val, _rules().ir.Attribute):
+    if isinstance(val, mlir_rules.ir.Attribute):
         return val
-    foreign_functions = importlib.import_module("xtrace._src.ops.ffi")
-    return _rules().parse_attribute(foreign_functions.attribute_text("ir_attribute", "val", val))
+    return mlir_rules.parse_attribute(ffi.attribute_text("ir_attribute", "val", val))
 
 
 def flatten_ir_types(xs: Iterable[Any]) -> list[Any]:
@@ -433,7 +428,7 @@ def flatten_ir_types(xs: Iterable[Any]) -> list[Any]:
         >>> mlir.flatten_ir_types([number, (number, number)])
         [F32Type(f32), F32Type(f32), F32Type(f32)]
     """
-    return list(_rules().ir_tree_registry.flatten(list(xs))[0])
+    return list(mlir_rules.ir_tree_registry.flatten(list(xs))[0])
 
 
 def unflatten_ir_values_like_types(xs: Iterable[Any], ys: Sequence[Any]) -> list[Any]:
@@ -455,7 +450,7 @@ def unflatten_ir_values_like_types(xs: Iterable[Any], ys: Sequence[Any]) -> list
         >>> mlir.unflatten_ir_values_like_types(["x", "y", "z"], [number, (number, number)])
         ['x', ('y', 'z')]
     """
-    leaves, structure = _rules().ir_tree_registry.flatten(list(ys))
+    leaves, structure = mlir_rules.ir_tree_registry.flatten(list(ys))
     given = list(xs)
     if len(given) != len(leaves):
         raise ValueError(f"unflatten_ir_values_like_types: xs has {len(given)} values, and ys {len(leaves)} types")
@@ -501,7 +496,7 @@ def token_type(context: Any = None) -> Any:
         >>> print(xtrace.interpreters.mlir.token_type())
         !stablehlo.token
     """
-    return _rules().type_of_tokens(context)
+    return mlir_rules.type_of_tokens(context)
 
 
 def shape_tensor(ctx: object, sizes: Sequence[Any]) -> Any:
@@ -527,9 +522,9 @@ def shape_tensor(ctx: object, sizes: Sequence[Any]) -> Any:
     """
     given = [x.__index__() if hasattr(x, "__index__") else x for x in sizes]
     for size in given:
-        if not isinstance(size, (int, _rules().ir.Value)):
+        if not isinstance(size, (int, mlir_rules.ir.Value)):
             raise TypeError(f"shape_tensor: a size must be an integer or an MLIR value, got {abbreviate(size)}")
-    return _rules().concatenate_scalars(given)
+    return mlir_rules.concatenate_scalars(given)
 
 
 LoweringRule = Callable[..., Any]
@@ -546,7 +541,7 @@ class ConstantHandler(Protocol):
 # Functions that build constants, by the class of the value, and MLIR types, by the class of the type.
 _constant_handlers: dict[type, ConstantHandler] = {}
 ir_type_handlers: dict[type, Callable[[Any], Any]] = {
-    ShapedArray: lambda aval: _rules().parse_type(aval.mlir_type), AbstractToken: lambda _: token_type(),
+    ShapedArray: lambda aval: mlir_rules.parse_type(aval.mlir_type), AbstractToken: lambda _: token_type(),
 }
 
 _make_public(globals(), __all__)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +14,10 @@ from xtrace._src.extension.partial_evaluation import PartialVal, custom_partial_
 from xtrace._src.extension.partial_rules import partial_eval_jaxpr_custom_rules
 from xtrace._src.transforms import dce
 from xtrace._src.transforms.stage import StagedTracer, stage
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    from xtrace._src.extension import dead_code
 
 __all__ = [
     "DynamicJaxprTracer", "PartialVal", "Val", "custom_partial_eval_rules", "dce_jaxpr", "dce_jaxpr_call_rule",
@@ -24,11 +27,6 @@ __all__ = [
 
 DynamicJaxprTracer = StagedTracer
 Val = Any
-
-
-def _dead_code() -> Any:
-    """Import the rules of dead code, and loops and rematerialization with them, at their first use."""
-    return importlib.import_module("xtrace._src.extension.dead_code")
 
 
 def trace_to_jaxpr_nounits(
@@ -115,7 +113,7 @@ def dce_jaxpr(
         >>> xtrace.interpreters.partial_eval.dce_jaxpr(jaxpr, [False, True])
         ({ lambda ; a:f32[]. let b:f32[] = mul a 2.0 in (b,) }, [False, True])
     """
-    smaller, _, used = _dead_code().eliminate(jaxpr, *_parse_flags(jaxpr, used_outputs, instantiate))
+    smaller, _, used = dead_code.eliminate(jaxpr, *_parse_flags(jaxpr, used_outputs, instantiate))
     return smaller, used
 
 
@@ -153,7 +151,7 @@ def dce_jaxpr_consts(
         >>> xtrace.interpreters.partial_eval.dce_jaxpr_consts(jaxpr, [False, True])
         ({ lambda ; a:f32[]. let b:f32[] = mul a 2.0 in (b,) }, [False], [False, True])
     """
-    smaller, read, used = _dead_code().eliminate(jaxpr, *_parse_flags(jaxpr, used_outputs, instantiate))
+    smaller, read, used = dead_code.eliminate(jaxpr, *_parse_flags(jaxpr, used_outputs, instantiate))
     read = [is_read or instantiate is True for is_read in read]
     return smaller.replace(constvars=[v for v, stays in zip(jaxpr.constvars, read, strict=True) if stays]), read, used
 
@@ -180,8 +178,7 @@ def dce_jaxpr_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[b
         >>> partial_eval.dce_jaxpr_call_rule([True, False], equation)[0]
         [True, False]
     """
-    kept: tuple[list[bool], JaxprEqn | None] = _dead_code().eliminate_in_call(used_outputs, eqn, "call_jaxpr")
-    return kept
+    return dead_code.eliminate_in_call(used_outputs, eqn, "call_jaxpr")
 
 
 def dce_jaxpr_closed_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
@@ -201,8 +198,7 @@ def dce_jaxpr_closed_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple
         >>> callable(xtrace.interpreters.partial_eval.dce_jaxpr_closed_call_rule)
         True
     """
-    kept: tuple[list[bool], JaxprEqn | None] = _dead_code().eliminate_in_call(used_outputs, eqn, "call_jaxpr")
-    return kept
+    return dead_code.eliminate_in_call(used_outputs, eqn, "call_jaxpr")
 
 
 _make_public(globals(), __all__)

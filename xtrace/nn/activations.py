@@ -425,12 +425,11 @@ def selu(x: ArrayLike) -> Array:
 
 
 @inline_jit
-def _gelu(x: Any, *, approximate: bool) -> Array:
+def _gelu(x: ArrayLike, *, approximate: bool) -> Array:
     x = operand(x, as_inexact)
     x = convert_to(x, aval_of(x).dtype)
     if not approximate:
-        result: Array = 0.5 * x * erfc(-x * math.sqrt(0.5))
-        return result
+        return 0.5 * x * erfc(-x * math.sqrt(0.5))
     result = x * (0.5 * (1.0 + jnp.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
     return result
 

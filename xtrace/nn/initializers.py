@@ -40,14 +40,13 @@ class Initializer(Protocol):
         ...
 
 
-def _make_initializer(name: str, dtype: DTypeLike | None, make: Callable[[Any, Any, Any], Any]) -> Initializer:
+def _make_initializer(name: str, dtype: DTypeLike | None, make: Callable[[Any, Any, Any], Array]) -> Initializer:
     """Return the initializer that calls ``make(key, shape, dtype)`` with a canonical dtype."""
 
     def init(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None = dtype, out_sharding: object = None) -> Array:
         if out_sharding is not None:
             return with_out_sharding(init, out_sharding, key, shape, dtype)
-        result: Array = make(key, shape, _choose_dtype(dtype, function=name))
-        return result
+        return make(key, shape, _choose_dtype(dtype, function=name))
 
     init.__name__ = init.__qualname__ = name
     init.__doc__ = f"Return an array of `shape` and `dtype` by the initializer {name}."

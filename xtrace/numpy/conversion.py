@@ -265,10 +265,9 @@ def _stack(value: Any, dtype: DType, *, function: str = "") -> Array:
     return concatenate([reshape(p, (1, *p.shape)) for p in parts], 0)
 
 
-def _convert(value: Any, dtype: np.dtype[Any], weak: bool) -> Array:
+def _convert(value: Array, dtype: np.dtype[Any], weak: bool) -> Array:
     if value.aval.dtype == dtype and value.aval.weak_type == weak:
-        result: Array = value
-        return result
+        return value
     return convert_to(value, dtype, weak)
 
 

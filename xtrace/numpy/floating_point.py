@@ -163,8 +163,7 @@ def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = No
 def _isclose(a: object, b: ArrayLike, rtol: ArrayLike, atol: ArrayLike, *, equal_nan: bool) -> Array:
     x, y = promote(a, b, adjust=as_inexact)
     if isinstance(aval_of(x).dtype, dtypes.ExtendedDType):
-        result: Array = operators.equal(x, y)
-        return result
+        return operators.equal(x, y)
     finite = isfinite(y)
     example = lax.abs(y)
     relative, absolute_part = [convert_to(value, example.dtype) for value in (rtol, atol)]
@@ -211,8 +210,7 @@ def _sign_of_float(x: Array) -> Array:
     width = dtypes.bit_width(dtype)
     if width not in _INTEGERS:
         raise NotImplementedError(f"signbit of {dtype.name}, which has {width} bits; convert to float16 first")
-    result: Array = operators.less(bitcast_convert_type(x, _INTEGERS[width]), 0)
-    return result
+    return operators.less(bitcast_convert_type(x, _INTEGERS[width]), 0)
 
 
 signbit = unary_function(

@@ -185,7 +185,7 @@ def _places(edges: Array, x: Array) -> Array:
 
 
 @inline_jit
-def _histogram(a: ArrayLike, edges: Array, weights: Array, *, density: bool, dtype: DType) -> Any:
+def _histogram(a: ArrayLike, edges: Array, weights: Array, *, density: bool, dtype: DType) -> tuple[Any, Any]:
     a, edges = convert_to(to_array_operand(a), dtype, False), convert_to(edges, dtype, False)
     places = _places(edges, ravel(a))
     counts = zeros(edges.shape, weights.dtype).at[places].add(ravel(weights), mode="drop")[1:]
@@ -228,8 +228,7 @@ def histogram(
     edges = convert_to(_bin_edges(a, bins, range), dtype, False)
     weights = ones(operand_aval(a, 0).shape, dtype) if weights is None else to_array_operand(weights)
     weighed = convert_to(weights, dtype, False)
-    result: tuple[Any, Any] = _histogram(a, edges, weighed, density=bool(density), dtype=dtype)
-    return result
+    return _histogram(a, edges, weighed, density=bool(density), dtype=dtype)
 
 
 @inline_jit
@@ -279,11 +278,12 @@ def histogramdd(
         Array([[1, 0],
                [0, 1]], dtype=int32)
     """
-    result: tuple[Any, list[Any]] = _histogram_of_rows(sample, bins, range, weights, density)
-    return result
+    return _histogram_of_rows(sample, bins, range, weights, density)
 
 
-def _histogram_of_rows(sample: ArrayLike, bins: Any, range: Any, weights: object, density: Any) -> Any:
+def _histogram_of_rows(
+    sample: ArrayLike, bins: Any, range: Any, weights: object, density: Any
+) -> tuple[Any, list[Any]]:
     aval = operand_aval(sample, 0)
     if aval.ndim != 2:
         raise ValueError(f"{called_function()}: sample must have rows of coordinates, rank 2; got shape {aval.shape}")

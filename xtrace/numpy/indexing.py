@@ -504,7 +504,7 @@ def _key_of(index: Any) -> Any:
     return None
 
 
-def getitem(x: Any, index: Any) -> Array:
+def getitem(x: Array, index: Any) -> Array:
     """Return ``x[index]`` as NumPy does; positions that are out of bounds are moved to the nearest end.
 
     Raises IndexError for too many indices, a mask of another shape, and a traced mask; TypeError for floats, strings
@@ -519,8 +519,7 @@ def getitem(x: Any, index: Any) -> Array:
     plan = reading.plan
     untouched = plan.gathered is None and not (plan.new_axes or plan.squeezed or plan.reversed)
     if untouched and plan.sizes == x.aval.shape and max(plan.strides, default=1) == 1:
-        result: Array = x
-        return result
+        return x
     operands = [_operand(i) for i in reading.operands] if eager else reading.operands
     return _window_and_gather(x, *operands, plan=plan, options=DEFAULT)
 

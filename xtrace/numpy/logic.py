@@ -49,11 +49,12 @@ bitwise_count = unary_function(
 
 # Logic and comparisons
 
-def _logical(name: str, combine: Callable[[Any, Any], Any], contract: str, **documentation: Any) -> Callable[..., Any]:
+def _logical(
+    name: str, combine: Callable[[Any, Any], Array], contract: str, **documentation: Any
+) -> Callable[..., Any]:
     def logical(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         left, right = promote(x1, x2, function=name)
-        result: Array = combine(truth(left), truth(right))
-        return result
+        return combine(truth(left), truth(right))
 
     logical.__name__ = logical.__qualname__ = name
     logical.__doc__ = elementwise_docstring(contract, ("x1", "x2"), None, **documentation)

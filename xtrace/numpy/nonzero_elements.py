@@ -31,7 +31,7 @@ from xtrace.numpy.indexing import CLIPPED, gather_elements
 from xtrace.numpy.operands import broadcast_operand_to, scalar_of
 
 
-def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
     """Return the positions of the elements that are not zero.
 
     Args:
@@ -140,8 +140,7 @@ def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike 
         Array([1, 3], dtype=int32)
     """
     a = to_array_operand(a)
-    result: Array = nonzero(reshape(a, (a.size,)), size=size, fill_value=fill_value)[0]
-    return result
+    return nonzero(reshape(a, (a.size,)), size=size, fill_value=fill_value)[0]
 
 
 def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
@@ -169,6 +168,6 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | N
     if a.ndim == 0:
         coordinates = nonzero(reshape(a, (1,)), size=size, fill_value=fill_value)[0]
         return zeros((coordinates.size, 0), coordinates.dtype)
-    coordinates = promote(*nonzero(a, size=size, fill_value=fill_value))
-    table = concatenate([reshape(x, (x.size, 1)) for x in coordinates], 1)
+    columns = promote(*nonzero(a, size=size, fill_value=fill_value))
+    table = concatenate([reshape(x, (x.size, 1)) for x in columns], 1)
     return convert_to(table, table.dtype) if is_newer() else table

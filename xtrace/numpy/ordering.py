@@ -240,15 +240,14 @@ def _search_by_halving(a: Array, v: Array, side: str, unroll: bool) -> Array:
     """Return positions by binary search, each step for all values together."""
     length = a.shape[0]
 
-    def step(bounds: tuple[Array, ...], _: None) -> Any:
+    def step(bounds: tuple[Array, ...], _: None) -> tuple[tuple[Array, Array], None]:
         low, high = bounds
         middle = low + (high - low) // 2
         before = _goes_before(v, gather_elements(a, [middle], (0,), 0, DEFAULT), side)
         return (select_n(before, middle, low), select_n(before, high, middle)), None
 
     bounds = [broadcast_in_dim(scalar_of(n, dtypes.uint32), v.shape, ()) for n in (0, length)]
-    result: Array = scan(step, tuple(bounds), None, bit_length(length), unroll=bool(unroll) or 1)[0][1]
-    return result
+    return scan(step, tuple(bounds), None, bit_length(length), unroll=bool(unroll) or 1)[0][1]
 
 
 def _search_by_comparing(a: Array, v: Array, side: str) -> Array:

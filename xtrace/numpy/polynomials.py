@@ -328,13 +328,12 @@ def _value(p: Any, x: object, *, unroll: int) -> Array:
     multiply = bitwise_and if booleans else elementwise.mul
     add = bitwise_or if booleans else elementwise.add
 
-    def step(total: ArrayLike, coefficient: Any) -> tuple[Any, None]:
+    def step(total: ArrayLike, coefficient: Array) -> tuple[Array, None]:
         spread = broadcast_operand_to(coefficient, coefficient.shape, shape)
         return add(multiply(total, x), spread), None
 
     if p.shape[0] >= _LONG:
-        result: Array = scan(step, total, p, unroll=unroll)[0]
-        return result
+        return scan(step, total, p, unroll=unroll)[0]
     for piece in split(p, [1] * p.shape[0], 0) if p.shape[0] else ():
         total = step(total, reshape(piece, p.shape[1:]))[0]
     return total

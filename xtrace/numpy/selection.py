@@ -223,7 +223,7 @@ def _choose(a: ArrayLike, *cases: ArrayLike, mode: str) -> Array:
 
 
 def fromfunction(
-    function: Callable[..., Any], shape: ShapeLike, *, dtype: DTypeLike = float, **kwargs: object
+    function: Callable[..., Array], shape: ShapeLike, *, dtype: DTypeLike = float, **kwargs: object
 ) -> Array:
     """Return the array whose elements are a function of their indices.
 
@@ -248,8 +248,7 @@ def fromfunction(
     kind = requested_dtype(dtype)
 
     def of_indices(*indices: ArrayLike) -> Array:
-        result: Array = function(*indices, **kwargs)
-        return result
+        return function(*indices, **kwargs)
 
     for i in reversed(range(len(sizes))):
         of_indices = vmap(of_indices, in_axes=tuple([0 if i == j else None for j in range(len(sizes))]))

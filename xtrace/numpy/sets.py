@@ -108,7 +108,7 @@ def _order(rows: Array, *, equal_nan: bool) -> tuple[Any, Any, Any]:
     return in_order[-1], concatenate([first, differ]), in_order[0]
 
 
-def _keep_elements(mask: Array, values: list[Any], fills: list[Any], size: int | None) -> list[Any]:
+def _keep_elements(mask: Array, values: list[Any], fills: list[Any], size: int | None) -> list[Array]:
     """Return the elements of each of `values` where `mask` is true, cut or padded with `fills` to `size`."""
     if size is None:
         chosen = np.asarray(mask)
@@ -557,8 +557,7 @@ def setxor1d(
             fill = _least_or_nan(ordered, mask, of_nan)
     elif fill is None:
         fill = _least(ordered, mask)
-    result: Array = _keep_elements(mask, [convert_to(ordered, dtype, weak)], [fill], count)[0]
-    return result
+    return _keep_elements(mask, [convert_to(ordered, dtype, weak)], [fill], count)[0]
 
 
 @inline_jit

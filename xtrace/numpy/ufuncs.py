@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable
 from typing import Any, overload
@@ -37,7 +36,11 @@ from xtrace._src.ops.comparisons import bitwise_or, eq, ne
 from xtrace._src.ops.selection import select
 from xtrace._src.ops.special import bessel_i0e
 from xtrace._src.runtime.transfer import to_array
+from xtrace._src.xla.late_modules import late_modules
 from xtrace.numpy.ufunc_methods import as_ufunc
+
+with late_modules(globals()):
+    from xtrace.numpy import nonzero_elements
 
 
 def strong_scalar(example: Any, value: object) -> Literal:
@@ -623,10 +626,9 @@ def where(
     """
     if x is None and y is None:
         # It has loops, which load late.
-        positions: tuple[Array, ...] = importlib.import_module("xtrace.numpy.nonzero_elements").nonzero(
+        return nonzero_elements.nonzero(
             condition, size=size, fill_value=fill_value
         )
-        return positions
     if size is not None or fill_value is not None:
         raise ValueError("where: size and fill_value are for the form with a condition only; leave them out")
     if x is None or y is None:

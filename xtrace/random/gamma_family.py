@@ -17,7 +17,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.primitive import ArrayPrimitive
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.comparisons import bitwise_and, bitwise_or, eq, ge, le
@@ -119,7 +119,7 @@ def _gamma_batch(
     return random_gamma_p.bind_positional(moved, (log_space,)), 0
 
 
-random_gamma_p = Primitive(
+random_gamma_p = ArrayPrimitive(
     "random_gamma", ("log_space",), abstract=_gamma_abstract, emit=lower_fun(_gamma_formula), jvp=_gamma_jvp,
     batch=_gamma_batch,
 )
@@ -129,8 +129,7 @@ def gamma_numbers(
     key: ArrayLike, a: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, log_space: bool = False
 ) -> Array:
     """Return samples of gamma distributions, or their logarithms, which are finite where samples underflow."""
-    result: Array = random_gamma_p.bind_positional((key, fit_parameter(a, shape, dtype)), (log_space,))
-    return result
+    return random_gamma_p.bind_positional((key, fit_parameter(a, shape, dtype)), (log_space,))
 
 
 _gamma = inline_jit(with_typed_key(gamma_numbers))

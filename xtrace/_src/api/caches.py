@@ -20,7 +20,7 @@ class OnceTable(Generic[T]):
     """
 
     def __init__(self, limit: int = 4096) -> None:
-        self.entries: dict[Hashable, T] = {}
+        self.entries: dict[Any, T] = {}
         self.limit = limit
         # Reentrant: comparing keys runs the __eq__ of users' static arguments.
         self._lock = threading.RLock()
@@ -118,10 +118,9 @@ _tables = _WeakIdentityTable()
 def table_of(function: Callable[..., Any]) -> dict[Any, Any]:
     """Return the dictionary of caches that belongs to `function`; equal bound methods share one."""
     if isinstance(function, MethodType):
-        methods = _tables.of(function.__self__).setdefault("methods", {})
+        methods: dict[Any, dict[Any, Any]] = _tables.of(function.__self__).setdefault("methods", {})
         try:
-            result: dict[Any, Any] = methods.setdefault(function.__func__, {})
-            return result
+            return methods.setdefault(function.__func__, {})
         except TypeError:  # a callable that cannot be hashed, bound as a method
             return {}
     return _tables.of(function)

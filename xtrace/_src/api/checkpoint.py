@@ -309,12 +309,11 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Callable[..., bool]
 
 
 @memoize(1024)
-def save_from_both_policies(policy_1: Callable[..., Any], policy_2: Callable[..., Any]) -> Callable[..., Any]:
+def save_from_both_policies(policy_1: Callable[..., bool], policy_2: Callable[..., bool]) -> Callable[..., bool]:
     """Keep what either policy keeps."""
 
     def policy(primitive: Primitive, *avals: ShapedArray, **parameters: object) -> bool:
-        result: bool = policy_1(primitive, *avals, **parameters) or policy_2(primitive, *avals, **parameters)
-        return result
+        return policy_1(primitive, *avals, **parameters) or policy_2(primitive, *avals, **parameters)
 
     return policy
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,6 +14,10 @@ from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.mesh import PlannedDevice
 from xtrace._src.runtime.execute import Assignment, Origin, Program, compile_program
 from xtrace._src.transforms.lower import LoweredModule
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    from xtrace._src.api import dump, xla_errors
 
 
 class Compilation:
@@ -49,7 +52,7 @@ class Compilation:
         directory = config.dump_ir_to.value
         self._files = None
         if directory:
-            self._files = importlib.import_module("xtrace._src.api.dump").Files(directory, module.builder.name)
+            self._files = dump.Files(directory, module.builder.name)
             self._files.write_source(closed, module)
 
     def load(self) -> Program | None:
@@ -98,7 +101,7 @@ def explain_errors(closed: ClosedJaxpr, module: LoweredModule, devices: Sequence
     try:
         yield
     except Exception as error:
-        importlib.import_module("xtrace._src.api.xla_errors").explain_compilation(error, closed, module, devices)
+        xla_errors.explain_compilation(error, closed, module, devices)
         raise
 
 
@@ -138,5 +141,5 @@ def run_program(
         return run(leaves, names)
     except Exception as error:
         program = run if isinstance(run, Program) else None
-        importlib.import_module("xtrace._src.api.xla_errors").explain_run(error, traced, program)
+        xla_errors.explain_run(error, traced, program)
         raise

@@ -165,8 +165,7 @@ def process_count(backend: str | None = None) -> int:
         >>> xtrace.process_count()
         1
     """
-    result: int = 1 + max(d.process_index for d in clients.devices(backend))
-    return result
+    return 1 + max(d.process_index for d in clients.devices(backend))
 
 
 def process_indices(backend: str | None = None) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -22,6 +21,13 @@ from xtrace._src.runtime.execute import Assignment
 from xtrace._src.runtime.transfer import to_operand
 from xtrace._src.transforms.discharge import discharge_jaxpr
 from xtrace._src.transforms.lower import lower
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    from xtrace._src.api import cache_miss_reports
+    from xtrace._src.debug_nans import search as debug_nans
+    from xtrace._src.host_evaluation import programs as host_programs
+    from xtrace._src.key_reuse import check as key_reuse
 
 _lock = threading.RLock()
 
@@ -94,8 +100,7 @@ def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: 
         assignment = assign(arrays, primitive.__name__, jaxpr=closed.jaxpr, out_avals=closed.out_avals)
         host: _Run | None = None
         if evaluates_on_host():
-            programs = importlib.import_module("xtrace._src.host_evaluation.programs")
-            host = programs.host_program(
+            host = host_programs.host_program(
                 closed, assignment, lambda values: _compile_for(values, primitive, closed, assignment, key)
             )
         if host is not None:
@@ -111,14 +116,13 @@ def _compile_for(
     start = time.perf_counter()
     program = compile_module(module, text, closed, assignment)
     if config.log_compiles.value:
-        reports = importlib.import_module("xtrace._src.api.cache_miss_reports")
-        reports.report_step("compilation", primitive.name, time.perf_counter() - start)
+        cache_miss_reports.report_step("compilation", primitive.name, time.perf_counter() - start)
     # The signatures say where the arrays are: from another device they are moved, at every call.
     run: _Run = program.run if program.takes(arrays) else program
     if config.debug_key_reuse.value:
-        run = importlib.import_module("xtrace._src.key_reuse.check").check_keys(run, closed)
+        run = key_reuse.check_keys(run, closed)
     if config.checks_numbers():
-        run = importlib.import_module("xtrace._src.debug_nans.search").check_results(run, closed)
+        run = debug_nans.check_results(run, closed)
     return _keep(primitive, key, run)
 
 

@@ -18,6 +18,10 @@ from xtrace._src.explorer import page, program
 from xtrace._src.explorer.data import combine
 from xtrace._src.explorer.origins import NumberedModule
 from xtrace._src.transforms import dce
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    from xtrace._src.xla import targets
 
 
 class Explored:
@@ -179,7 +183,7 @@ def _describe_memory(report: MemoryReport) -> dict[str, Any]:
 
 def _lower(stage: stages.Traced | stages.Lowered | stages.Compiled, target: str | None) -> stages.Lowered:
     """Return a lowering of the stage that nobody else has, for the platform of the target."""
-    platforms = (stages.targets().platform_of(target),) if target is not None else None
+    platforms = (targets.platform_of(target),) if target is not None else None
     if isinstance(stage, stages.Lowered) and (platforms is None or platforms == (stage._platform,)):
         # `copy` takes a stage for a value.
         lowered = object.__new__(stages.Lowered)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import time
 import warnings
 import weakref
@@ -23,7 +22,7 @@ from xtrace._src.api.device_assignment import (
     types_in_shardings,
 )
 from xtrace._src.api.eager import check_live
-from xtrace._src.api.jit_cache import Cache, Compiled, Options, Prepared, load_reports
+from xtrace._src.api.jit_cache import Cache, Compiled, Options, Prepared
 from xtrace._src.api.reference_programs import ReferenceProgram
 from xtrace._src.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, trace
 from xtrace._src.core import config, key_paths, pytree
@@ -53,7 +52,15 @@ from xtrace._src.transforms.lower import LoweredModule
 from xtrace._src.transforms.lower import lower as lower_to_stablehlo
 from xtrace._src.transforms.stage import StagingTrace
 from xtrace._src.xla.clients import Device
+from xtrace._src.xla.late_modules import late_modules
 from xtrace._src.xla.pytree_registry import PyTreeDef
+
+with late_modules(globals()):
+    from xtrace._src.api import cache_info, cache_miss_reports, tiers
+    from xtrace._src.core import high_nodes
+    from xtrace._src.debug_nans import search as debug_nans
+    from xtrace._src.host_evaluation import programs as host_programs
+    from xtrace._src.key_reuse import check as key_reuse
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -278,12 +285,11 @@ class Jitted:
         """Call on values of types that users define; traced ones are known to their own trace only."""
         if any(isinstance(x, Tracer) and is_high(x) for x in leaves):
             return self.fun(*args, **kwargs)
-        values = importlib.import_module("xtrace._src.core.high_nodes")
         if self.cache.on_nodes is None:
-            self.cache.on_nodes = _with_options(values.with_written_arguments(self.fun), self.options._replace(
+            self.cache.on_nodes = _with_options(high_nodes.with_written_arguments(self.fun), self.options._replace(
                 donated_numbers=(), donated_names=(), in_shardings=NO_SHARDINGS, out_shardings=NO_SHARDINGS,
             ))
-        return values.call_and_write_back(self.cache.on_nodes, args, kwargs)
+        return high_nodes.call_and_write_back(self.cache.on_nodes, args, kwargs)
 
     def _aval(self, leaf: object, static: Static, leaves: Sequence[Any], in_tree: PyTreeDef) -> ShapedArray:
         try:
@@ -373,10 +379,10 @@ class Jitted:
         _, static, in_tree, *avals = key
         if config.explain_cache_misses.value:
             reason = self.cache.reason_of_miss(table_of(self.fun).values(), forgotten)
-            load_reports().report_miss(self.fun, key, list(self.cache.traced.entries), since=reason)
+            cache_miss_reports.report_miss(self.fun, key, list(self.cache.traced.entries), since=reason)
         traced = trace("jit", self.fun, static, in_tree, avals, self._finish)
         if config.log_compiles.value:
-            load_reports().report_step("tracing", self.name, traced.seconds)
+            cache_miss_reports.report_step("tracing", self.name, traced.seconds)
         return traced
 
     def _compile(self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...]) -> Compiled:
@@ -392,7 +398,7 @@ class Jitted:
         if way == "full" or self.of_library or (way == "tiered" and prepared.checks):
             program, upgrade = prepared.compilation.compile(), None
         else:
-            program, upgrade = importlib.import_module("xtrace._src.api.tiers").compile_by(way, prepared.compilation)
+            program, upgrade = tiers.compile_by(way, prepared.compilation)
         return self.finish(prepared, program, time.perf_counter() - start, upgrade)
 
     def _evaluate_on_host(
@@ -407,8 +413,7 @@ class Jitted:
             prepared: Any = self.prepare(static, in_tree, values, key, aval_of_value)
             return prepared.compilation.compile()
 
-        programs = importlib.import_module("xtrace._src.host_evaluation.programs")
-        host = programs.host_program(traced.closed, self._assignment(leaves, traced), compile_for)
+        host = host_programs.host_program(traced.closed, self._assignment(leaves, traced), compile_for)
         return host and Compiled(None, host, traced, (traced.seconds, 0.0, 0.0), host)
 
     def prepare(
@@ -422,24 +427,24 @@ class Jitted:
         traces = set(self.cache.traced.entries.values()) if config.explain_cache_misses.value else ()
         traced = self.traced(static, in_tree, avals)
         if traced in traces:
-            load_reports().report_miss(self.fun, key, list(self.cache.compiled.entries), traced=False)
+            cache_miss_reports.report_miss(self.fun, key, list(self.cache.compiled.entries), traced=False)
         if traced.takes_references:
             return ReferenceProgram(traced, self.without_references(traced, static), (traced.seconds, 0.0, 0.0))
         assignment = self._assignment(leaves, traced)
         if log:
             count = len(in_tree.children()[0].children()) + len(static.positional)
-            named = load_reports().static_values(self.fun, static, count)
-            load_reports().report_types(self.name, traced.debug_info.argument_paths(), avals, named)
+            named = cache_miss_reports.static_values(self.fun, static, count)
+            cache_miss_reports.report_types(self.name, traced.debug_info.argument_paths(), avals, named)
         start = time.perf_counter()
         checks: list[Callable[..., Any]] = []
         if config.debug_key_reuse.value:
-            check_keys = importlib.import_module("xtrace._src.key_reuse.check").check_keys
-            checks.append(lambda run: check_keys(run, traced.closed, self.inlines))
+            checks.append(lambda run: key_reuse.check_keys(run, traced.closed, self.inlines))
         if config.checks_numbers():
-            check_results = importlib.import_module("xtrace._src.debug_nans.search").check_results
             donated = self.donated_leaves(static, in_tree)
             checks.append(
-                lambda run: check_results(run, traced.closed, self.name, traced.out_tree, donated, self.inlines)
+                lambda run: debug_nans.check_results(
+                    run, traced.closed, self.name, traced.out_tree, donated, self.inlines
+                )
             )
         check_execution(self.name)
         module, kept = self.lowered_module(
@@ -448,7 +453,7 @@ class Jitted:
         text = module.text(debug_info=True)
         seconds = time.perf_counter() - start
         if log:
-            load_reports().report_step("lowering", self.name, seconds)
+            cache_miss_reports.report_step("lowering", self.name, seconds)
         options = dict(self.options.compiler_options)
         made = Compilation(module, text, traced.closed, assignment, options, kept=kept)
         return Prepared(key, traced, made, checks, seconds)
@@ -456,7 +461,7 @@ class Jitted:
     def finish(self, prepared: Prepared, program: Program, seconds: float, upgrade: Any = None) -> Compiled:
         """Return the program as one that is called, with the checks asked for; `seconds` is how long it compiled."""
         if config.log_compiles.value:
-            load_reports().report_step("compilation", self.name, seconds)
+            cache_miss_reports.report_step("compilation", self.name, seconds)
         run: Callable[..., Any] = program
         for check in prepared.checks:
             run = check(run)
@@ -466,12 +471,12 @@ class Jitted:
     @boundary
     def warm_up(self, *args: object, **kwargs: object) -> None:
         """Compile for the given arguments, which may be ShapeDtypeStructs, without a call: the next one finds it."""
-        importlib.import_module("xtrace._src.api.tiers").warm_up(self, [(args, kwargs)])
+        tiers.warm_up(self, [(args, kwargs)])
 
     @boundary
     def warm_up_all(self, signatures: Iterable[tuple[Any, ...]]) -> None:
         """Compile on all cores, each for a tuple of positional arguments as `warm_up` takes them."""
-        importlib.import_module("xtrace._src.api.tiers").warm_up_all(self, signatures)
+        tiers.warm_up_all(self, signatures)
 
     def without_references(self, traced: TracedFunction, static: Static) -> Callable[..., Any]:
         """Return the function of arrays that a trace with references is, jitted with the options of this one."""
@@ -493,8 +498,7 @@ class Jitted:
         calls that found their program, `misses` calls that had one compiled. A signature that has been called a few
         times runs code of its own, in which nothing is counted: its calls say "4+".
         """
-        module = importlib.import_module("xtrace._src.api.cache_info")
-        return module.cache_info(self.fun, self.cache)
+        return cache_info.cache_info(self.fun, self.cache)
 
     def lowered_module(
         self, traced: TracedFunction, static: Static, platform: str, keep: bool = False,

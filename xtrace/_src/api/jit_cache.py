@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import threading
 import time
@@ -24,7 +23,11 @@ from xtrace._src.core.source import is_internal
 from xtrace._src.core.tables import clear_tables
 from xtrace._src.core.trace import Tracer, axis_environment, current_trace
 from xtrace._src.runtime.execute import Program
+from xtrace._src.xla.late_modules import late_modules
 from xtrace._src.xla.pytree_registry import PyTreeDef
+
+with late_modules(globals()):
+    from xtrace._src.api import cache_miss_reports
 
 _lock = threading.RLock()
 _CONSTANT = re.compile("dense<[^>]*>")
@@ -197,13 +200,13 @@ class Cache:
             # New functions are often made for their constants.
             again = repetitions((info.file, info.line, info.function), hash(_CONSTANT.sub("", text)))
             if again == limit + 1:
-                load_reports().warn_of_new_objects(function, again)
+                cache_miss_reports.warn_of_new_objects(function, again)
             return
         # Where most programs are called again, the user wants many of them.
         hits = self.hits()
         if hits < number:
             self.warned = True
-            load_reports().warn_of_recompilation(function, [*self.compiled.entries, key], number, hits)
+            cache_miss_reports.warn_of_recompilation(function, [*self.compiled.entries, key], number, hits)
 
     def wait_for_compilation(self, timeout: float | None = None) -> bool:
         """Wait until all programs are compiled fully, and use them from the next call on.
@@ -227,11 +230,6 @@ class Cache:
         self.compiled.clear()
         self.call_shapes.clear()
         self.last_signature = None
-
-
-def load_reports() -> Any:
-    """Return the module of reports on caches, which most processes never need."""
-    return importlib.import_module("xtrace._src.api.cache_miss_reports")
 
 
 def clear_caches() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import html
-import importlib
 import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -18,8 +17,12 @@ from xtrace._src.xla import executables, targets
 from xtrace._src.xla.buffer_assignment import read_assignment
 from xtrace._src.xla.device_memory import memory_of_each
 from xtrace._src.xla.hlo_programs import read_program
+from xtrace._src.xla.late_modules import late_modules
 from xtrace._src.xla.lifetimes import ARGUMENT, RESULT, TEMPORARY, Lifetimes, Value
 from xtrace._src.xla.source_locations import Place
+
+with late_modules(globals()):
+    from xtrace._src.api import memory_fits
 
 # The kind of parameters that are no arguments of the function.
 CONSTANT = "constant"
@@ -253,10 +256,10 @@ class MemoryReport:
             return Fit(self.name, "a device", self.peak, target)
         if target is None:
             return Fit(self.name, self.device, self.peak, self.capacity)
-        # It compiles the program once more, and needs this module.
-        fits = importlib.import_module("xtrace._src.api.memory_fits")
-        answer: Fit = fits.fit_target(self.name, target, self._program.compile_for, lambda: self)[0]
-        return answer
+        # `fit_target` refuses a bool.
+        return memory_fits.fit_target(
+            self.name, target, self._program.compile_for, lambda: self,  # type: ignore[arg-type]
+        )[0]
 
     def __getattr__(self, name: str) -> Any:
         statistics = self.__dict__.get("_statistics")

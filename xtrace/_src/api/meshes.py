@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -27,6 +26,10 @@ from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.arrays import single_device_sharding
 from xtrace._src.xla import clients
 from xtrace._src.xla.clients import Device
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    from xtrace._src.xla import targets as target_machines
 
 
 def make_mesh(
@@ -74,7 +77,7 @@ def make_mesh(
     if target is not None and devices is not None:
         raise TypeError("make_mesh: target says the devices; leave out devices, or target")
     if target is not None:
-        given = list(_machines().compile_only_devices(target))
+        given = list(target_machines.compile_only_devices(target))
     else:
         given = clients.devices() if devices is None else list(device_grid("make_mesh", devices).ravel())
     check_devices("make_mesh", np.array([*given, None], object)[:-1])
@@ -103,13 +106,7 @@ def targets() -> tuple[str, ...]:
         >>> xtrace.targets()
         ('a100', 'h100', 'h200', 'tpu-v4', 'tpu-v5e', 'tpu-v5p', 'tpu-v6e')
     """
-    names: tuple[str, ...] = _machines().TARGETS
-    return names
-
-
-def _machines() -> Any:
-    """Import the module of machines that need not be here, which loads jaxlib's MLIR, at its first use."""
-    return importlib.import_module("xtrace._src.xla.targets")
+    return target_machines.TARGETS
 
 
 class set_mesh:

@@ -294,7 +294,7 @@ right_shift = binary_function(
 
 def _comparison(
     name: str, primitive: Primitive, contract: str, *, ordered: bool = True, **documentation: Any
-) -> Callable[[Any, Any], Any]:
+) -> Callable[[Any, Any], Array]:
     # Complex numbers are ordered by their real parts, those of equal real parts by the imaginary ones.
     def by_parts(x: Array, y: Array) -> Array:
         left, right = real(x), real(y)
@@ -417,9 +417,8 @@ def _plain_methods(symbol: str, function: Callable[[Any, Any], Any]) -> tuple[Ca
     return forward, reflected
 
 
-def _unary_method(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _unary_method(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     def method(self: Array) -> Array:
-        result: Array = function(self)
-        return result
+        return function(self)
 
     return method

@@ -191,7 +191,7 @@ _PARTS: dict[str, Any] = {
 }
 
 
-def _check_head(head: Any) -> dict[str, Any]:
+def _check_head(head: dict[str, Any]) -> dict[str, Any]:
     """Return the head; TypeError or ValueError if it is none that is written here."""
     for name, kind in _PARTS.items():
         if not isinstance(head[name], kind):
@@ -207,8 +207,7 @@ def _check_head(head: Any) -> dict[str, Any]:
         raise ValueError(f"devices are {abbreviate(devices)}")
     if not isinstance(head["environment"].get("platform"), str):
         raise ValueError("it names no platform")
-    checked: dict[str, Any] = head
-    return checked
+    return head
 
 
 def _understand(read: Callable[[], _Part]) -> _Part:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import (
@@ -41,6 +40,12 @@ from xtrace._src.transforms import dce
 from xtrace._src.transforms.lower import LoweredModule
 from xtrace._src.xla import executables
 from xtrace._src.xla.clients import is_compile_only
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    from xtrace._src.api import explore, memory_reports, notebook_views, partition_reports, serialized_programs
+    from xtrace._src.debug_nans import search as debug_nans
+    from xtrace._src.xla import modules, targets
 
 if TYPE_CHECKING:
     from xtrace._src.api.explore import Explored
@@ -233,8 +238,7 @@ class Stage:
 
     def _repr_html_(self) -> str:
         """Return what notebooks show: the stage's name, its arguments and results, and its text, folded."""
-        result: str = _notebook_views().html_of_stage(self)
-        return result
+        return notebook_views.html_of_stage(self)
 
 
 class Traced(Stage):
@@ -354,7 +358,7 @@ class Lowered(Stage):
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """Return the module as jaxlib's object: MLIR's ("stablehlo", the default) or an XlaComputation ("hlo")."""
         if dialect in (None, "stablehlo"):
-            return _modules().parse(self._module.text(debug_info=True))
+            return modules.parse(self._module.text(debug_info=True))
         if dialect == "hlo":
             return executables.unoptimised_hlo(self._module.text(debug_info=True))
         raise ValueError(f"compiler_ir: unknown dialect {abbreviate(dialect)}; the dialects are 'stablehlo' and 'hlo'")
@@ -395,7 +399,7 @@ class Lowered(Stage):
 
     def _compile_for(self, target: str, options: dict[str, Any]) -> Compiled:
         """Compile for a target: for its first device, or for all if the program is partitioned."""
-        devices, platform = targets().compile_only_devices(target), targets().platform_of(target)
+        devices, platform = targets.compile_only_devices(target), targets.platform_of(target)
         mesh = self._assignment.mesh
         if mesh is None:
             assignment = Assignment(devices[:1])
@@ -420,7 +424,7 @@ class Lowered(Stage):
         text, taken = module.text(debug_info=True), assignment.keep(kept)
         partitioned = request_partitioning(taken, len(module.hidden))
         with explain_errors(self._traced.closed, module, assignment.devices):
-            executable = targets().compile(text, assignment.devices, options, partitioned)
+            executable = targets.compile(text, assignment.devices, options, partitioned)
         inputs, results = None, None
         if assignment.mesh is not None:
             inputs, results = shardings_of(executable, taken, module.hidden, self._traced.jaxpr.out_avals)
@@ -439,33 +443,7 @@ class Partition(NamedTuple):
 
 def _explore(stage: Traced | Lowered | Compiled, target: str | None, name: str | None) -> Explored:
     # Pages are made by few programs.
-    result: Explored = importlib.import_module("xtrace._src.api.explore").explore_stage(stage, target=target, name=name)
-    return result
-
-
-def _notebook_views() -> Any:
-    # Only notebooks show these.
-    return importlib.import_module("xtrace._src.api.notebook_views")
-
-
-def partition_reports() -> Any:
-    """Return the module of reports, which few programs need."""
-    return importlib.import_module("xtrace._src.api.partition_reports")
-
-
-def _memory_reports() -> Any:
-    # Asked for by few programs.
-    return importlib.import_module("xtrace._src.api.memory_reports")
-
-
-def targets() -> Any:
-    """Return the module of devices that are not here, which few programs need."""
-    return importlib.import_module("xtrace._src.xla.targets")
-
-
-def _modules() -> Any:
-    # jaxlib's MLIR bindings take 30 ms to import, and only this needs them.
-    return importlib.import_module("xtrace._src.xla.modules")
+    return explore.explore_stage(stage, target=target, name=name)
 
 
 def _call_compiled(stage: weakref.ref[Compiled], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -533,7 +511,6 @@ class Compiled(Stage):
         check_execution(self.fun_name)
         run: Callable[..., Any] = self._program
         if config.checks_numbers():
-            debug_nans = importlib.import_module("xtrace._src.debug_nans.search")
             run = debug_nans.check_results(run, self._traced.closed, self.fun_name, self.out_tree)
         results = run_program(run, leaves, self._paths, self._traced)
         if run is self._program:
@@ -574,8 +551,7 @@ class Compiled(Stage):
 
     def __reduce__(self) -> Any:
         # Few programs are pickled.
-        programs = importlib.import_module("xtrace._src.api.serialized_programs")
-        return programs.deserialize_and_load, programs.serialize(self)
+        return serialized_programs.deserialize_and_load, serialized_programs.serialize(self)
 
     @property
     def out_info(self) -> ShapeDtypeStruct:
@@ -600,15 +576,14 @@ class Compiled(Stage):
 
         It has XLA's figures by JAX's names, too, such as ``temp_size_in_bytes``.
         """
-        reports, partition = _memory_reports(), self._partition
+        partition = self._partition
         around = self._around._traced if self._around is not None else None
-        source = reports.source_of(self._traced, partition.kept, self._jitted.fun, around)
+        source = memory_reports.source_of(self._traced, partition.kept, self._jitted.fun, around)
         # A function that was loaded is a program only.
         compile_for = self._compile_again if hasattr(self._jitted, "lowered_module") else None
-        result: MemoryReport = reports.report_of_executable(
+        return memory_reports.report_of_executable(
             self.fun_name, self._executable, source, partition.assignment.devices, compile_for
         )
-        return result
 
     def _compile_again(self, target: str) -> Compiled:
         """Compile the function for a device that need not be here."""
@@ -623,12 +598,11 @@ class Compiled(Stage):
         count = len(self._traced.jaxpr.in_avals)
         kept = range(count) if partition.kept is None else partition.kept
         paths, avals = self._paths(), self._traced.jaxpr.in_avals
-        result: PartitionReport = partition_reports().make_report(
+        return partition_reports.make_report(
             self.fun_name, self._executable, device.device_kind, partition.assignment.mesh,
-            targets().memory_of(device.device_kind), [paths[i] for i in kept], [avals[i] for i in kept],
+            targets.memory_of(device.device_kind), [paths[i] for i in kept], [avals[i] for i in kept],
             partition.inputs if partition.inputs is not None else [None] * len(kept),
         )
-        return result
 
     def fits(self, target: str | int | None = None) -> Fit:
         """Return whether the program's memory is within that of its device, or of `target`; printed, a sentence.

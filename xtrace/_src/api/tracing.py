@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -35,7 +34,11 @@ from xtrace._src.transforms.discharge import discharge_jaxpr, has_references
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs
 from xtrace._src.transforms.stage import stage
+from xtrace._src.xla.late_modules import late_modules
 from xtrace._src.xla.pytree_registry import PyTreeDef
+
+with late_modules(globals()):
+    from xtrace._src.key_reuse import check as key_reuse
 
 
 class TracedFunction:
@@ -202,7 +205,6 @@ def trace(
     start = time.perf_counter()
     jaxpr, consts = stage(flat, in_avals, info)
     if config.debug_key_reuse.value:
-        key_reuse = importlib.import_module("xtrace._src.key_reuse.check")
         key_reuse.check(ClosedJaxpr(jaxpr.with_constants_as_inputs(), []))
     traced = TracedFunction(jaxpr, consts, in_tree, out_tree, info)
     traced.seconds = time.perf_counter() - start

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable
 from typing import Any
 
 from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    import difflib
 
 
 def name_tuple(function: str, argument: str, names: Any) -> tuple[Any, ...]:
@@ -24,7 +27,7 @@ def name_tuple(function: str, argument: str, names: Any) -> tuple[Any, ...]:
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the one of the names that `name` is likely to be meant for; None if it is like none of them."""
     # Only errors need it, and it takes a millisecond to load.
-    near = importlib.import_module("difflib").get_close_matches(name, known, 1)
+    near = difflib.get_close_matches(name, known, 1)
     return near[0] if near else None
 
 

@@ -7,7 +7,6 @@ settings of JAX that change nothing here are in `inert_settings.py`.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import logging
 import operator
 import os
@@ -20,6 +19,10 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.axis_names import nearest
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.function_names import with_function_name
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    from xtrace._src.core import absl_flags as flags_of_absl
 
 
 class Key:
@@ -659,23 +662,18 @@ class Config:
 
         ModuleNotFoundError where absl is not installed.
         """
-        _absl_flags().define()
+        flags_of_absl.define()
 
     def parse_flags_with_absl(self) -> None:
         """Take the settings from the arguments of the command line that begin with ``--jax``, once in a process.
 
         For programs that do not call ``absl.app.run``. ModuleNotFoundError where absl is not installed.
         """
-        _absl_flags().parse()
+        flags_of_absl.parse()
 
     def complete_absl_config(self, absl_flags: object) -> None:
         """Set the settings whose flags were given, once ``absl_flags.FLAGS`` is parsed."""
-        _absl_flags().complete(absl_flags)
-
-
-def _absl_flags() -> Any:
-    # Few programs have flags of absl.
-    return importlib.import_module("xtrace._src.core.absl_flags")
+        flags_of_absl.complete(absl_flags)
 
 
 def find_setting(name: str) -> Option:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from xtrace._src.core import pytree
 from xtrace._src.core.avals import aval_of, is_high
 from xtrace._src.core.high_types import cur_qdd
 from xtrace._src.core.pytree_registration import register_pytree_node
+
+_Result = TypeVar("_Result")
 
 
 class Node:
@@ -45,7 +47,7 @@ def lower_values(tree: Any) -> Any:
     return pytree.tree_map(lambda x: Node(x) if is_high(x) else x, tree)
 
 
-def on_nodes(function: Callable[..., Any]) -> Callable[..., Any]:
+def on_nodes(function: Callable[..., _Result]) -> Callable[..., _Result]:
     """Return a function whose results are nodes for one of values, such as the body of a loop."""
 
     @functools.wraps(function)

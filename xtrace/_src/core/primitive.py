@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, overload
 
 from xtrace._src.core import sum_rules
 from xtrace._src.core.array_protocol import with_arrays
@@ -415,6 +415,11 @@ class Primitive:
             table.clear()
         # A user's rule may do more than record operations.
         self.replayable = False
+
+    @overload
+    def rule(self, kind: Literal["jvp", "batch"]) -> Callable[..., tuple[Any, Any]]: ...
+    @overload
+    def rule(self, kind: Literal["transpose"]) -> Callable[..., list[Any]]: ...
 
     def rule(self, kind: str) -> Callable[..., Any]:
         """Return the rule of that kind: jvp, transpose or batch; NotImplementedError if there is none."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import re
 from collections import deque
@@ -18,6 +17,10 @@ from xtrace._src.core.ir import NEVER_PRINTED, Atom, ClosedJaxpr, DropVar, Jaxpr
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.source import describe, format_scopes, scopes_of
 from xtrace._src.core.text_layout import Break, Document, Group, Nest, Remark, lay_out
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    from xtrace._src.core import jaxpr_views
 
 _WIDTH = 80
 # An inner jaxpr with more equations is shown apart.
@@ -292,9 +295,7 @@ def _colour(text: str) -> str:
 
 def _jaxpr_html(self: Jaxpr | ClosedJaxpr) -> str:
     # Only notebooks ask for it.
-    views = importlib.import_module("xtrace._src.core.jaxpr_views")
-    text: str = views.html_of_jaxpr(self.jaxpr if isinstance(self, ClosedJaxpr) else self)
-    return text
+    return jaxpr_views.html_of_jaxpr(self.jaxpr if isinstance(self, ClosedJaxpr) else self)
 
 
 Jaxpr.__repr__ = _print_jaxpr  # type: ignore[method-assign, assignment]

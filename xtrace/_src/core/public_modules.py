@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import builtins
 import contextlib
 import functools
 import importlib
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from types import FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.diagnostics.messages import public_names
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.source import is_internal
+from xtrace._src.xla.late_modules import LateName, record_imports
 
 # The public modules of operations on arrays.
 _OF_ARRAYS = frozenset(("image", "lax", "nn", "numpy", "ops", "random", "scipy"))
@@ -98,27 +97,6 @@ def make_public(
     return listed
 
 
-class _LateName(NamedTuple):
-    """Stands in a block of `late_imports` for a name: where it comes from, and its name there."""
-
-    origin: str
-    attribute: str
-
-
-class _LateModule:
-    """Stands in a block of `late_imports` for the module that names are imported from."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __getattr__(self, attribute: str) -> _LateName:
-        return _LateName(self._name, attribute)
-
-
-# One block at a time: Python has one import function.
-_block = threading.Lock()
-
-
 @contextlib.contextmanager
 def late_imports(namespace: dict[str, Any], listed: bool = True) -> Iterator[None]:
     """Let each name that a block imports into the module of `namespace` load at its first use.
@@ -127,17 +105,9 @@ def late_imports(namespace: dict[str, Any], listed: bool = True) -> Iterator[Non
     `listed`.
     """
 
-    def import_late(name: str, importer: Mapping[str, Any] | None = None, *arguments: Any, **keywords: Any) -> Any:
-        return _LateModule(name) if importer is namespace else original(name, importer, *arguments, **keywords)
-
-    with _block:
-        original = builtins.__import__
-        builtins.__import__ = import_late  # type: ignore[assignment]
-        try:
-            yield
-        finally:
-            builtins.__import__ = original
-    names = {name: value for name, value in namespace.items() if type(value) is _LateName}
+    with record_imports(namespace):
+        yield
+    names = {name: value for name, value in namespace.items() if type(value) is LateName}
     for name in names:
         del namespace[name]
     late = namespace.setdefault("_late", {})
@@ -149,7 +119,7 @@ def late_imports(namespace: dict[str, Any], listed: bool = True) -> Iterator[Non
     namespace["__dir__"] = functools.partial(_list_names, namespace)
 
 
-def _load(module: str, late: Mapping[str, _LateName], name: str) -> Any:
+def _load(module: str, late: Mapping[str, LateName], name: str) -> Any:
     """Return what `name` stands for in `module`; AttributeError for other names than those that load late."""
     if name not in late:
         where = ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -18,6 +17,10 @@ from xtrace._src.core.mesh import AxisType, BaseMesh, Mesh, size_tuple
 from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry, full_entries
 from xtrace._src.core.sums import Sums
 from xtrace._src.core.tables import memoize
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    from xtrace._src.core import sharding_pictures
 
 _Index = tuple[slice, ...]
 
@@ -160,8 +163,7 @@ class Sharding:
 
     def _repr_html_(self) -> str | None:
         """Return the picture that notebooks show."""
-        pictures = importlib.import_module("xtrace._src.core.sharding_pictures")
-        return pictures.html_of(self, repr(self))  # type: ignore[no-any-return]
+        return sharding_pictures.html_of(self, repr(self))
 
 
 class SingleDeviceSharding(Sharding):

@@ -8,9 +8,13 @@ from typing import Any
 from xtrace._src.core import pytree
 from xtrace._src.core.effects import NO_EFFECTS, Effects
 from xtrace._src.core.primitive import Parameters, Primitive
-from xtrace._src.extension.lowering_contexts import LoweringRuleContext, lowerable_effects, modules
+from xtrace._src.extension.lowering_contexts import LoweringRuleContext, lowerable_effects
 from xtrace._src.ops import lower_fun as lowered
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value, symbol
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    from xtrace._src.extension import mlir_functions
 
 # Names that stand for several platforms.
 _PLATFORMS = {"gpu": ("cuda", "rocm")}
@@ -25,7 +29,7 @@ class TextRule:
     def __call__(self, ctx: LoweringRuleContext | FunctionBuilder, *values: Any, **parameters: Any) -> Any:
         if isinstance(ctx, FunctionBuilder):
             return self.emit(ctx, *values, **parameters)
-        return modules().call_text(
+        return mlir_functions.call_text(
             lambda builder, operands: self.emit(builder, *operands, **parameters), ctx, self.name, values
         )
 
@@ -62,7 +66,7 @@ class LoweringRules:
         if isinstance(rule, TextRule):
             results = rule.emit(builder, *values, **parameters)
         else:
-            results = modules().emit_by_rule(builder, self.primitive, rule, values, parameters, effects)
+            results = mlir_functions.emit_by_rule(builder, self.primitive, rule, values, parameters, effects)
         if self.primitive.multiple_results:
             return results if isinstance(results, list) else [results]
         return results[0] if isinstance(results, list) else results

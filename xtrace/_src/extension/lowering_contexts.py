@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,12 +13,12 @@ from xtrace._src.core.effects import DebugEffect, Effect, NamedAxis
 from xtrace._src.core.mesh import AbstractMesh, Mesh
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.source_info import NameStack
+from xtrace._src.stablehlo.builder import ModuleBuilder
 from xtrace._src.xla import clients
+from xtrace._src.xla.late_modules import late_modules
 
-
-def modules() -> Any:
-    """Import the module of functions on MLIR objects, which takes 30 ms, at its first use."""
-    return importlib.import_module("xtrace._src.extension.mlir_functions")
+with late_modules(globals()):
+    from xtrace._src.extension import mlir_functions
 
 
 class EffectTypes:
@@ -79,7 +78,7 @@ class TokenSet:
     @staticmethod
     def create(effects: Sequence[Effect]) -> TokenSet:
         """Build a new token for each effect, at the current insertion point."""
-        return TokenSet({effect: modules().create_token() for effect in effects})
+        return TokenSet({effect: mlir_functions.create_token() for effect in effects})
 
     def __len__(self) -> int:
         return len(self._tokens)
@@ -248,7 +247,7 @@ class ModuleContext:
         self.channel_iterator = itertools.count(1) if channel_iterator is None else channel_iterator
         self.lowering_parameters = lowering_parameters or LoweringParameters()
         if module is None or symbol_table is None:
-            made = modules().surroundings_of(module)
+            made = mlir_functions.surroundings_of(module)
             context, module, symbol_table = made.context, made.module, made.symbol_table
             ip = made.ip if ip is None else ip
         self.context, self.module, self.ip, self.symbol_table = context, module, ip, symbol_table
@@ -260,7 +259,7 @@ class ModuleContext:
         self.aval_to_ir_types_cache = {} if aval_to_ir_types_cache is None else aval_to_ir_types_cache
         self.pallas_lowering_cache = {} if pallas_lowering_cache is None else pallas_lowering_cache
         # The builder of the text that the module becomes part of; None for a user's module.
-        self.builder: Any = None
+        self.builder: ModuleBuilder | None = None
 
     def get_backend(self, optional: bool = False) -> Any:
         """Return jaxlib's client for the platform; None where there is none and it is `optional`."""

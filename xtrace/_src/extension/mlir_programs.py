@@ -284,7 +284,8 @@ def lower_jaxpr_to_module(
         result_shardings=result_shardings, input_output_aliases=aliases, result_names=result_names,
     )
     context.module.operation.verify()
-    keepalive = [*context.builder.callbacks, *context.keepalives]
+    callbacks = context.builder.callbacks if context.builder is not None else []
+    keepalive = [*callbacks, *context.keepalives]
     return LoweringResult(context.module, keepalive, context.host_callbacks, context.shape_poly_state)
 
 

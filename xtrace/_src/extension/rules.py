@@ -19,6 +19,7 @@ from xtrace._src.runtime.transfer import to_constant
 from xtrace._src.transforms.batch import MappedAxis
 
 _Rule = Callable[..., Any]
+_BatchingRule = Callable[..., tuple[Any, Any]]
 
 
 class Zero:
@@ -130,7 +131,7 @@ def _to_jax_transpose(primitive: Primitive, rule: _Rule) -> _Rule:
     return transpose
 
 
-def from_jax_axis_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
+def from_jax_axis_batcher(primitive: Primitive, rule: _BatchingRule) -> _BatchingRule:
     """Return a batching rule in JAX's convention, which takes the mapped axis, as one of xtrace's."""
 
     def batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[Any], **named: Any) -> tuple[Any, Any]:
@@ -140,50 +141,45 @@ def from_jax_axis_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
     return batch
 
 
-def _to_jax_axis_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
+def _to_jax_axis_batcher(primitive: Primitive, rule: _BatchingRule) -> _BatchingRule:
     def batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
-        result: tuple[Any, Any] = rule(mapped, list(operands), list(axes), **_order_parameters(primitive, parameters))
-        return result
+        return rule(mapped, list(operands), list(axes), **_order_parameters(primitive, parameters))
 
     return batch
 
 
-def _from_jax_named_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
+def _from_jax_named_batcher(primitive: Primitive, rule: _BatchingRule) -> _BatchingRule:
     """Return a batching rule that takes the size and name of the axis, and the trace's type, as one of xtrace's."""
 
     def of_axis(mapped: MappedAxis, *given: Any, **parameters: Any) -> tuple[Any, Any]:
         # JAX passes no type of a trace either.
-        result: tuple[Any, Any] = rule(mapped.size, mapped.name, None, *given, **parameters)
-        return result
+        return rule(mapped.size, mapped.name, None, *given, **parameters)
 
     return from_jax_axis_batcher(primitive, of_axis)
 
 
-def _to_jax_named_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
+def _to_jax_named_batcher(primitive: Primitive, rule: _BatchingRule) -> _BatchingRule:
     of_axis = _to_jax_axis_batcher(primitive, rule)
 
     def batch(size: int, name: Any, _trace_type: Any, operands: Any, axes: Any, **parameters: Any) -> tuple[Any, Any]:
-        result: tuple[Any, Any] = of_axis(MappedAxis(size, name), operands, axes, **parameters)
-        return result
+        return of_axis(MappedAxis(size, name), operands, axes, **parameters)
 
     return batch
 
 
-def _from_jax_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
+def _from_jax_batcher(primitive: Primitive, rule: _BatchingRule) -> _BatchingRule:
     def of_axis(_mapped: MappedAxis, *given: Any, **parameters: Any) -> tuple[Any, Any]:
-        result: tuple[Any, Any] = rule(*given, **parameters)
-        return result
+        return rule(*given, **parameters)
 
     return from_jax_axis_batcher(primitive, of_axis)
 
 
-def _to_jax_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
+def _to_jax_batcher(primitive: Primitive, rule: _BatchingRule) -> _BatchingRule:
     of_axis = _to_jax_axis_batcher(primitive, rule)
 
     def batch(operands: Sequence[Any], axes: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
         size = next(aval_of(x).shape[axis] for x, axis in zip(operands, axes, strict=True) if axis is not None)
-        result: tuple[Any, Any] = of_axis(MappedAxis(size), operands, axes, **parameters)
-        return result
+        return of_axis(MappedAxis(size), operands, axes, **parameters)
 
     return batch
 

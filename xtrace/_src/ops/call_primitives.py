@@ -48,9 +48,8 @@ class CallPrimitive(Primitive):
         return infer_result_types(close_jaxpr(call_jaxpr), avals)
 
     @staticmethod
-    def _find_effects(*, call_jaxpr: Any) -> Effects:
-        effects: Effects = call_jaxpr.effects
-        return effects
+    def _find_effects(*, call_jaxpr: ClosedJaxpr) -> Effects:
+        return call_jaxpr.effects
 
     def _emit(self, builder: FunctionBuilder, *values: Value, call_jaxpr: Any) -> Any:
         assert jit_call.emit is not None

@@ -8,7 +8,7 @@ from typing import Any
 
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
-from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.primitive import ListPrimitive, Primitive
 from xtrace._src.core.shardings import NamedSharding, Sharding, explicit_part
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import in_memory, put_at, put_on
@@ -131,7 +131,7 @@ def _batch(
     return device_put_p.bind_positional(operands, tuple(parameters.values())), tuple(axes)
 
 
-device_put_p = Primitive(
+device_put_p = ListPrimitive(
     "device_put",
     ("devices", "srcs", "copy_semantics"),
     abstract=_abstract,
@@ -159,8 +159,7 @@ def put(
     count = len(values)
     sources = (None,) * count if sources is None else tuple(sources)
     semantics = (CopySemantics.ALWAYS_COPY,) * count if semantics is None else tuple(semantics)
-    moved: list[Any] = device_put_p.bind_positional(values, (tuple(devices), sources, semantics))
-    return moved
+    return device_put_p.bind_positional(values, (tuple(devices), sources, semantics))
 
 
 def _placed_abstract(aval: ShapedArray, *, memory_space: MemorySpace) -> ShapedArray:

@@ -133,7 +133,7 @@ _loop = ListPrimitive(
 )
 
 
-def repeat_while(condition: Callable[..., Any], step: Callable[..., Any], state: Sequence[Any]) -> list[Any]:
+def repeat_while(condition: Callable[..., Any], step: Callable[..., Any], state: Sequence[Any]) -> list[Array]:
     """Return `state` after ``state = step(*state)`` for as long as ``condition(*state)`` holds.
 
     It is for functions that `lower_fun` lowers. Both functions may use only arrays of the state. The loop has a jvp.

@@ -9,7 +9,7 @@ from typing import Any
 from xtrace._src.algebra.vector_space import move_axis, operand_aval, zeros
 from xtrace._src.core import pytree
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.sharding_rules import Entries, Split
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
@@ -53,11 +53,10 @@ def _batch(mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | N
 
 
 def _bind(x: Any, y: Any) -> list[Any]:
-    results: list[Any] = shard_alike_p.bind_positional((x, y), ())
-    return results
+    return shard_alike_p.bind_positional((x, y), ())
 
 
-shard_alike_p = Primitive(
+shard_alike_p = ListPrimitive(
     "shard_alike", sharding=_own_entries, abstract=_abstract, emit=_emit, jvp=_jvp, transpose=_transpose, batch=_batch,
     multiple_results=True, moves_elements=True, memoised=False,
 )

@@ -91,11 +91,11 @@ def chebyshev(x: Any, coefficients: tuple[float, ...]) -> Array:
     """Return the Chebyshev series at x / 2 by Clenshaw's recurrence, without terms below the dtype's precision."""
     smallest = float(dtypes.finfo(x.dtype).eps) * 1e-2
     kept = [c for c in coefficients if c > smallest or -c > smallest]
-    one = two = later = constants_like(x, 0)
+    later: Array = constants_like(x, 0)
+    one = two = later
     for coefficient in reversed(kept):
         one, two, later = x * one - two + coefficient, one, two
-    result: Array = 0.5 * (one - later)
-    return result
+    return 0.5 * (one - later)
 
 
 @lower_fun
@@ -261,8 +261,7 @@ def _gamma_fraction(a: Array, x: Array, active: object, differentiated: bool) ->
 
 def _is_far(x: Array) -> Array:
     """Return the mask of `x` so large that P(a, x) is 0 for a > x and 1 for a < x, where squares may overflow."""
-    result: Array = x > float(dtypes.finfo(x.dtype).max) ** 0.5 / 16
-    return result
+    return x > math.pow(dtypes.finfo(x.dtype).max, 0.5) / 16
 
 
 def _mask_regular(a: Array, x: Array) -> tuple[Any, Any, Any]:
@@ -332,7 +331,7 @@ def _uniform(a: Array, x: Array, upper: bool) -> Array:
     # -η² / 2 = log(1 + u) - u.
     half_square = -_log1p_rest(u)
     eta = sign(u) * sqrt(2 * half_square)
-    rest = constants_like(x, 0)
+    rest: Array = constants_like(x, 0)
     for terms in reversed(_UNIFORM_TERMS):
         total = constants_like(x, 0)
         for coefficient in reversed(terms):
@@ -340,8 +339,7 @@ def _uniform(a: Array, x: Array, upper: bool) -> Array:
         rest = rest / a + total
     rest = rest * exp(-a * half_square) / sqrt(2 * math.pi * a)
     distance = eta * sqrt(a / 2)
-    result: Array = 0.5 * erfc(distance) + rest if upper else 0.5 * erfc(-distance) - rest
-    return result
+    return 0.5 * erfc(distance) + rest if upper else 0.5 * erfc(-distance) - rest
 
 
 def _incomplete_gamma(upper: bool) -> Any:

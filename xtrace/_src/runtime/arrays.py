@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -34,7 +33,11 @@ from xtrace._src.runtime.callback_errors import failure_behind
 from xtrace._src.xla import buffers
 from xtrace._src.xla.buffers import Buffer
 from xtrace._src.xla.clients import Device, lowering_platform
+from xtrace._src.xla.late_modules import late_modules
 from xtrace._src.xla.shardings import DeviceSharding
+
+with late_modules(globals()):
+    from xtrace._src.core import sharding_pictures
 
 
 class Shard:
@@ -423,8 +426,7 @@ class ConcreteArray(Array):
         sharding = mesh_sharding(self)
         if sharding is None or sharding.num_devices < 2:
             return None
-        pictures = importlib.import_module("xtrace._src.core.sharding_pictures")
-        return pictures.html_of(sharding, repr(self))  # type: ignore[no-any-return]
+        return sharding_pictures.html_of(sharding, repr(self))
 
     def __str__(self) -> str:
         is_extended = isinstance(self.aval.dtype, dtypes.ExtendedDType)

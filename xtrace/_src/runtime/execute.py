@@ -31,6 +31,10 @@ from xtrace._src.runtime.arrays import (
 from xtrace._src.runtime.transfer import constant_on, place_type, put_at, put_on, signature_on, to_input
 from xtrace._src.xla import buffers, executables, shardings
 from xtrace._src.xla.clients import Device, lowering_platform
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    from xtrace._src.runtime import callbacks
 
 
 class Assignment(NamedTuple):
@@ -138,7 +142,7 @@ class Program:
         execute = self.execute
         if self.callbacks and has_consequences(self.effects):
             ordered = any(e.ordered for e in self.effects)
-            execute = importlib.import_module("xtrace._src.runtime.callbacks").wrap_execution(
+            execute = callbacks.wrap_execution(
                 executables.executor_with_end(self.executable), ordered
             )
         handlers, collect_garbage = self.handlers, buffers.collect_garbage

@@ -116,8 +116,7 @@ class ZarrArray:
             return data
         name, level = self.compressor
         if name == "zstd":
-            result: bytes = _import_zstandard(self.folder).ZstdCompressor(level=level).compress(data)
-            return result
+            return bytes(_import_zstandard(self.folder).ZstdCompressor(level=level).compress(data))
         return _COMPRESSORS[name][0](data, level)
 
     def _decode(self, data: bytes) -> bytes:
@@ -125,8 +124,7 @@ class ZarrArray:
             return data
         name, _ = self.compressor
         if name == "zstd":
-            result: bytes = _import_zstandard(self.folder).ZstdDecompressor().decompressobj().decompress(data)
-            return result
+            return bytes(_import_zstandard(self.folder).ZstdDecompressor().decompressobj().decompress(data))
         return _COMPRESSORS[name][1](data)
 
     def read(self, start: Sequence[int], stop: Sequence[int]) -> np.ndarray[Any, Any]:
@@ -194,5 +192,5 @@ def _format_dtype(dtype: np.dtype[Any]) -> str:
 def _parse_dtype(name: Any) -> np.dtype[Any]:
     if isinstance(name, str) and name[:1] in "<>|":
         return np.dtype(name)
-    result: np.dtype[Any] = np.dtype(dtypes.resolve(name))
+    result: np.dtype[Any] = dtypes.resolve(name)
     return result

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import re
 import time
@@ -41,6 +40,10 @@ from xtrace._src.stablehlo.emission_templates import record_emission_template
 from xtrace._src.stablehlo.frontend_attributes import annotate, annotate_lines, is_broadcast
 from xtrace._src.stablehlo.repeated_calls import keep_calls
 from xtrace._src.transforms.physical_types import stage_on_physical_types
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    from xtrace._src.transforms import symbolic_arguments
 
 # Larger constants are passed to the program as arguments: text is slow to parse and XLA folds it at length.
 HIDDEN_ARGUMENT_BYTES = 1024
@@ -149,8 +152,7 @@ def lower(
         values[variable] = main.argument(variable.aval, ", ".join(filter(None, texts)))
     if any(has_symbolic(getattr(v.aval, "shape", ())) for v in jaxpr.invars):
         # Programs for symbolic shapes are for export alone.
-        symbolic: Any = importlib.import_module("xtrace._src.transforms.symbolic_arguments")
-        symbolic.find_variables(main, [values[v] for v in jaxpr.invars], argument_names())
+        symbolic_arguments.find_variables(main, [values[v] for v in jaxpr.invars], argument_names())
     for variable, constant in small:
         values[variable] = constant_of_program(main, constant, variable.aval)
     for effect in in_order(jaxpr.effects):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import logging
 import os
 import threading
@@ -14,6 +13,10 @@ from typing import Any, NamedTuple, TypeAlias
 from jaxlib import _jax, xla_client
 
 from xtrace._src.xla import distributed
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    from xtrace._src.xla import plugins
 
 Client: TypeAlias = _jax.Client
 Device: TypeAlias = _jax.Device
@@ -135,12 +138,11 @@ def _make(name: str) -> Client:
         count = {"num_devices": request.cpu_devices} if (request.cpu_devices or 0) > 0 else {}
         together = distributed.cpu_client_options(request.collectives, request.topology_minutes)
         return xla_client.make_cpu_client(asynchronous=request.asynchronous, **count, **together)
-    if _plugins().is_known(name):
+    if plugins.is_known(name):
         chosen = {"cuda": request.cuda_devices, "rocm": request.rocm_devices}.get(name)
-        numbers = _plugins().device_numbers(f"jax_{name}_visible_devices", chosen)
+        numbers = plugins.device_numbers(f"jax_{name}_visible_devices", chosen)
         together = distributed.plugin_client_options()
-        started: Client = _plugins().load(name, visible_devices=numbers, more_options=request.options, **together)
-        return started
+        return plugins.load(name, visible_devices=numbers, more_options=request.options, **together)
     raise RuntimeError(
         f"there is no platform {name!r}; the platforms are cpu, cuda (or gpu), rocm, tpu, and those that "
         "PJRT_NAMES_AND_LIBRARY_PATHS or an installed package with a PJRT plugin names"
@@ -174,11 +176,6 @@ def _warn_of_fork() -> None:
     )
 
 
-def _plugins() -> Any:
-    # Loaded on first need: a machine without an accelerator never pays for it.
-    return importlib.import_module("xtrace._src.xla.plugins")
-
-
 def default_platform() -> str:
     """Return the platform new data goes to: the first requested one, else an accelerator if present, else CPU."""
     if _default:
@@ -195,7 +192,7 @@ def default_platform() -> str:
 
 def _candidates() -> list[str]:
     """Return the platforms that may be the default one, the likeliest first."""
-    ranks = {name: _PRIORITIES.get(name, 400) for name in _plugins().available_platforms()}
+    ranks = {name: _PRIORITIES.get(name, 400) for name in plugins.available_platforms()}
     ranks |= {name: factory.priority for name, factory in factories.items() if factory.priority > 0}
     return sorted(ranks, key=ranks.__getitem__, reverse=True)
 

@@ -1,16 +1,18 @@
-"""Threads that compile while Python goes on: few, none that waits for work, and none left when the process ends."""
+"""Threads that compile: none is left when the process ends, since the compiler needs it."""
 
 from __future__ import annotations
 
 import atexit
 import collections
 import os
+import signal
+import sys
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
-from xtrace._src.xla.executables import wait_at_exit
+_Result = TypeVar("_Result")
 
 
 class Task:
@@ -116,7 +118,7 @@ class CompileThreads:
             if task is not None:
                 task.give_up()
         for thread in threads:
-            wait_at_exit(thread.join)
+            _wait_at_exit(thread.join)
 
     def reset_after_fork(self) -> None:
         """Give up all tasks: the threads are those of the parent process."""
@@ -135,13 +137,70 @@ background = CompileThreads(_cores - 1)
 foreground = CompileThreads(_cores)
 
 
+def compile_interruptibly(compile_: Callable[..., _Result], *arguments: object, **keywords: object) -> _Result:
+    """Return ``compile_(*arguments, **keywords)``, in the main thread evaluated in another one.
+
+    jaxlib 0.10 compiles in threads of its own, and looks for signals while the main thread waits for them. Where a
+    handler raises, jaxlib frees the module, which the compiler still reads: the process ends. Here Ctrl-C ends the wait
+    at once, too, but the other thread sees no signals, and keeps the module until the compiler is done.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return compile_(*arguments, **keywords)
+    results: list[_Result] = []
+    errors: list[BaseException] = []
+    running = threading.Lock()  # Python 3.11 takes a thread for ended when an exception ends its join.
+    running.acquire()
+
+    def run() -> None:
+        try:
+            results.append(compile_(*arguments, **keywords))
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            running.release()
+
+    thread = threading.Thread(target=run, name="xtrace compilation", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # The interpreter ends, or the process may have no more threads.
+        return compile_(*arguments, **keywords)
+    try:
+        running.acquire()
+    except BaseException:
+        # An interrupt may come when the lock has just been acquired: nobody would release it.
+        if not results and not errors:
+            _interrupted[:] = [running, *[lock for lock in _interrupted if lock.locked()]]
+        raise
+    if errors:
+        raise errors.pop()
+    return results.pop()
+
+
+# The locks of compilations that go on although their callers were interrupted.
+_interrupted: list[threading.Lock] = []
+
+
+def _wait_at_exit(wait: Callable[[], object]) -> None:
+    """Call `wait`, which returns when a compilation has ended, since it needs the process; Ctrl-C ends that at once."""
+    try:
+        wait()
+    except KeyboardInterrupt:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+
+
 @atexit.register
 def _close() -> None:
     for threads in _all:
         threads.close()
+    for lock in _interrupted:
+        _wait_at_exit(lock.acquire)
 
 
 def _reset_after_fork() -> None:
+    _interrupted.clear()
     for threads in _all:
         threads.reset_after_fork()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import faulthandler
-import importlib
 import itertools
 import os
 import re
@@ -17,6 +16,15 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from jaxlib import _jax
+
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    import hashlib
+    import json
+    import socket
+
+    from xtrace._src.xla import coordinator_relay, peers
 
 DistributedError = _jax.JaxRuntimeError
 
@@ -69,7 +77,7 @@ def connect(
         start_timeout = timeout - _wait_for_listener(address, timeout)
     service, relay, reached = None, None, address
     if process != 0:
-        relay = _late("xtrace._src.xla.coordinator_relay").CoordinatorRelay(_split_address(address))
+        relay = coordinator_relay.CoordinatorRelay(_split_address(address))
         reached = relay.address
     else:
         _check_free(bind_address)
@@ -95,7 +103,6 @@ def connect(
     if processes == 1:
         return
     try:
-        peers = importlib.import_module("xtrace._src.xla.peers")
         about = exchange("about", peers.describe_this_process(), range(processes), "initialize")
         check_versions(process, about)
     except BaseException:
@@ -150,7 +157,7 @@ def _announce_wait(process: int, processes: int, timeout: int) -> Iterator[None]
 
 def check_versions(process: int, about: Sequence[str]) -> None:
     """Raise a RuntimeError if a process has another version of jaxlib than this one."""
-    described = list(map(_late("json").loads, about))
+    described = list(map(json.loads, about))
     versions = [one["jaxlib"] for one in described]
     for other, version in enumerate(versions):
         if version != versions[process]:
@@ -170,7 +177,7 @@ def call(processes: Sequence[int], function: Callable[..., Any], *arguments: Any
 
 def _check_free(address: str) -> None:
     """Raise an OSError if nothing can listen at an address, for which jaxlib ends the process."""
-    socket, (host, port) = _late("socket"), _split_address(address)
+    host, port = _split_address(address)
     with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
         pass
 
@@ -181,18 +188,13 @@ def _split_address(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _late(module: str) -> Any:
-    """Return a module that only programs of several processes need; these take 10 ms to load."""
-    return importlib.import_module(module)
-
-
 def _wait_for_listener(address: str, timeout: int) -> int:
     """Wait until something listens at an address, and return the seconds that it took; OSError after `timeout`."""
     begin = time.monotonic()
     while True:
         left = begin + timeout - time.monotonic()
         try:
-            _late("socket").create_connection(_split_address(address), max(left, 0.1)).close()
+            socket.create_connection(_split_address(address), max(left, 0.1)).close()
         except OSError:
             if left < 0.2:
                 raise
@@ -332,7 +334,7 @@ def check_same_program(text: str, devices: Sequence[Any]) -> Any:
         return None
     match = re.search(r"^module @([^\s{]+)", text, re.MULTILINE)
     name = match[1] if match else "?"
-    digest = _late("hashlib").sha256(text.encode()).hexdigest()
+    digest = hashlib.sha256(text.encode()).hexdigest()
     waiting = f"the compilation of {name} over several processes"
     texts = exchange("program", f"{digest} {name}", processes, waiting, compare=True)
     for process, other in zip(processes, texts, strict=True):

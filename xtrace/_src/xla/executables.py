@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import importlib
 import os
 import re
-import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from jaxlib import _jax, xla_client
 
 from xtrace._src.xla import buffers, clients, distributed, environments, lapack, versions
 from xtrace._src.xla.clients import Client, Device
+from xtrace._src.xla.compile_threads import compile_interruptibly
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    from xtrace._src.xla import modules
 
 CompileError = _jax.JaxRuntimeError
 LoadedExecutable: TypeAlias = _jax.LoadedExecutable
-_Result = TypeVar("_Result")
 
 # Arrays with more axes than YNNPACK reduces safely. Not only operands of reductions: XLA moves reshapes out of the way.
 _MANY_AXES = re.compile(r"tensor<(?:\d+x){7,}b?f(?:16|32)>")
@@ -46,11 +47,13 @@ def compile_text(
         device_list = _jax.DeviceList(tuple(devices))
         if callbacks:
             # Only modules that are parsed already may have them; few programs do, and MLIR's bindings load slowly.
-            module = importlib.import_module("xtrace._src.xla.modules").parse(text)
+            module = modules.parse(text)
             calls = [_wrap_transfer(device.client, c) for c in callbacks]
-            loaded = _compile_apart(device.client.compile_and_load, module, device_list, options, host_callbacks=calls)
+            loaded = compile_interruptibly(
+                device.client.compile_and_load, module, device_list, options, host_callbacks=calls
+            )
         else:
-            loaded = _compile_apart(device.client.compile_and_load, text, device_list, options)
+            loaded = compile_interruptibly(device.client.compile_and_load, text, device_list, options)
     except CompileError as error:
         if compiler_options and "option" in str(error):
             error.add_note(
@@ -60,66 +63,6 @@ def compile_text(
         raise
     distributed.remember(loaded, program)
     return loaded
-
-
-def _compile_apart(compile_: Callable[..., _Result], *arguments: object, **keywords: object) -> _Result:
-    """Return ``compile_(*arguments, **keywords)``, in the main thread evaluated in another one.
-
-    jaxlib 0.10 compiles in threads of its own, and looks for signals while the main thread waits for them. Where a
-    handler raises, jaxlib frees the module, which the compiler still reads: the process ends. Here Ctrl-C ends the wait
-    at once, too, but the other thread sees no signals, and keeps the module until the compiler is done.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return compile_(*arguments, **keywords)
-    results: list[_Result] = []
-    errors: list[BaseException] = []
-    running = threading.Lock()  # Python 3.11 takes a thread for ended when an exception ends its join.
-    running.acquire()
-
-    def run() -> None:
-        try:
-            results.append(compile_(*arguments, **keywords))
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            running.release()
-
-    thread = threading.Thread(target=run, name="xtrace compilation", daemon=True)
-    try:
-        thread.start()
-    except RuntimeError:  # The interpreter ends, or the process may have no more threads.
-        return compile_(*arguments, **keywords)
-    try:
-        running.acquire()
-    except BaseException:
-        # An interrupt may come when the lock has just been acquired: nobody would release it.
-        if not results and not errors:
-            _interrupted[:] = [running, *[lock for lock in _interrupted if lock.locked()]]
-        raise
-    if errors:
-        raise errors.pop()
-    return results.pop()
-
-
-# The locks of compilations that go on although their callers were interrupted.
-_interrupted: list[threading.Lock] = []
-
-
-@atexit.register
-def _wait_for_interrupted() -> None:
-    for lock in _interrupted:
-        wait_at_exit(lock.acquire)
-
-
-def wait_at_exit(wait: Callable[[], object]) -> None:
-    """Call `wait`, which returns when a compilation has ended, since it needs the process; Ctrl-C ends that at once."""
-    try:
-        wait()
-    except KeyboardInterrupt:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGINT)
 
 
 def describe_compilation(

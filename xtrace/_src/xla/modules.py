@@ -1,7 +1,7 @@
 """StableHLO modules as MLIR objects: parsing, verification, and the portable form.
 
-Importing this loads jaxlib's MLIR bindings, which takes tens of milliseconds: reach it through
-`importlib.import_module` when a module is to be checked or compiled ahead of time, never at ``import xtrace``.
+Importing this loads jaxlib's MLIR bindings, which takes tens of milliseconds: import it in
+a block of `late_modules`, so that it loads when a module is to be checked or compiled ahead of time.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace.numpy.conversion import array
 from xtrace.numpy.reductions import sum as total
@@ -146,7 +147,7 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
     return lambda i: sizes[total(i > limits)]
 
 
-def make_schedule(scalar_or_schedule: Any) -> Schedule:
+def make_schedule(scalar_or_schedule: ArrayLike | Schedule) -> Schedule:
     """Return a schedule as it is, and the constant schedule of a number.
 
     Args:
@@ -164,8 +165,7 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
         (0.5, 0.5)
     """
     if callable(scalar_or_schedule):
-        result: Schedule = scalar_or_schedule
-        return result
+        return scalar_or_schedule
     if is_array_like(scalar_or_schedule) and not aval_of(scalar_or_schedule).shape:
         return constant(scalar_or_schedule)
     raise TypeError(

@@ -31,7 +31,7 @@ class JAXSparse:
     # NumPy's arrays leave operators to this class.
     __array_ufunc__ = None
 
-    data: Any
+    data: Array
 
     def __init__(self, args: tuple[Any, ...], *, shape: Any) -> None:
         self.shape: Shape = integer_tuple("shape", shape, function=type(self).__name__)
@@ -39,8 +39,7 @@ class JAXSparse:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the elements."""
-        result: np.dtype[Any] = self.data.dtype
-        return result
+        return self.data.dtype
 
     @property
     def nse(self) -> int:

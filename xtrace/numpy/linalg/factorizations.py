@@ -307,7 +307,7 @@ def eigvals(a: ArrayLike) -> Array:
 
 
 @inline_jit
-def _eigh(a: Array, *, lower: bool, symmetrize: bool, vectors: bool) -> Any:
+def _eigh(a: Array, *, lower: bool, symmetrize: bool, vectors: bool) -> EighResult | Array:
     eigenvectors, values = spectral.eigh(*promote_to_inexact(a), lower=lower, symmetrize_input=symmetrize)
     return EighResult(values, eigenvectors) if vectors else values
 
@@ -324,8 +324,7 @@ def _check_eigh(a: Any, triangle: Any, symmetrize: bool, vectors: bool) -> EighR
     matrix_type(a, square=True)
     if triangle not in (None, "L", "U"):
         raise ValueError(f"{called_function()}: UPLO must be one of None, 'L', or 'U', got {abbreviate(triangle)}")
-    result: EighResult | Array = _eigh(a, lower=triangle != "U", symmetrize=bool(symmetrize), vectors=vectors)
-    return result
+    return _eigh(a, lower=triangle != "U", symmetrize=bool(symmetrize), vectors=vectors)
 
 
 @inline_jit(static=("UPLO", "symmetrize_input"), public=True)

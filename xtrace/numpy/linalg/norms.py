@@ -91,7 +91,7 @@ def _add(x: Array, axis: int, keepdims: bool) -> Array:
 
 
 # For each order of a matrix norm, whether it sums columns or rows, and the reduction of the sums.
-_OF_SUMS: dict[Any, tuple[bool, Callable[..., Any]]] = {
+_OF_SUMS: dict[Any, tuple[bool, Callable[..., Array]]] = {
     1: (True, _largest), -1: (True, _smallest), math.inf: (False, _largest), -math.inf: (False, _smallest),
 }
 # For each order of a matrix norm, the reduction of the singular values.
@@ -106,8 +106,7 @@ def _matrix_norm(x: Array, ord: object, axes: tuple[int, int], keepdims: bool, *
         down, choice = _OF_SUMS[ord]
         first, second = (row, column) if down else (column, row)
         totals = summed(lax.abs(x), first, keepdims=keepdims)
-        result: Array = choice(totals, second - (first < second and not keepdims), keepdims)
-        return result
+        return choice(totals, second - (first < second and not keepdims), keepdims)
     if ord in _OF_SINGULAR_VALUES:
         norm = _OF_SINGULAR_VALUES[ord](svdvals(moveaxis(x, axes, (-2, -1))), -1, False)
         return expand_dims(norm, axes) if keepdims else norm

@@ -296,12 +296,11 @@ def _best_order(sizes: Sequence[int]) -> list[list[int]]:
 @inline_jit
 def _multi_dot(*arrays: ArrayLike, splits: tuple[tuple[int, ...], ...], precision: object) -> Array:
     avals, dtype, weak = common_dtype(arrays)
-    operands = [cast(x, aval, dtype, weak) for x, aval in zip(arrays, avals, strict=True)]
+    operands: list[Array] = [cast(x, aval, dtype, weak) for x, aval in zip(arrays, avals, strict=True)]
 
     def multiply_range(start: int, stop: int) -> Array:
         if start == stop:
-            result: Array = operands[start]
-            return result
+            return operands[start]
         middle = splits[start][stop]
         return dot(multiply_range(start, middle), multiply_range(middle + 1, stop), precision=precision)
 

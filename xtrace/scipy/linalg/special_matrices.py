@@ -570,8 +570,7 @@ def invhilbert(n: int) -> Array:
 
     def element(i: int, j: int) -> int:
         ways = math.comb(size + i, size - j - 1) * math.comb(size + j, size - i - 1) * math.comb(i + j, i) ** 2
-        result: int = (-1) ** (i + j) * (i + j + 1) * ways
-        return result
+        return (-1 if (i + j) % 2 else 1) * (i + j + 1) * ways
 
     return _to_default_float(np.array([[float(element(i, j)) for j in rows] for i in rows]).reshape(size, size))
 

@@ -48,7 +48,7 @@ def _bound_eigenvalues(d: Array, e: Array) -> Array:
 def _count_below(d: Array, squares: Array, smallest_pivot: float, shifts: Array) -> Array:
     """Count the eigenvalues below each shift x: the negative pivots of T - x (Sturm)."""
 
-    def pivot(state: tuple[Array, ...], row: tuple[Array, ...]) -> tuple[Any, None]:
+    def pivot(state: tuple[Array, ...], row: tuple[Array, ...]) -> tuple[tuple[Array, Array], None]:
         last, count = state
         diagonal, square = row
         new = diagonal - shifts - square / last
@@ -56,8 +56,7 @@ def _count_below(d: Array, squares: Array, smallest_pivot: float, shifts: Array)
         return (new, count + convert_to(new < 0, count.dtype)), None
 
     start = ones(shifts.shape, d.dtype), zeros(shifts.shape, dtypes.int32)
-    result: Array = scan(pivot, start, (d, concatenate([zeros(1, d.dtype), squares])))[0][1]
-    return result
+    return scan(pivot, start, (d, concatenate([zeros(1, d.dtype), squares])))[0][1]
 
 
 def _compute_eigenvalues(d: Array, e: Array, tol: Array, first: int, last: int) -> Array:

@@ -53,7 +53,7 @@ def _sum_series(above: Array, other: Array, below: Array, x: Array, far: Array |
         k, _, _, _, size, *_ = state
         return any(size > 0) & (k < _TERMS)
 
-    def step(state: tuple[Any, ...]) -> tuple[Any, ...]:
+    def step(state: tuple[Array, ...]) -> tuple[Array, ...]:
         k, term, total, slope, size, above, other, below, x, *has = state
         one, two, three = above + k, other + k * has[0], below + k * has[1]
         # The terms of an asymptotic expansion grow again.
@@ -84,7 +84,7 @@ def _continue(
         steps, place, _, _, x, *_ = state
         return any(abs(x - place) > 0) & (steps < _TERMS)
 
-    def step(state: tuple[Any, ...]) -> tuple[Any, ...]:
+    def step(state: tuple[Array, ...]) -> tuple[Array, ...]:
         steps, place, last, slope, x, *given = state
         distance, weight, first, linear, product = equation(place, *given)
         here = place == x
@@ -110,11 +110,10 @@ def _continue(
         moved = select_where(here, last, value), slope / reach
         return (steps + 1, following, *moved, x, *given)
 
-    result: Array = while_loop(is_unfinished, step, (convert_to(0, x.dtype), place, value, slope, x, *given))[2]
-    return result
+    return while_loop(is_unfinished, step, (convert_to(0, x.dtype), place, value, slope, x, *given))[2]
 
 
-def _sum_forward_derivatives(formula: Callable[..., Any], values: Sequence[Any], tangents: Sequence[Any]) -> Array:
+def _sum_forward_derivatives(formula: Callable[..., Array], values: Sequence[Any], tangents: Sequence[Any]) -> Array:
     """Return the tangent due to the parameters, in forward mode: while loops have no reverse mode.
 
     Higher derivatives are in forward mode, too.
@@ -126,8 +125,7 @@ def _sum_forward_derivatives(formula: Callable[..., Any], values: Sequence[Any],
 
         def differentiate(*values: ArrayLike, i: int = i) -> Array:
             def vary(moving: ArrayLike) -> Array:
-                result: Array = formula(*values[:i], moving, *values[i + 1 :])
-                return result
+                return formula(*values[:i], moving, *values[i + 1 :])
 
             return jvp(vary, (values[i],), (0 * values[i] + 1,))[1]
 
@@ -137,7 +135,7 @@ def _sum_forward_derivatives(formula: Callable[..., Any], values: Sequence[Any],
 
 
 def _compute_tangent(
-    formula: Callable[..., Any], values: Sequence[Any], tangents: Sequence[Any], of_last: Callable[[], Any]
+    formula: Callable[..., Array], values: Sequence[Any], tangents: Sequence[Any], of_last: Callable[[], Array]
 ) -> Array:
     """Return a tangent: `formula` is differentiated by the parameters, ``of_last()`` is the slope in the last value."""
     total: Any = 0.0
@@ -148,7 +146,7 @@ def _compute_tangent(
     return result
 
 
-def _make_forward_differentiable(formula: Callable[..., Any]) -> Callable[..., Any]:
+def _make_forward_differentiable(formula: Callable[..., Array]) -> Callable[..., Any]:
     """Return `formula` with a jvp rule that reverse mode can transpose."""
     differentiable = custom_jvp(formula)
     differentiable.defjvp(
@@ -170,15 +168,14 @@ def _iterate_recurrence(a: Array, following: Callable[..., Any], given: Sequence
         k, a, *_ = state
         return any(k < -a) & (k < _TERMS)
 
-    def step(state: tuple[Any, ...]) -> tuple[Any, ...]:
+    def step(state: tuple[Array, ...]) -> tuple[Array, ...]:
         k, a, last, now, *given = state
         pair = following(k, last, now, a, *given)
         kept = [select_where(k < -a, new, old) for new, old in zip(pair, (last, now), strict=True)]
         return (k + 1, a, *kept, *given)
 
     one = 0 * a + 1
-    result: Array = while_loop(is_unfinished, step, (convert_to(0, a.dtype), a, one, one, *given))[3]
-    return result
+    return while_loop(is_unfinished, step, (convert_to(0, a.dtype), a, one, one, *given))[3]
 
 
 @jit

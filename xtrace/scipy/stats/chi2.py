@@ -21,11 +21,10 @@ class _Function(Protocol):
 
 def _make_from_gamma(name: str, gives: str, strong: bool = True) -> _Function:
     """Make a function from its namesake for the gamma distribution, with shape df / 2 and twice the scale."""
-    function = getattr(gamma, name)
+    function: _Function = getattr(gamma, name)
 
     def formula(x: RealLike, df: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
-        result: Array = function(x, df / 2, loc, 2 * scale)
-        return result
+        return function(x, df / 2, loc, 2 * scale)
 
     return distribution.function(name, formula, gives, strong=strong)
 

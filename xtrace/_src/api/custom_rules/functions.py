@@ -74,7 +74,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
     def __init__(self, fun: Callable[_Arguments, _Result], nondiff_argnums: Shape, nondiff_argnames: Any) -> None:
         check_callable(fun, function=self.kind)
         functools.update_wrapper(self, fun)
-        self.fun: Callable[..., Any] = fun
+        self.fun: Callable[..., _Result] = fun
         self.name, self.signature = function_name(fun), signature_of(fun)
         names = list(self.signature.parameters) if self.signature is not None else []
         try:
@@ -108,8 +108,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
         self._check_defined()
         concrete = current_trace.get() is base_trace
         if concrete and not kwargs:
-            made: _Result = self.fun(*args)
-            return made
+            return self.fun(*args)
         positional = self._positional(args, kwargs)
         if concrete:
             made = self.fun(*positional)

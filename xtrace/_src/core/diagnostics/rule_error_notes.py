@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.source import Position, describe, user_position
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    from xtrace._src.core.diagnostics import excerpts
 
 
 def note_rule(
@@ -29,8 +32,7 @@ def note_rule(
 def format_source(source: Position) -> str:
     """Return the place of an equation and the user's lines there, the expression marked."""
     # The module that shows sources loads others; only errors need it.
-    text: str = importlib.import_module("xtrace._src.core.diagnostics.excerpts").excerpt(source)
-    return text
+    return excerpts.excerpt(source)
 
 
 def _type(value: Any) -> str:

@@ -102,12 +102,11 @@ def _dynamic_slice_batch(
         sizes = shift_over(axis, slice_sizes, mapped.size)
         return dynamic_slice.bind_positional((operand, *_insert_zero(axis, indices)), (sizes,)), axis
     every = tuple(range(len(indices)))
-    result: tuple[Any, int | None] = gather.rule("batch")(
+    return gather.rule("batch")(
         mapped, (operand, _stack_indices(mapped, indices, places)), (axis, 0),
         dimension_numbers=GatherDimensionNumbers(every, (), every), slice_sizes=slice_sizes, indices_are_sorted=True,
         unique_indices=True, mode=GatherScatterMode.CLIP, fill_value=None,
     )
-    return result
 
 
 @primitive(
@@ -312,12 +311,11 @@ def _dynamic_update_slice_batch(
         operand, update = [mapped.place(x, i, place) for x, i in ((operand, axis), (update, own))]
         return dynamic_update_slice.bind_positional([operand, update, *_insert_zero(place, indices)]), place
     every = tuple(range(len(indices)))
-    result: tuple[Any, int | None] = scatter.rule("batch")(
+    return scatter.rule("batch")(
         mapped, (operand, _stack_indices(mapped, indices, places), update), (axis, 0, own),
         dimension_numbers=ScatterDimensionNumbers(every, (), every), indices_are_sorted=True, unique_indices=True,
         mode=GatherScatterMode.CLIP, update_jaxpr=None, update_consts=(),
     )
-    return result
 
 
 @primitive(

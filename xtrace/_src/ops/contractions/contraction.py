@@ -88,10 +88,9 @@ class DotAlgorithm(NamedTuple):
 
     def operand_dtype(self, position: int, dtype: DTypeLike) -> np.dtype[Any]:
         """Return the dtype that an operand of `dtype` is converted to; XLA splits it into parts."""
-        precision: Any = self[position]
-        if precision == "tf32":
+        if self[position] == "tf32":
             return dtypes.float32
-        precision = dtypes.resolve(precision)
+        precision = dtypes.resolve(self[position])
         if precision == dtypes.bfloat16 and (dtype == dtypes.float32 or self.num_primitive_operations > 1):
             return dtypes.float32
         result: np.dtype[Any] = precision

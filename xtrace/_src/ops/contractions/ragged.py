@@ -244,11 +244,11 @@ def _ragged_transpose(
     numbers, left = ragged_dot_dimension_numbers, type(lhs) is UndefinedPrimal
     a = _Arrangement(aval_of(lhs).ndim, aval_of(rhs).ndim, numbers)
     if a.batched:
-        of_operand = dot_general.rule("transpose")(
+        of_operands = dot_general.rule("transpose")(
             cotangent, lhs, rhs, dimension_numbers=numbers.dot_dimension_numbers, precision=precision,
             preferred_element_type=preferred_element_type, out_sharding=None,
         )
-        return [*of_operand, None]
+        return [*of_operands, None]
     wanted = lhs.aval if left else rhs.aval
     batch, free, others, summed = len(a.lhs_batch), len(a.lhs_free), len(a.rhs_free), len(a.lhs_summed)
     # Below, b stands for batch axes, m and n for the free axes of lhs and rhs, k for summed axes, g for the group axis.

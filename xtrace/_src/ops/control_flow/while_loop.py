@@ -446,11 +446,10 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], _Carry]
     check_function("cond_fun", cond_fun)
     check_function("body_fun", body_fun)
     if has_high_values(init_val):
-        result: _Carry = call_on_nodes(lambda x: while_loop(of_nodes(cond_fun), of_nodes(body_fun), x), (init_val,))
-        return result
+        return call_on_nodes(lambda x: while_loop(of_nodes(cond_fun), of_nodes(body_fun), x), (init_val,))
     if config.disable_jit.value:
         try:
-            result = _run_in_python(cond_fun, body_fun, pytree.tree_map(to_array, init_val))
+            result: _Carry = _run_in_python(cond_fun, body_fun, pytree.tree_map(to_array, init_val))
             return result
         except ConcretizationTypeError:  # under another trace without values
             pass
@@ -520,8 +519,7 @@ def fori_loop(
     check_function("body_fun", body_fun)
     if has_high_values(init_val):
         run = lambda x: fori_loop(lower, upper, of_nodes(body_fun), x, unroll=unroll)  # noqa: E731
-        result: _Carry = call_on_nodes(run, (init_val,))
-        return result
+        return call_on_nodes(run, (init_val,))
     lower, upper, known = _bounds(lower, upper)
     if unroll is not None and not known:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
@@ -551,7 +549,7 @@ def fori_loop(
         jaxpr = _add_counter(body.jaxpr, number, bound)
         counted = WhileLoop(0, _compare_counter(count, bound, tuple(avals)), number, jaxpr)
         results = _run_while(counted, [], body.consts, [lower, upper, *values])[2:]
-    result = pytree.tree_unflatten(tree, results)
+    result: _Carry = pytree.tree_unflatten(tree, results)
     return result
 
 

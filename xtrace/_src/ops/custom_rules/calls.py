@@ -75,10 +75,9 @@ def transpose_inline(
 ) -> list[Any]:
     """Return the cotangents of a call on a tape."""
     # The custom rule is about the derivative of the function; transposition needs its equations only.
-    result: list[Any] = jit_call.rule("transpose")(
+    return jit_call.rule("transpose")(
         cotangents, *operands, name=name, jaxpr=call_jaxpr, compiler_options=None
     )
-    return result
 
 
 def partial_evaluate_inline(

@@ -111,7 +111,7 @@ def _pack_column(old: Any, v: ArrayLike, beta: Any, position: Any) -> Array:
     return select_n(gt(positions, position), select_n(eq(positions, position), old, beta), v)
 
 
-def apply_reflections(a: Any, taus: Any, c: ArrayLike, *, left: bool, transpose: bool) -> Any:
+def apply_reflections(a: Any, taus: Any, c: Array, *, left: bool, transpose: bool) -> Array:
     """Return Q c if `left`, else c Q, with Qᴴ for Q if `transpose`; the result of `ormqr`."""
     steps = aval_of(taus).shape[-1]
     if not steps or 0 in aval_of(c).shape:
@@ -152,7 +152,7 @@ def _exchange(x: Array, step: Array, chosen: Array) -> Array:
     return select_n(eq(positions, step), moved, broadcast_in_dim(there, aval.shape, range(last + 1)))
 
 
-def pivoted_qr(x: Any, pivots: ArrayLike) -> list[Any]:
+def pivoted_qr(x: Any, pivots: ArrayLike) -> list[Array]:
     """Return the results of `geqp3`, columns counted from 0: each step moves the longest remaining column to the front.
 
     Lengths are computed again in each step, at the cost of the step itself, since updating them loses precision (Golub
@@ -191,7 +191,7 @@ def pivoted_qr(x: Any, pivots: ArrayLike) -> list[Any]:
     return [add(mul(upper_triangle(work), scale), lower_triangle(work, -1)), order, taus]
 
 
-def hessenberg_form(a: Any) -> list[Any]:
+def hessenberg_form(a: Any) -> list[Array]:
     """Return the results of `hessenberg`: each step clears a column below the subdiagonal by a similarity reflection.
 
     Golub and Van Loan, Matrix Computations, 7.4.2.
@@ -218,7 +218,7 @@ def hessenberg_form(a: Any) -> list[Any]:
     return [add(mul(upper_triangle(work, -1), scale), lower_triangle(work, -2)), taus]
 
 
-def tridiagonal_form(a: ArrayLike, *, lower: bool) -> list[Any]:
+def tridiagonal_form(a: ArrayLike, *, lower: bool) -> list[Array]:
     """Return the results of `tridiagonal`: the Hessenberg form of a Hermitian matrix is tridiagonal and real."""
     if not lower:
         # The upper form is the lower form of the matrix with rows and columns reversed.

@@ -107,11 +107,10 @@ def _substitute_back(pivots: Any, upper: ArrayLike, second: ArrayLike, right: An
 
     none = zeros(aval_of(_row(right, np.int32(0))))
     state = [np.int32(size - 1), pivots, upper, second, right, none, none]
-    result: Array = repeat_while(lambda count, *_: ge(count, np.int32(0)), step, state)[4]
-    return result
+    return repeat_while(lambda count, *_: ge(count, np.int32(0)), step, state)[4]
 
 
-def solve_by_elimination(dl: Any, d: Any, du: Any, b: ArrayLike, *, perturb_singular: bool) -> Any:
+def solve_by_elimination(dl: Any, d: Any, du: Any, b: Array, *, perturb_singular: bool) -> Array:
     """Return the result of `tridiagonal_solve`; NaN for singular matrices, unless `perturb_singular`.
 
     `perturb_singular` enlarges pivots to at least the precision times the largest element, a change of the matrix by no

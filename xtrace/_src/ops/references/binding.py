@@ -5,7 +5,6 @@ Every program passes here, so what only references need is loaded when there is 
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,10 +18,11 @@ from xtrace._src.transforms.discharge import apply_rule
 from xtrace._src.transforms.linearize import Tape
 from xtrace._src.transforms.replay import StackedTrace
 from xtrace._src.transforms.stage import StagingTrace
+from xtrace._src.xla.late_modules import late_modules
 
-
-def _operations() -> Any:
-    return importlib.import_module("xtrace._src.ops.references.operations")
+with late_modules(globals()):
+    from xtrace._src.ops.references import operations
+    from xtrace._src.ops.references import reference as references
 
 
 def innermost_stage() -> Trace | None:
@@ -45,28 +45,27 @@ def wrap(leaves: Sequence[Any], avals: Sequence[ShapedArray]) -> Sequence[Any]:
     """Return the leaves that a traced function gets, with references as users know them."""
     if AbstractRef not in map(type, avals):
         return leaves
-    ref = importlib.import_module("xtrace._src.ops.references.reference").Ref
-    return [ref(x) if type(a) is AbstractRef else x for x, a in zip(leaves, avals, strict=True)]
+    return [references.Ref(x) if type(a) is AbstractRef else x for x, a in zip(leaves, avals, strict=True)]
 
 
 def make_reference(array: Any) -> Any:
     """Return a new reference to an array, for a function that gets a part of one or a copy."""
-    return importlib.import_module("xtrace._src.ops.references.reference").new_ref(array)
+    return references.new_ref(array)
 
 
 def read_reference(reference: Any) -> Any:
     """Return the array of a reference."""
-    return _operations().get(reference.whole_target())
+    return operations.get(reference.whole_target())
 
 
 def write_reference(reference: Any, array: Any) -> None:
     """Replace the array of a reference."""
-    _operations().set_whole(reference.whole_target(), array)
+    operations.set_whole(reference.whole_target(), array)
 
 
 def add_to_reference(reference: Any, array: Any) -> None:
     """Add to the array of a reference."""
-    importlib.import_module("xtrace._src.ops.references.reference").addupdate(reference, None, array)
+    references.addupdate(reference, None, array)
 
 
 def bind_with_references(
@@ -84,7 +83,6 @@ def bind_with_references(
     if REFERENCE_EFFECT not in effects or current_trace.get() is innermost_stage():
         results: list[Any] = primitive.bind_positional(operands, parameters)
         return results
-    operations = _operations()
     keys = [x if type(aval_of(x)) is AbstractRef else None for x in operands]
     arrays = [x if key is None else operations.get(key) for x, key in zip(operands, keys, strict=True)]
     updates, results = apply_rule(primitive, keys, arrays, parameters)

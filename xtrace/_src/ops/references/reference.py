@@ -371,11 +371,10 @@ def free_ref(ref: Ref) -> None:
 
 
 def _check_whole(function: str, ref: Any) -> Ref:
-    ref = _check_reference(function, ref)
-    if ref._indexers:
+    whole = _check_reference(function, ref)
+    if whole._indexers:
         raise ValueError(f"{function} ends a whole reference, not a part of one; give the reference before .at")
-    result: Ref = ref
-    return result
+    return whole
 
 
 @boundary

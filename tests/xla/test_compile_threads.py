@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from xtrace._src.xla import executables
+from xtrace._src.xla import compile_threads
 
 
 class InterruptedLock:
@@ -31,15 +31,15 @@ class InterruptedLock:
 
 
 def test_an_interrupt_when_a_compilation_has_just_ended_leaves_nothing_to_wait_for(monkeypatch):
-    monkeypatch.setattr(executables, "threading", types.SimpleNamespace(**vars(threading) | {"Lock": InterruptedLock}))
-    monkeypatch.setattr(executables, "_interrupted", [])
+    monkeypatch.setattr(compile_threads, "threading", types.SimpleNamespace(**vars(threading) | {"Lock": InterruptedLock}))
+    monkeypatch.setattr(compile_threads, "_interrupted", [])
     with pytest.raises(KeyboardInterrupt):
-        executables._compile_apart(lambda: 1)
-    assert not executables._interrupted
+        compile_threads.compile_interruptibly(lambda: 1)
+    assert not compile_threads._interrupted
 
 
 def test_an_interrupted_compilation_is_waited_for(monkeypatch):
-    monkeypatch.setattr(executables, "_interrupted", [])
+    monkeypatch.setattr(compile_threads, "_interrupted", [])
     go_on = threading.Event()
 
     class Lock(InterruptedLock):
@@ -50,10 +50,19 @@ def test_an_interrupted_compilation_is_waited_for(monkeypatch):
                 raise KeyboardInterrupt
             self.lock.acquire()
 
-    monkeypatch.setattr(executables, "threading", types.SimpleNamespace(**vars(threading) | {"Lock": Lock}))
+    monkeypatch.setattr(compile_threads, "threading", types.SimpleNamespace(**vars(threading) | {"Lock": Lock}))
     with pytest.raises(KeyboardInterrupt):
-        executables._compile_apart(go_on.wait, 10)
-    (lock,) = executables._interrupted
+        compile_threads.compile_interruptibly(go_on.wait, 10)
+    (lock,) = compile_threads._interrupted
     assert lock.locked()
     go_on.set()
-    executables._wait_for_interrupted()
+    compile_threads._close()
+
+
+def test_a_forked_process_waits_for_no_compilation_of_its_parent(monkeypatch):
+    held = threading.Lock()
+    held.acquire()
+    monkeypatch.setattr(compile_threads, "_interrupted", [held])
+    monkeypatch.setattr(compile_threads, "_all", [])
+    compile_threads._reset_after_fork()
+    compile_threads._close()

@@ -1,0 +1,34 @@
+"""Modules in a block of `late_modules` load at their first use, and then stand in the namespace themselves."""
+
+import sys
+import types
+
+from xtrace._src.xla.late_modules import late_modules
+
+
+def test_a_late_module_loads_at_its_first_use(tmp_path, monkeypatch):
+    (tmp_path / "late_package").mkdir()
+    for name in ("__init__", "one", "two"):
+        (tmp_path / "late_package" / f"{name}.py").write_text(f"value = {name!r}")
+    (tmp_path / "user_of_late.py").write_text(
+        "import types\nfrom xtrace._src.xla.late_modules import late_modules\n"
+        "with late_modules(globals()):\n    import late_package\n    from late_package import one, two as second\n"
+        "def use():\n    return one.value, second.value\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import user_of_late
+
+    def loaded():
+        return {name for name in sys.modules if name.startswith("late_package")}
+
+    assert not loaded() and isinstance(user_of_late.one, types.ModuleType)
+    assert user_of_late.second.value == "two" and loaded() == {"late_package", "late_package.two"}
+    assert user_of_late.use() == ("one", "two")
+    assert user_of_late.one is sys.modules["late_package.one"] and user_of_late.late_package.value == "__init__"
+
+
+def test_imports_of_other_modules_are_those_of_python():
+    namespace = {"__name__": "elsewhere"}
+    with late_modules(namespace):
+        import colorsys
+    assert colorsys.rgb_to_hsv(0, 0, 0) == (0, 0, 0) and namespace == {"__name__": "elsewhere"}
