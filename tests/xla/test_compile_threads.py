@@ -31,7 +31,8 @@ class InterruptedLock:
 
 
 def test_an_interrupt_when_a_compilation_has_just_ended_leaves_nothing_to_wait_for(monkeypatch):
-    monkeypatch.setattr(compile_threads, "threading", types.SimpleNamespace(**vars(threading) | {"Lock": InterruptedLock}))
+    interrupted = types.SimpleNamespace(**vars(threading) | {"Lock": InterruptedLock})
+    monkeypatch.setattr(compile_threads, "threading", interrupted)
     monkeypatch.setattr(compile_threads, "_interrupted", [])
     with pytest.raises(KeyboardInterrupt):
         compile_threads.compile_interruptibly(lambda: 1)

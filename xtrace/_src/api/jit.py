@@ -414,7 +414,7 @@ class Jitted:
             return prepared.compilation.compile()
 
         host = host_programs.host_program(traced.closed, self._assignment(leaves, traced), compile_for)
-        return host and Compiled(None, host, traced, (traced.seconds, 0.0, 0.0), host)
+        return None if host is None else Compiled(None, host, traced, (traced.seconds, 0.0, 0.0), host)
 
     def prepare(
         self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...],
