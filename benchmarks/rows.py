@@ -32,6 +32,22 @@ start = time.perf_counter()
 print(time.perf_counter() - start)
 """
 
+# What a script does before its first call of a jitted function.
+SET_UP = """
+import time
+import {library}, {library}.numpy as np
+start = time.perf_counter()
+keys = {library}.random.split({library}.random.key(0), 3)
+sizes = (8, 16, 16, 4)
+weights = [np.ones(s) / np.sqrt(s[0]) for s in zip(sizes, sizes[1:])]
+biases = [np.zeros(n) for n in sizes[1:]]
+noise = [{library}.random.bits({library}.random.fold_in(key, 1), (4, n)) for key, n in zip(keys, sizes[1:])]
+x = np.arange(80).reshape(10, 8).astype(np.float32) / 80
+batches = [x[:5], x[5:], x.T, np.concatenate([x, x]), np.where(x > 0.5, x, 0.0), np.eye(4), x + 1, x * x, -x]
+{library}.block_until_ready((weights, biases, noise, batches))
+print(time.perf_counter() - start)
+"""
+
 MEMORY = """
 import resource, sys
 import {library}, {library}.numpy as np
@@ -360,6 +376,7 @@ ROWS = [
     *(Row(f"first call {program}", partial(staged, program=program, stage=first_call), unit="ms") for program in SMALL),
     Row("first call straightline 1,000", partial(staged, program="straightline 1,000", stage=first_call), unit="ms"),
     *(Row(f"cold first call {program}", cold(program, FIRST_CALL), unit="ms") for program in SMALL),
+    Row("cold set-up without jit", Fresh(SET_UP), target=0.3, unit="ms"),
     dispatch("1 array", "f(a)", partial(jitted_sum, count=1), target=1.0),
     dispatch("2 arrays", "f(a, b)", jitted_sum, target=1.0),
     dispatch("10 arrays", "f(*arrays)", partial(jitted_sum, count=10)),
