@@ -557,7 +557,14 @@ class Jitted:
         return assign(
             leaves, self.name, traced.debug_info.argument_paths, traced.jaxpr, inputs, results, traced.out_avals,
             unread, functools.partial(_paths_of_results, traced.out_tree), traced.consts, not self.of_library,
+            *self._given_layouts(traced.in_tree, traced.out_tree),
         )
+
+    def _given_layouts(self, in_tree: Any, out_tree: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return the layouts that `jit` was given, likewise; the shardings have been read, and fit the trees."""
+        given, wanted = self.options.in_shardings, self.options.out_shardings
+        inputs = given.layouts_of_leaves(in_tree.children()[0]) if given.says_layout else ()
+        return inputs, wanted.layouts_of_leaves(out_tree) if wanted.says_layout else ()
 
     def _given_shardings(self, in_tree: Any, out_tree: Any) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return the shardings that `jit` was given, of the leaves of the trees at hand; none if it was not."""

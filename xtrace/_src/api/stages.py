@@ -36,7 +36,7 @@ from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.references.binding import unwrap
 from xtrace._src.runtime.arrays import ConcreteArray, single_device_sharding
 from xtrace._src.runtime.execute import Assignment, Program, request_partitioning, shardings_of
-from xtrace._src.runtime.transfer import committed_sharding
+from xtrace._src.runtime.transfer import committed_layout, committed_sharding
 from xtrace._src.transforms import dce
 from xtrace._src.transforms.lower import LoweredModule
 from xtrace._src.xla import executables
@@ -529,7 +529,7 @@ class Compiled(Stage):
                     f"{self.fun_name} is compiled and cannot become part of another program: argument "
                     f"{self._paths()[i]} is a traced {leaves[i].aval.str_short()}. Call the jitted function instead"
                 )
-        self._check_shardings(leaves)
+        self._check_places(leaves)
         check_execution(self.fun_name)
         run: Callable[..., Any] = self._program
         if config.checks_numbers():
@@ -551,21 +551,23 @@ class Compiled(Stage):
             if code is not None:
                 self._call_shapes.add(args, kwargs, code)
 
-    def _check_shardings(self, leaves: Sequence[Any]) -> None:
-        """Raise ValueError for arguments that are committed to other places than the program takes them from."""
+    def _check_places(self, leaves: Sequence[Any]) -> None:
+        """Raise ValueError for arguments that are committed to other places or layouts than the program takes."""
         assert self._program is not None
         kept = range(len(leaves)) if self._program.kept is None else self._program.kept
-        faults = []
+        faults: dict[str, list[str]] = {"shardings": [], "layouts": []}
         for number, i in enumerate(kept):
-            own = committed_sharding(leaves[i])
-            wanted = self._program.sharding_of_input(number)
+            own, wanted = committed_sharding(leaves[i]), self._program.sharding_of_input(number)
             if own is not None and not own.is_equivalent_to(wanted, leaves[i].ndim):
-                faults.append(f"argument {self._paths()[i]} is on {own}, and the program takes it from {wanted}")
-        if faults:
-            raise ValueError(
-                f"{self.fun_name} was compiled for input shardings that disagree with the shardings of arguments "
-                f"passed to it: {'; '.join(faults)}. Move it with xtrace.device_put(x, compiled.input_shardings[0][i])"
-            )
+                faults["shardings"].append(f"argument {self._paths()[i]} is on {own}, not on {wanted}")
+            elif own is not None and committed_layout(leaves[i]) != self._program.layout_of_input(number):
+                faults["layouts"].append(f"argument {self._paths()[i]} has the layout {leaves[i].format.layout}")
+        for kind, found in faults.items():
+            if found:
+                raise ValueError(
+                    f"{self.fun_name} was compiled for input {kind} that disagree with the {kind} of arguments passed "
+                    f"to it: {'; '.join(found)}. Move it with xtrace.device_put(x, compiled.input_formats[0][i])"
+                )
 
     def _paths(self) -> Sequence[str]:
         return self._traced.debug_info.argument_paths()
@@ -693,4 +695,4 @@ class Compiled(Stage):
         assert self._program is not None
         if shardings is None:
             shardings = [single_device_sharding(self._program.device)] * len(layouts)
-        return [Format(Layout(*layout), sharding) for layout, sharding in zip(layouts, shardings, strict=True)]
+        return [Format(Layout.from_pjrt_layout(x), place) for x, place in zip(layouts, shardings, strict=True)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
@@ -76,6 +77,23 @@ class Layout:
                 f"shape is {tuple(aval_shape)}, of rank {len(aval_shape)}"
             )
 
+    @property
+    def mode(self) -> str:
+        """How modules write the layout: the axes, the fastest first, with the tiles and the bits of packed elements."""
+        tiles = "".join([f"({','.join(map(str, tile))})" for tile in self.tiling or ()])
+        bits = f"E({self.sub_byte_element_size_in_bits})" if self.sub_byte_element_size_in_bits else ""
+        suffix = (f"T{tiles}" if tiles else "") + bits
+        return f"{{{','.join(map(str, reversed(self.major_to_minor)))}{':' if suffix else ''}{suffix}}}"
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the axes are in order, without tiles: the layout that arrays have where nothing says another one."""
+        return not self.tiling and list(self.major_to_minor) == sorted(self.major_to_minor)
+
+    def is_met_by(self, actual: Layout) -> bool:
+        """Whether memory in the layout `actual`, which says its tiles, is in this one, which may leave them open."""
+        return self.major_to_minor == actual.major_to_minor and self.tiling in (None, actual.tiling)
+
     def _key(self) -> tuple[Any, ...]:
         return self.major_to_minor, self.tiling, self.sub_byte_element_size_in_bits
 
@@ -131,12 +149,34 @@ class Format:
         return f"Format(layout={self.layout}, sharding={self.sharding})"
 
 
-def check_default_order(argument: str, layout: object, *, function: str = "") -> None:
-    """Raise NotImplementedError for an order of axes other than that of C, which arrays outside of programs have."""
-    if isinstance(layout, Layout) and list(layout.major_to_minor) != sorted(layout.major_to_minor):
-        raise NotImplementedError(
-            f"{function or called_function()}: {argument} asks for {layout}; arrays lie in memory with their axes in "
-            "order, and only values "
-            "inside of compiled programs in another one. Use xtrace.experimental.layout.with_layout_constraint there, "
-            "or transpose the array"
+class Layouts(NamedTuple):
+    """The layouts of a program's inputs and results: None for the default one, `Layout.AUTO` where XLA chooses.
+
+    `types` are those of the inputs.
+    """
+
+    inputs: tuple[Any, ...]
+    results: tuple[Any, ...]
+    types: tuple[Any, ...]
+
+    def keep(self, kept: Sequence[int] | None) -> Layouts:
+        """Return the layouts of the program that takes the inputs at the positions `kept` only."""
+        if kept is None:
+            return self
+        inputs, types = [tuple([row[i] for i in kept]) for row in (self.inputs, self.types)]
+        return self._replace(inputs=inputs, types=types)
+
+
+def layout_mode(layout: Layout | _Auto) -> str:
+    """Return how modules write a layout that is not the default one."""
+    return "auto" if isinstance(layout, _Auto) else layout.mode
+
+
+def refuse_layout(argument: str, given: object, *, function: str = "") -> None:
+    """Raise ValueError for a `Format` with a layout, where a sharding is expected."""
+    layout = given.layout if isinstance(given, Format) else None
+    if layout is not None and not (isinstance(layout, Layout) and layout.is_default):
+        raise ValueError(
+            f"{function or called_function()}: {argument} takes a sharding, and {abbreviate(given)} says a layout. Put "
+            "the result there with xtrace.device_put(x, format), or give it to jit as out_shardings"
         )
