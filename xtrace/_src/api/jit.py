@@ -36,6 +36,7 @@ from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.effects import HIGH_TYPE_EFFECT
 from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.core.memory_layout import Format, Layout, is_default
 from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.core.source import resolve, user_position
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
@@ -337,7 +338,13 @@ class Jitted:
             [UNSPECIFIED if s is None else s for s in row] for row in self._given_shardings(in_tree, traced.out_tree)
         ]
         before = [UNSPECIFIED] * len(traced.consts) if rows[0] else []
-        return Places.of([*before, *rows[0]], rows[1], config.mesh.value)
+        inputs, results = self._given_layouts(in_tree, traced.out_tree)
+        if any(x is not None for x in inputs):
+            places = places._replace(in_layouts=(*[None] * len(traced.consts), *inputs))
+        if any(x is not None for x in results):
+            places = places._replace(out_layouts=tuple(results))
+        given = Places.of([*before, *rows[0]], rows[1], config.mesh.value)
+        return given._replace(in_layouts=places.in_layouts, out_layouts=places.out_layouts)
 
     def traced(self, static: Static, in_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> TracedFunction:
         """Return the trace for a signature, made if it is new."""
@@ -615,7 +622,12 @@ class Jitted:
 
     def out_info(self, traced: TracedFunction) -> Any:
         """Return the results of a trace as a tree of ShapeDtypeStruct."""
-        return traced.describe_results(self._given_shardings(traced.in_tree, traced.out_tree)[1])
+        places: Sequence[Any] = self._given_shardings(traced.in_tree, traced.out_tree)[1]
+        layouts = self._given_layouts(traced.in_tree, traced.out_tree)[1]
+        if layouts:
+            pairs = zip(layouts, places, strict=True)
+            places = [Format(x, s) if isinstance(x, Layout) and not is_default(x) else s for x, s in pairs]
+        return traced.describe_results(places)
 
 
 def _paths_of_results(tree: Any) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.ir import Jaxpr
-from xtrace._src.core.memory_layout import Layout, Layouts
+from xtrace._src.core.memory_layout import Layout, Layouts, is_default
 from xtrace._src.ops.layout_constraints import layout_constraint
 from xtrace._src.ops.sharding_constraints import sharding_constraint_p
 from xtrace._src.runtime.arrays import ConcreteArray
@@ -71,8 +71,8 @@ def _normalize(
             raise ValueError(
                 f"{_name(kind, names, i)} is incompatible with its layout annotation {layout}: {error}"
             ) from None
-        is_default = isinstance(layout, Layout) and layout.is_default
-        results.append(None if layout is None or is_default or isinstance(aval.dtype, ExtendedDType) else layout)
+        says_nothing = layout is None or isinstance(aval.dtype, ExtendedDType)
+        results.append(None if says_nothing or (isinstance(layout, Layout) and is_default(layout)) else layout)
     return results
 
 

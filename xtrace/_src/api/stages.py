@@ -339,7 +339,7 @@ class Lowered(Stage):
         places = self._assignment.results or (None,) * len(leaves)
         given = zip(leaves, places, strict=True)
         result: ShapeDtypeStruct = pytree.tree_unflatten(
-            tree, [x if s is None or x.sharding is None else x.update(sharding=s) for x, s in given]
+            tree, [x if s is None or x.sharding is None else x.update(sharding=_like(x, s)) for x, s in given]
         )
         return result
 
@@ -435,6 +435,12 @@ class Partition(NamedTuple):
     kept: Sequence[int] | None
     inputs: Sequence[Sharding] | None
     results: Sequence[Sharding] | None
+
+
+def _like(described: ShapeDtypeStruct, sharding: Sharding) -> Sharding | Format:
+    """Return a sharding for a result, with the layout that its description says."""
+    layout = described.format.layout
+    return sharding if layout is None else Format(layout, sharding)
 
 
 def _explore(stage: Traced | Lowered | Compiled, target: str | None, name: str | None) -> Explored:
@@ -581,9 +587,9 @@ class Compiled(Stage):
 
     @property
     def out_info(self) -> ShapeDtypeStruct:
-        """The result's shapes, dtypes and shardings."""
+        """The result's shapes, dtypes, shardings and layouts."""
         leaves, tree = pytree.tree_flatten(super().out_info)
-        places = pytree.tree_leaves(self.output_shardings)
+        places = pytree.tree_leaves(self.output_formats)
         given = zip(leaves, places, strict=True)
         result: ShapeDtypeStruct = pytree.tree_unflatten(tree, [x.update(sharding=s) for x, s in given])
         return result

@@ -77,23 +77,6 @@ class Layout:
                 f"shape is {tuple(aval_shape)}, of rank {len(aval_shape)}"
             )
 
-    @property
-    def mode(self) -> str:
-        """How modules write the layout: the axes, the fastest first, with the tiles and the bits of packed elements."""
-        tiles = "".join([f"({','.join(map(str, tile))})" for tile in self.tiling or ()])
-        bits = f"E({self.sub_byte_element_size_in_bits})" if self.sub_byte_element_size_in_bits else ""
-        suffix = (f"T{tiles}" if tiles else "") + bits
-        return f"{{{','.join(map(str, reversed(self.major_to_minor)))}{':' if suffix else ''}{suffix}}}"
-
-    @property
-    def is_default(self) -> bool:
-        """Whether the axes are in order, without tiles: the layout that arrays have where nothing says another one."""
-        return not self.tiling and list(self.major_to_minor) == sorted(self.major_to_minor)
-
-    def is_met_by(self, actual: Layout) -> bool:
-        """Whether memory in the layout `actual`, which says its tiles, is in this one, which may leave them open."""
-        return self.major_to_minor == actual.major_to_minor and self.tiling in (None, actual.tiling)
-
     def _key(self) -> tuple[Any, ...]:
         return self.major_to_minor, self.tiling, self.sub_byte_element_size_in_bits
 
@@ -168,14 +151,30 @@ class Layouts(NamedTuple):
 
 
 def layout_mode(layout: Layout | _Auto) -> str:
-    """Return how modules write a layout that is not the default one."""
-    return "auto" if isinstance(layout, _Auto) else layout.mode
+    """Return how modules write a layout: the axes, the fastest first, then the tiles and the bits of an element."""
+    if isinstance(layout, _Auto):
+        return "auto"
+    tiles = "".join([f"({','.join(map(str, tile))})" for tile in layout.tiling or ()])
+    bits = layout.sub_byte_element_size_in_bits
+    suffix = (f"T{tiles}" if tiles else "") + (f"E({bits})" if bits else "")
+    order = ",".join(map(str, reversed(layout.major_to_minor)))
+    return f"{{{order}:{suffix}}}" if suffix else f"{{{order}}}"
+
+
+def is_default(layout: Layout) -> bool:
+    """Return whether the axes are in order, without tiles, as those of arrays are where nothing says otherwise."""
+    return not layout.tiling and list(layout.major_to_minor) == sorted(layout.major_to_minor)
+
+
+def is_met(wanted: Layout, actual: Layout) -> bool:
+    """Return whether memory in the layout `actual`, which says its tiles, is in `wanted`, which may leave them open."""
+    return wanted.major_to_minor == actual.major_to_minor and wanted.tiling in (None, actual.tiling)
 
 
 def refuse_layout(argument: str, given: object, *, function: str = "") -> None:
     """Raise ValueError for a `Format` with a layout, where a sharding is expected."""
     layout = given.layout if isinstance(given, Format) else None
-    if layout is not None and not (isinstance(layout, Layout) and layout.is_default):
+    if layout is not None and not (isinstance(layout, Layout) and is_default(layout)):
         raise ValueError(
             f"{function or called_function()}: {argument} takes a sharding, and {abbreviate(given)} says a layout. Put "
             "the result there with xtrace.device_put(x, format), or give it to jit as out_shardings"

@@ -56,12 +56,15 @@ _Row = tuple[Any, ...]
 class Places(NamedTuple):
     """The shardings that `jit` was given for the operands and the results of a call, and the mesh in force at it.
 
-    A row is empty where none is given; the mesh is None for none.
+    A row is empty where none is given; the mesh is None for none. Layouts change nothing inside of a program; they are
+    kept for the text of the call.
     """
 
     in_shardings: _Row = ()
     out_shardings: _Row = ()
     ctx_mesh: Any = None
+    in_layouts: _Row = ()
+    out_layouts: _Row = ()
 
     @staticmethod
     def of(in_shardings: Sequence[Any], out_shardings: Sequence[Any], ctx_mesh: Any) -> Places:
@@ -251,7 +254,10 @@ jit_call = ListPrimitive(
     abstract=_abstract, emit=_emit, effects=_effects, jvp=_jvp, linearize=_linearize,
     partial_evaluate=_partial_evaluate, transpose=_transpose, batch=_batch, multiple_results=True, memoised=False,
     discharge=_discharge,
-    unprinted={"donated_invars": (), "keep_unused": False, "inline": False, "in_shardings": (), "out_shardings": ()},
+    unprinted={
+        "donated_invars": (), "keep_unused": False, "inline": False, "in_shardings": (), "out_shardings": (),
+        "in_layouts": (), "out_layouts": (),
+    },
 )
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
-from xtrace._src.core.memory_layout import Format
+from xtrace._src.core.memory_layout import Format, Layout
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.shardings import NamedSharding, Sharding, explicit_part
+from xtrace._src.ops.layout_constraints import batch_layout
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import in_memory, put_at, put_in_format, put_on
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -52,6 +53,8 @@ def _abstract(*avals: ShapedArray, devices: Sequence[Any], **_: Any) -> list[Sha
 
 def _put_type(aval: ShapedArray, target: object) -> ShapedArray:
     """Return the type of a value of type `aval` after it is put on `target`."""
+    if isinstance(target, Format) and isinstance(target.layout, Layout):
+        target.layout.check_compatible_aval(aval.shape)
     target = _sharding_in(target)
     split = explicit_part(target, aval.ndim) if isinstance(target, NamedSharding) else aval.explicit_sharding
     return aval.update(memory_space=_target_memory(target, aval), sharding=split)
@@ -138,7 +141,16 @@ def _source_of(device: object, source: object, aval: ShapedArray) -> Any:
 def _batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
 ) -> tuple[list[Any], Sequence[int | None]]:
+    for row in ("devices", "srcs"):
+        parameters[row] = tuple(map(_batch_target, parameters[row], axes))
     return device_put_p.bind_positional(operands, tuple(parameters.values())), tuple(axes)
+
+
+def _batch_target(target: Any, axis: int | None) -> Any:
+    """Return where values with a mapped axis at `axis` go."""
+    if axis is None or not isinstance(target, Format) or not isinstance(target.layout, Layout):
+        return target
+    return Format(batch_layout(target.layout, axis), target.sharding)
 
 
 device_put_p = Primitive(

@@ -239,6 +239,8 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         try:
             if sharding is not None:
                 _check_axes(leaf, sharding)
+            if isinstance(layout, Layout):
+                layout.check_compatible_aval(aval_of(leaf).shape)
             constrained.append(leaf if sharding is None else constrain(leaf, sharding, layout))
         except ValueError as error:
             path = _path_of_leaf(tree, i)

@@ -27,7 +27,7 @@ from xtrace._src.core.avals import (
 )
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.dtypes import DType
-from xtrace._src.core.memory_layout import Format, Layout
+from xtrace._src.core.memory_layout import Format, Layout, is_default
 from xtrace._src.core.shardings import NamedSharding, Sharding, SingleDeviceSharding, pieces
 from xtrace._src.core.tables import memoize
 from xtrace._src.runtime.callback_errors import failure_behind
@@ -481,7 +481,7 @@ class ConcreteArray(Array):
             return self
         if layout_of(self) is not None:
             # As in JAX, the copy has the default layout. Few arrays have another one.
-            copied = importlib.import_module("xtrace._src.runtime.transfer").in_layout(self, None)
+            copied: ConcreteArray = importlib.import_module("xtrace._src.runtime.transfer").in_layout(self, None)
         else:
             copied = new_array(self.aval, buffers.copy(self._live_buffer()), self.signature)
         with contextlib.suppress(AttributeError):
@@ -520,7 +520,7 @@ def layout_of(array: ConcreteArray) -> Layout | None:
 def known_layout(layout: Any, shape: Shape, dtype: DType, device: Device) -> Layout | None:
     """Return jaxlib's layout of an array on a device, None if it is the default one, which some devices tile."""
     known = Layout.from_pjrt_layout(layout)
-    if known.is_default or (known.tiling and str(layout) == str(buffers.default_layout(shape, dtype, device))):
+    if is_default(known) or (known.tiling and str(layout) == str(buffers.default_layout(shape, dtype, device))):
         return None
     return known
 

@@ -92,7 +92,7 @@ class Assignment(NamedTuple):
         layouts = self.layouts.keep(kept) if self.layouts is not None else None
         if kept is None or self.mesh is None:
             return self._replace(layouts=layouts)
-        inputs, ranks = [tuple([row[i] for i in kept]) for row in (self.inputs, self.ranks)]
+        inputs, ranks = tuple([self.inputs[i] for i in kept]), tuple([self.ranks[i] for i in kept])
         return self._replace(inputs=inputs, ranks=ranks, layouts=layouts)
 
 

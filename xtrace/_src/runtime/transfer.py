@@ -27,7 +27,7 @@ from xtrace._src.core.avals import (
     scalar_aval,
 )
 from xtrace._src.core.ir import Literal
-from xtrace._src.core.memory_layout import Format, Layout
+from xtrace._src.core.memory_layout import Format, Layout, is_default, is_met
 from xtrace._src.core.shardings import Sharding, SingleDeviceSharding, explicit_part, pieces
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.tables import Table, memoize
@@ -108,8 +108,8 @@ def committed_layout(value: object) -> Layout | None:
     """Return the layout that an array or a description of one is committed to, None for the default one."""
     if type(value) is ConcreteArray:
         return layout_of(value) if value.committed else None
-    layout = value.format.layout if isinstance(value, ShapeDtypeStruct) else None
-    return None if layout is None or layout.is_default else layout  # type: ignore[union-attr]
+    layout: Any = value.format.layout if isinstance(value, ShapeDtypeStruct) else None
+    return None if layout is None or is_default(layout) else layout
 
 
 def sharding_like(value: object, shape: tuple[int, ...], weak_type: bool) -> Sharding | None:
@@ -444,7 +444,9 @@ def put_at(value: Any, sharding: Sharding, aval: ShapedArray | None = None) -> C
     is_joined = own is not None and not own.is_fully_replicated
     # Of rank 0 are the numbers of a program, which come from the host.
     with guards.between_devices() if aval.shape else contextlib.nullcontext():
-        return array_from_pieces(value.physical_array(), aval, sharding, shared=is_joined)
+        array = array_from_pieces(value.physical_array(), aval, sharding, shared=is_joined)
+    # As in JAX, copies keep the layout, and pieces do not.
+    return in_layout(array, layout_of(value)) if sharding.is_fully_replicated and own is None else array
 
 
 def _put_unreduced(value: Any, sharding: Any, aval: ShapedArray | None) -> ConcreteArray:
@@ -493,7 +495,7 @@ def in_memory(array: ConcreteArray, space: MemorySpace, committed: bool) -> Conc
     return new_array(aval, buffer, signature_on(aval, array.device, committed, layout_of(array)))
 
 
-def in_layout(array: ConcreteArray, layout: Layout | None) -> ConcreteArray:
+def in_layout(array: ConcreteArray, layout: Any) -> ConcreteArray:
     """Return an array in a layout, None for the default one: the array itself if it is in this one."""
     aval, own = array.aval, layout_of(array)
     if own is layout or isinstance(aval.dtype, dtypes.ExtendedDType):
@@ -502,7 +504,7 @@ def in_layout(array: ConcreteArray, layout: Layout | None) -> ConcreteArray:
     if layout is not None and has_layout(array, layout):
         return array
     sharding = array.sharding
-    buffer = reshard(array, sharding, None if layout is not None and layout.is_default else layout)
+    buffer = reshard(array, sharding, None if layout is not None and is_default(layout) else layout)
     known = known_layout(buffer._pjrt_layout, aval.shape, aval.dtype, sharding.devices[0])
     if isinstance(sharding, SingleDeviceSharding):
         return new_array(aval, buffer, signature_on(aval, sharding.device, array.committed, known))
@@ -512,13 +514,13 @@ def in_layout(array: ConcreteArray, layout: Layout | None) -> ConcreteArray:
 def has_layout(array: ConcreteArray, layout: Layout) -> bool:
     """Return whether an array lies in memory as a layout says."""
     own = layout_of(array)
-    return (own is None and layout.is_default) or layout.is_met_by(own or array.format.layout)  # type: ignore[arg-type]
+    return (own is None and is_default(layout)) or is_met(layout, own or array.format.layout)  # type: ignore[arg-type]
 
 
 def put_in_format(value: Any, format: Format, aval: ShapedArray | None = None) -> ConcreteArray:
     """Return `value` as `put_at` does, in the layout of a format, the default one if that says none."""
     array = put_at(value, format.sharding, aval)  # type: ignore[arg-type]
-    return in_layout(array, format.layout) if type(array) is ConcreteArray else array  # type: ignore[arg-type]
+    return in_layout(array, format.layout) if type(array) is ConcreteArray else array
 
 
 def _restore_array(value: np.ndarray[Any, Any], weak_type: bool, extended: Any = None) -> ConcreteArray:
