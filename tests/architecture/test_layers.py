@@ -141,6 +141,7 @@ LATE = {
     "xtrace._src.extension.mlir_functions": "a lowering rule that builds MLIR's objects, 35",
     "xtrace._src.key_reuse.check": "the setting `debug_key_reuse`, 30",
     "xtrace._src.runtime.callbacks": "a program that calls Python, 1",
+    "xtrace._src.runtime.resharding": "an array in another layout, or split anew on a GPU, 1",
     "xtrace._src.runtime.compilation_cache": "a folder of compiled programs, 4",
     "xtrace._src.transforms.symbolic_arguments": "a program for symbolic shapes, 5",
     "xtrace._src.xla.artifacts": "the program of an exported function, 30",

@@ -561,19 +561,18 @@ class Compiled(Stage):
         """Raise ValueError for arguments that are committed to other places or layouts than the program takes."""
         assert self._program is not None
         kept = range(len(leaves)) if self._program.kept is None else self._program.kept
-        faults: dict[str, list[str]] = {"shardings": [], "layouts": []}
+        faults: dict[str, list[str]] = {}
         for number, i in enumerate(kept):
             own, wanted = committed_sharding(leaves[i]), self._program.sharding_of_input(number)
             if own is not None and not own.is_equivalent_to(wanted, leaves[i].ndim):
-                faults["shardings"].append(f"argument {self._paths()[i]} is on {own}, not on {wanted}")
+                faults.setdefault("shardings", []).append(f"argument {self._paths()[i]} is on {own}, not on {wanted}")
             elif own is not None and committed_layout(leaves[i]) != self._program.layout_of_input(number):
-                faults["layouts"].append(f"argument {self._paths()[i]} has the layout {leaves[i].format.layout}")
-        for kind, found in faults.items():
-            if found:
-                raise ValueError(
-                    f"{self.fun_name} was compiled for input {kind} that disagree with the {kind} of arguments passed "
-                    f"to it: {'; '.join(found)}. Move it with xtrace.device_put(x, compiled.input_formats[0][i])"
-                )
+                faults.setdefault("layouts", []).append(f"argument {self._paths()[i]} is in {leaves[i].format.layout}")
+        for kind, lines in faults.items():
+            raise ValueError(
+                f"{self.fun_name} was compiled for input {kind} that disagree with the {kind} of arguments passed to "
+                f"it: {'; '.join(lines)}. Move it with xtrace.device_put(x, compiled.input_formats[0][i])"
+            )
 
     def _paths(self) -> Sequence[str]:
         return self._traced.debug_info.argument_paths()
@@ -661,12 +660,12 @@ class Compiled(Stage):
     @property
     def input_shardings(self) -> Any:
         """On which device each argument is, as ``(args, kwargs)``; None for those that the program does not read."""
-        return pytree.tree_map(lambda layout: layout.sharding, self.input_formats)
+        return pytree.tree_map(lambda one: one.sharding, self.input_formats)
 
     @property
     def output_shardings(self) -> Any:
         """On which device each result is."""
-        return pytree.tree_map(lambda layout: layout.sharding, self.output_formats)
+        return pytree.tree_map(lambda one: one.sharding, self.output_formats)
 
     @property
     def input_formats(self) -> Any:
@@ -674,31 +673,23 @@ class Compiled(Stage):
 
         A program for the devices of another machine gives shardings only, and on one device nothing.
         """
+        kept, places = self._partition.kept, self._partition.inputs
         formats = [Format(None, None)] * self.in_tree.num_leaves
-        if self._program is not None:
-            layouts = executables.layouts_of(self._executable)[0][len(self._program.hidden) :]
-            kept = self._program.kept
-            known = self._formats(layouts, self._program.inputs)
-            for i, one in zip(range(len(formats)) if kept is None else kept, known, strict=True):
-                formats[i] = one
-        elif self._partition.inputs is not None:
-            kept = self._partition.kept
-            for i, place in zip(range(len(formats)) if kept is None else kept, self._partition.inputs, strict=True):
-                formats[i] = Format(None, place)
+        positions = range(len(formats)) if kept is None else kept
+        for i, one in zip(positions, self._formats(0, places, len(positions)), strict=True):
+            formats[i] = one
         return pytree.tree_unflatten(self.in_tree, formats)
 
     @property
     def output_formats(self) -> Any:
         """How each result lies in memory."""
-        formats = [Format(None, None)] * self.out_tree.num_leaves
-        if self._program is not None:
-            formats = self._formats(executables.layouts_of(self._executable)[1], self._program.results)
-        elif self._partition.results is not None:
-            formats = [Format(None, sharding) for sharding in self._partition.results]
-        return pytree.tree_unflatten(self.out_tree, formats)
+        return pytree.tree_unflatten(self.out_tree, self._formats(1, self._partition.results, self.out_tree.num_leaves))
 
-    def _formats(self, layouts: Sequence[Any], shardings: Sequence[Sharding] | None) -> list[Format]:
-        assert self._program is not None
-        if shardings is None:
-            shardings = [single_device_sharding(self._program.device)] * len(layouts)
-        return [Format(Layout.from_pjrt_layout(x), place) for x, place in zip(layouts, shardings, strict=True)]
+    def _formats(self, side: int, shardings: Sequence[Sharding] | None, count: int) -> list[Format]:
+        """Return the formats of the inputs that the program takes (`side` 0), or of the results (1)."""
+        if self._program is None:
+            return [Format(None, sharding) for sharding in shardings or [None] * count]
+        layouts = executables.layouts_of(self._executable)[side]
+        places = shardings or [single_device_sharding(self._program.device)] * count
+        taken = layouts[len(layouts) - count :]
+        return [Format(Layout.from_pjrt_layout(x), place) for x, place in zip(taken, places, strict=True)]

@@ -481,7 +481,7 @@ class ConcreteArray(Array):
             return self
         if layout_of(self) is not None:
             # As in JAX, the copy has the default layout. Few arrays have another one.
-            copied: ConcreteArray = importlib.import_module("xtrace._src.runtime.transfer").in_layout(self, None)
+            copied: ConcreteArray = importlib.import_module("xtrace._src.runtime.resharding").relayout(self, None)
         else:
             copied = new_array(self.aval, buffers.copy(self._live_buffer()), self.signature)
         with contextlib.suppress(AttributeError):

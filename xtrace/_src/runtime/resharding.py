@@ -8,7 +8,8 @@ from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.memory_layout import Layout, layout_mode
 from xtrace._src.core.shardings import Sharding, SingleDeviceSharding
 from xtrace._src.core.tables import memoize
-from xtrace._src.runtime.arrays import ConcreteArray, device_sharding, layout_of
+from xtrace._src.runtime.arrays import ConcreteArray, device_sharding, known_layout, layout_of, new_array, placement
+from xtrace._src.runtime.transfer import signature_on
 from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder
 from xtrace._src.xla import buffers, clients, executables
 from xtrace._src.xla.buffers import Buffer
@@ -21,6 +22,16 @@ def reshard(array: ConcreteArray, new: Sharding, layout: Layout | None = None) -
     (buffer,) = run([array._live_buffer()])
     buffers.collect_garbage()
     return buffer
+
+
+def relayout(array: ConcreteArray, layout: Layout | None) -> ConcreteArray:
+    """Return an array in the same place in another layout, None for the default one."""
+    aval, sharding = array.aval, array.sharding
+    buffer = reshard(array, sharding, layout)
+    known = known_layout(buffer._pjrt_layout, aval.shape, aval.dtype, sharding.devices[0])
+    if isinstance(sharding, SingleDeviceSharding):
+        return new_array(aval, buffer, signature_on(aval, sharding.device, array.committed, known))
+    return new_array(aval, buffer, placement(aval, sharding, layout=known))
 
 
 @memoize(1024)

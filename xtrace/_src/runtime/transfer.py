@@ -6,6 +6,7 @@ import contextlib
 import copyreg
 import functools
 import gc
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -42,7 +43,6 @@ from xtrace._src.runtime.arrays import (
     new_array,
     placement,
 )
-from xtrace._src.runtime.resharding import reshard
 from xtrace._src.xla import buffers, clients, distributed, guards
 from xtrace._src.xla.buffers import Buffer
 from xtrace._src.xla.clients import Device
@@ -395,6 +395,9 @@ def put_on(value: object, device: Device, space: MemorySpace | None = None) -> C
         return _put_piece_on(array, aval, device)
     if array.device == device and aval is array.aval:
         return new_array(aval, array._live_buffer(), signature)
+    if layout_of(array) is not None:
+        # What a CPU device copies from another one has the default layout, and does not say so.
+        return in_layout(put_on(in_layout(array, None), device, space), layout_of(array))
     if array.device.client is device.client:
         return new_array(aval, buffers.move(physical_aval(aval), array._live_buffer(), device), signature)
     return array_from_host(array.physical_array(), aval, device)
@@ -436,10 +439,10 @@ def put_at(value: Any, sharding: Sharding, aval: ShapedArray | None = None) -> C
     if own is not None and own.is_equivalent_to(sharding, value.ndim):
         return new_array(aval, value._live_buffer(), placement(aval, sharding, layout=layout_of(value)))
     if own is not None and _has_same_pieces(own, sharding, value.ndim):
-        copied = buffers.copy(value._live_buffer(), device_sharding(sharding))
-        return new_array(aval, copied, placement(aval, sharding, layout=layout_of(value)))
+        copied = buffers.copy(in_layout(value, None)._live_buffer(), device_sharding(sharding))
+        return in_layout(new_array(aval, copied, placement(aval, sharding)), layout_of(value))
     if own is not None and _needs_program(own, sharding):
-        return new_array(aval, reshard(value, sharding), placement(aval, sharding))
+        return new_array(aval, _resharding().reshard(value, sharding), placement(aval, sharding))
     # The memory of an array that was put together from its pieces belongs to nobody else.
     is_joined = own is not None and not own.is_fully_replicated
     # Of rank 0 are the numbers of a program, which come from the host.
@@ -485,30 +488,31 @@ def _needs_program(old: Sharding, new: Sharding) -> bool:
     return old.devices[0].platform != "cpu" or not old.is_fully_addressable or old.is_unreduced or new.is_unreduced
 
 
+def _resharding() -> Any:
+    # Few programs split arrays anew by a program, or change layouts.
+    return importlib.import_module("xtrace._src.runtime.resharding")
+
+
 def in_memory(array: ConcreteArray, space: MemorySpace, committed: bool) -> ConcreteArray:
     """Return a copy of `array` in the memory `space` of its devices, or of their host; `committed` to it or not."""
     own = mesh_sharding(array)
     if own is not None:
         return put_at(array, own.with_memory_kind(space.kind))
     aval = array.aval.update(memory_space=space)
-    buffer = buffers.move(physical_aval(aval), array._live_buffer(), array.device)
-    return new_array(aval, buffer, signature_on(aval, array.device, committed, layout_of(array)))
+    buffer = buffers.move(physical_aval(aval), in_layout(array, None)._live_buffer(), array.device)
+    return in_layout(new_array(aval, buffer, signature_on(aval, array.device, committed)), layout_of(array))
 
 
 def in_layout(array: ConcreteArray, layout: Any) -> ConcreteArray:
     """Return an array in a layout, None for the default one: the array itself if it is in this one."""
-    aval, own = array.aval, layout_of(array)
-    if own is layout or isinstance(aval.dtype, dtypes.ExtendedDType):
+    own = layout_of(array)
+    if own is layout or isinstance(array.aval.dtype, dtypes.ExtendedDType):
         # Keys have the default layout, as in JAX.
         return array
     if layout is not None and has_layout(array, layout):
         return array
-    sharding = array.sharding
-    buffer = reshard(array, sharding, None if layout is not None and is_default(layout) else layout)
-    known = known_layout(buffer._pjrt_layout, aval.shape, aval.dtype, sharding.devices[0])
-    if isinstance(sharding, SingleDeviceSharding):
-        return new_array(aval, buffer, signature_on(aval, sharding.device, array.committed, known))
-    return new_array(aval, buffer, placement(aval, sharding, layout=known))
+    moved: ConcreteArray = _resharding().relayout(array, None if layout is not None and is_default(layout) else layout)
+    return moved
 
 
 def has_layout(array: ConcreteArray, layout: Layout) -> bool:
