@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 import xtrace
 import xtrace.experimental.serialize_executable as serialize_executable
 from tests.sharding.meshes import OURS, THEIRS
+from xtrace._src.core import compilation_cache_settings as cache_settings
+from xtrace.experimental.compilation_cache.compilation_cache import reset_cache
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 B = np.arange(64, dtype=np.float32).reshape(8, 8)
@@ -370,18 +372,16 @@ def test_compiled_functions_in_layouts_are_written_and_read():
 
 
 def test_programs_in_layouts_are_kept_in_the_folder(tmp_path):
-    scope, before = names(OURS), xtrace.config.jax_compilation_cache_dir
-    f = xtrace.jit(lambda a: a * 3, out_shardings=scope["F"](scope["T"], scope["S"]))
-    xtrace.config.update("jax_compilation_cache_dir", str(tmp_path))
-    try:
-        for _ in range(2):
-            result = f(scope["x"])
+    scope = names(OURS)
+    reset_cache()
+    with cache_settings.directory(str(tmp_path)), cache_settings.min_compile_seconds(0.0):
+        for hits in (0, 1):
+            xtrace.clear_caches()
+            result = xtrace.jit(lambda a: a * 3, out_shardings=scope["F"](scope["T"], scope["S"]))(scope["x"])
             assert result.format.layout.major_to_minor == (1, 0)
             np.testing.assert_array_equal(result, X * 3)
-            f.clear_cache()
-    finally:
-        xtrace.config.update("jax_compilation_cache_dir", before)
-    assert list(tmp_path.iterdir())
+            assert xtrace.cache_info().hits == hits
+    reset_cache()
 
 
 def test_large_constants_in_layouts():

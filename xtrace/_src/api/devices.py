@@ -288,13 +288,13 @@ def _for_leaves(name: str, value: object, x: object, count: int, expected: str) 
 
 
 def _check_target(target: object) -> Any:
-    if isinstance(target, (clients.Device, MemorySpace)):
+    if target is None or isinstance(target, (clients.Device, MemorySpace)):
         return target
     if isinstance(target, Format) and target.layout is Layout.AUTO:
         raise ValueError(
             f"device_put: sharding and layout should be concrete, since no compiler chooses here. Got {target}"
         )
-    if target is None or isinstance(target, (Sharding, PartitionSpec, Format)):
+    if isinstance(target, (Sharding, PartitionSpec, Format)):
         sharding = requested_sharding("device", target, entered=False, takes_layouts=True)
         return target if isinstance(target, Format) and sharding is not None else sharding
     raise ValueError(

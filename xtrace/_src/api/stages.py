@@ -565,7 +565,8 @@ class Compiled(Stage):
         for number, i in enumerate(kept):
             own, wanted = committed_sharding(leaves[i]), self._program.sharding_of_input(number)
             if own is not None and not own.is_equivalent_to(wanted, leaves[i].ndim):
-                faults.setdefault("shardings", []).append(f"argument {self._paths()[i]} is on {own}, not on {wanted}")
+                fault = f"argument {self._paths()[i]} is on {own}, and the program takes it from {wanted}"
+                faults.setdefault("shardings", []).append(fault)
             elif own is not None and committed_layout(leaves[i]) != self._program.layout_of_input(number):
                 faults.setdefault("layouts", []).append(f"argument {self._paths()[i]} is in {leaves[i].format.layout}")
         for kind, lines in faults.items():
