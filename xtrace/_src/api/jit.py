@@ -40,7 +40,7 @@ from xtrace._src.core.memory_layout import Format, Layout, is_default
 from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.core.source import resolve, user_position
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
-from xtrace._src.ops.calls import UNSPECIFIED, Places, jit_call
+from xtrace._src.ops.calls import UNSPECIFIED, Place, Places, jit_call
 from xtrace._src.ops.device_put import put
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.ops.sharding_constraints import constrain_all
@@ -334,17 +334,13 @@ class Jitted:
         places = Places(ctx_mesh=config.mesh.value)
         if not self.options.has_shardings or self.inlines:
             return places
-        rows = [
-            [UNSPECIFIED if s is None else s for s in row] for row in self._given_shardings(in_tree, traced.out_tree)
-        ]
-        before = [UNSPECIFIED] * len(traced.consts) if rows[0] else []
-        inputs, results = self._given_layouts(in_tree, traced.out_tree)
-        if any(x is not None for x in inputs):
-            places = places._replace(in_layouts=(*[None] * len(traced.consts), *inputs))
-        if any(x is not None for x in results):
-            places = places._replace(out_layouts=tuple(results))
-        given = Places.of([*before, *rows[0]], rows[1], config.mesh.value)
-        return given._replace(in_layouts=places.in_layouts, out_layouts=places.out_layouts)
+        sides = []
+        rows = self._given_shardings(in_tree, traced.out_tree), self._given_layouts(in_tree, traced.out_tree)
+        for shardings, layouts in zip(*rows, strict=True):
+            pairs = zip(shardings, layouts or [None] * len(shardings), strict=True)
+            sides.append([Place(UNSPECIFIED if s is None else s, layout) for s, layout in pairs])
+        before = [Place()] * len(traced.consts) if sides[0] else []
+        return Places.of([*before, *sides[0]], sides[1], config.mesh.value)
 
     def traced(self, static: Static, in_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> TracedFunction:
         """Return the trace for a signature, made if it is new."""

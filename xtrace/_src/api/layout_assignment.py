@@ -8,7 +8,7 @@ from typing import Any
 from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.ir import Jaxpr
-from xtrace._src.core.memory_layout import Layout, Layouts, is_default
+from xtrace._src.core.memory_layout import Layout, Layouts, is_default, is_met
 from xtrace._src.ops.layout_constraints import layout_constraint
 from xtrace._src.ops.sharding_constraints import sharding_constraint_p
 from xtrace._src.runtime.arrays import ConcreteArray
@@ -32,7 +32,7 @@ def assign_layouts(
     inputs = [committed_layout(value) for value in values]
     for i, given in enumerate(in_layouts):
         if given is not None:
-            if _is_elsewhere(values[i], given, inputs[i]):
+            if _is_elsewhere(values[i], given):
                 raise _mismatch(given, values[i], types[i], f"{_name('arguments', names, i)} of {function}")
             inputs[i] = given
     results = list(out_layouts) or [None] * len(jaxpr.outvars)
@@ -76,10 +76,11 @@ def _normalize(
     return results
 
 
-def _is_elsewhere(value: Any, given: Any, own: Layout | None) -> bool:
+def _is_elsewhere(value: Any, given: Any) -> bool:
     """Whether an argument is committed to another layout than the one given for it."""
     if isinstance(value, ShapeDtypeStruct):
-        return own is not None and given != own
+        described: Any = value.format.layout
+        return described is not None and (given is Layout.AUTO or not is_met(given, described))
     if type(value) is not ConcreteArray or not value.committed or isinstance(value.dtype, ExtendedDType):
         return False
     return given is Layout.AUTO or not has_layout(value, given)

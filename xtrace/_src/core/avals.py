@@ -516,6 +516,11 @@ class ShapeDtypeStruct:
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """Return a copy with the given fields changed."""
         place = self._place if self._layout is None else self.format
+        if self._layout is not None and isinstance(changes.get("sharding"), (Sharding, PartitionSpec)):
+            raise ValueError(
+                f"ShapeDtypeStruct.update: the description has the layout {self._layout}, and sharding="
+                f"{abbreviate(changes['sharding'])} says none; give a Format with both"
+            )
         names = ("shape", "dtype", "weak_type", "manual_axis_type", "is_ref")
         fields: dict[str, Any] = {"sharding": place, **{name: getattr(self, name) for name in names}, **changes}
         return ShapeDtypeStruct(fields.pop("shape"), fields.pop("dtype"), **fields)
