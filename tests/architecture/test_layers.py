@@ -143,6 +143,7 @@ LATE = {
     "xtrace._src.host_evaluation.programs": "the first operation outside of programs, 4",
     "xtrace._src.key_reuse.check": "the setting `debug_key_reuse`, 30",
     "xtrace._src.runtime.callbacks": "a program that calls Python, 1",
+    "xtrace._src.runtime.resharding": "an array in another layout, or split anew on a GPU, 1",
     "xtrace._src.runtime.compilation_cache": "a folder of compiled programs, 4",
     "xtrace._src.transforms.symbolic_arguments": "a program for symbolic shapes, 5",
     "xtrace._src.xla.artifacts": "the program of an exported function, 30",

@@ -28,6 +28,12 @@ class Steady(NamedTuple):
     calls: int = 75_000
 
 
+def _turned(x):
+    """A matrix, and the format in which its columns lie one after another."""
+    layout = xtrace.experimental.layout
+    return x.reshape(2, 2), layout.Format(layout.Layout((1, 0)), x.sharding)
+
+
 def _donating(x):
     increment = xtrace.jit(lambda a: a + 1, donate_argnums=0)
     state = [jnp.copy(x)]
@@ -152,6 +158,13 @@ STEADY = {
     "repr": Steady(lambda x: lambda: repr(x), 2_000),
     "asarray": Steady(lambda x: lambda: jnp.asarray(_HOST)),
     "device_put": Steady(lambda x: lambda: xtrace.device_put(_HOST), 20_000),
+    "array in another layout": Steady(lambda x: partial(xtrace.jit(lambda a: a * 2), xtrace.device_put(*_turned(x)))),
+    "result in another layout": Steady(
+        lambda x: partial(xtrace.jit(lambda a: a * 2, out_shardings=_turned(x)[1]), _turned(x)[0]), 20_000
+    ),
+    "eager operator in another layout": Steady(lambda x: partial(jnp.negative, xtrace.device_put(*_turned(x))), 20_000),
+    "device_put to another layout": Steady(lambda x: partial(xtrace.device_put, *_turned(x)), 5_000),
+    "another layout to NumPy": Steady(lambda x: lambda: np.asarray(xtrace.device_put(*_turned(x))), 3_000),
     "astype": Steady(lambda x: lambda: x.astype(jnp.bfloat16)),
     "block_until_ready": Steady(lambda x: lambda: x.block_until_ready()),
     "is_ready": Steady(lambda x: lambda: x.is_ready()),

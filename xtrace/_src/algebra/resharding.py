@@ -16,7 +16,7 @@ from xtrace._src.core.partition_spec import PartitionSpec, full_entries
 from xtrace._src.core.primitive import ArrayPrimitive
 from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.core.shardings import NamedSharding, explicit_part, open_dimensions
-from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding, new_array, placement
+from xtrace._src.runtime.arrays import ConcreteArray, layout_of, mesh_sharding, new_array, placement
 from xtrace._src.runtime.transfer import put_at
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.xla import guards
@@ -47,7 +47,7 @@ def _evaluate(array: ConcreteArray, *, dst_sharding: NamedSharding) -> Array:
     dst_sharding = dst_sharding.update(spec=dst_sharding.spec.update(partitions=entries))
     if not mesh.explicit_axes:
         aval = array.aval.update(sharding=None)
-        return array if own is None else new_array(aval, array.buffer, placement(aval, own))
+        return array if own is None else new_array(aval, array.buffer, placement(aval, own, layout=layout_of(array)))
     if not isinstance(mesh, Mesh):
         mesh = own.mesh if isinstance(own, NamedSharding) else context_mesh()
         if mesh.empty:

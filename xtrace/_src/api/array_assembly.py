@@ -13,16 +13,19 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.avals import MemorySpace, ShapedArray, aval_of_value, physical_aval
 from xtrace._src.core.errors import UnexpectedTracerError
+from xtrace._src.core.memory_layout import Format
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.requested_shardings import requested_sharding
 from xtrace._src.core.shardings import Sharding, SingleDeviceSharding
 from xtrace._src.core.trace import Tracer
-from xtrace._src.runtime.arrays import ConcreteArray, new_array, placement
+from xtrace._src.runtime.arrays import ConcreteArray, layout_of, new_array, placement
 from xtrace._src.runtime.transfer import (
     array_from_pieces,
     array_on_mesh,
+    in_layout,
     place_type,
     put_at,
+    put_in_format,
     put_on,
     scalar_to_host,
 )
@@ -36,7 +39,7 @@ def make_array_from_callback(
 
     Args:
         shape: the shape of the whole array.
-        sharding: its sharding, or a `PartitionSpec` on the mesh in force.
+        sharding: its sharding, a `Format`, or a `PartitionSpec` on the mesh in force.
         data_callback: a function from the slices of a piece, one for each axis, to its data: an array or a number. It
             is called for each device of this process, once if every device holds all of the array.
         dtype: the dtype of the data; needed only where no device is of this process.
@@ -57,7 +60,7 @@ def make_array_from_callback(
     name = "make_array_from_callback"
     if not callable(data_callback):
         raise TypeError(f"{name}: data_callback must be a function of slices, got {abbreviate(data_callback)}")
-    whole, placed = canonical_shape(shape), _target(name, sharding)
+    whole, placed = canonical_shape(shape), _target(name, sharding, takes_layouts=True)
     _piece_shape(name, placed, whole)
     indices = dict(placed.addressable_devices_indices_map(whole))
     devices = list(indices)
@@ -65,9 +68,10 @@ def make_array_from_callback(
         parts = [data_callback(indices[device]) for device in devices[:1]] * len(devices)
     else:
         parts = [data_callback(indices[device]) for device in devices]
-    return _assemble(
+    array = _assemble(
         name, whole, placed, parts, devices, lambda i: f"data_callback({abbreviate(indices[devices[i]])})", dtype
     )
+    return array if not isinstance(sharding, Format) else put_in_format(array, sharding)
 
 
 def make_array_from_single_device_arrays(
@@ -241,8 +245,8 @@ def _grid(sharding: Sharding, ndim: int) -> dict[Any, tuple[int, ...]]:
     }
 
 
-def _target(function: str, given: Any) -> Sharding:
-    sharding = requested_sharding("sharding", given, function=function)
+def _target(function: str, given: Any, takes_layouts: bool = False) -> Sharding:
+    sharding = requested_sharding("sharding", given, function=function, takes_layouts=takes_layouts)
     if sharding is None:
         raise TypeError(f"{function}: sharding must be a sharding such as xtrace.NamedSharding(mesh, spec), got None")
     return sharding
@@ -301,14 +305,17 @@ def _assemble(
     if element is None:
         raise ValueError(f"{function}: no device of {abbreviate(sharding)} is in this process; give dtype")
     aval = place_type(ShapedArray(shape, element), sharding)
+    layouts = [layout_of(part) if isinstance(part, ConcreteArray) else None for part in parts]
+    layout = layouts[0] if len({*layouts}) == 1 else None
+    parts = [in_layout(part, layout) if isinstance(part, ConcreteArray) else part for part in parts]
     with guards.mark_explicit("put"):
         if isinstance(sharding, SingleDeviceSharding):
             held = _buffer_on(parts[0], sharding.device, aval.memory_space)
-            return new_array(aval, held, placement(aval, sharding.device))
+            return new_array(aval, held, placement(aval, sharding.device, layout=layout))
         if any(isinstance(part, ConcreteArray) for part in parts):
             moved = [_buffer_on(p, d, aval.memory_space) for p, d in zip(parts, devices, strict=True)]
             with guards.lift_guards():
-                return array_on_mesh(aval, sharding, moved, devices)
+                return array_on_mesh(aval, sharding, moved, devices, layout)
         host = [scalar_to_host(p, aval_of_value(p)) if np.ndim(p) == 0 else np.asarray(p) for p in parts]
         if sharding.is_fully_replicated:
             return array_from_pieces(host[0], aval, sharding)

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xtrace._src.api.layout_assignment import assign_layouts
 from xtrace._src.api.mesh_agreement import check_meshes
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
-from xtrace._src.core.memory_layout import Format
+from xtrace._src.core.memory_layout import Format, Layout
 from xtrace._src.core.mesh import AbstractMesh, BaseMesh, Mesh, PlannedDevice, context_mesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.requested_shardings import requested_sharding
@@ -48,31 +49,46 @@ class ShardingTree(NamedTuple):
     @property
     def says_memory(self) -> bool:
         """Whether a leaf says the kind of memory."""
-        return any(isinstance(leaf, Sharding) for leaf in self.leaves)
+        return any(isinstance(_sharding_in(leaf), Sharding) for leaf in self.leaves)
+
+    @property
+    def says_layout(self) -> bool:
+        """Whether a leaf says a layout."""
+        return any(_layout_in(leaf) is not None for leaf in self.leaves)
+
+    def layouts_of_leaves(self, full_tree: Any) -> list[Any]:
+        """Return the layout of each leaf of a tree whose shardings `of_leaves` gives; None where nothing says it."""
+        return list(map(_layout_in, self._spread(full_tree)))
+
+    def _spread(self, full_tree: Any) -> Sequence[Any]:
+        """Return what is given for each leaf of a tree of structure `full_tree`; ValueError if the prefix differs."""
+        whole = pytree.tree_unflatten(full_tree, range(full_tree.num_leaves))
+        prefix = pytree.tree_unflatten(self.tree, self.leaves)
+        given: Sequence[Any] = pytree.broadcast_prefix(prefix, whole, is_leaf=_is_none)
+        return given
 
     def spaces_of_leaves(self, full_tree: Any) -> list[MemorySpace | None]:
         """Return the memory of each leaf of a tree of the structure `full_tree`; None where nothing says it.
 
         ValueError if the prefix differs.
         """
-        whole = pytree.tree_unflatten(full_tree, range(full_tree.num_leaves))
-        given = pytree.broadcast_prefix(pytree.tree_unflatten(self.tree, self.leaves), whole, is_leaf=_is_none)
+        given = map(_sharding_in, self._spread(full_tree))
         kinds = [leaf.memory_kind if isinstance(leaf, Sharding) else None for leaf in given]
         return [memory_space_of_kind(kind) if kind is not None else None for kind in kinds]
 
     def of_leaves(self, function: str, argument: str, full_tree: Any) -> tuple[Sharding | None, ...]:
         """Return the sharding of each leaf of a tree of the structure `full_tree`; ValueError if the prefix differs."""
-        whole = pytree.tree_unflatten(full_tree, range(full_tree.num_leaves))
-        prefix = pytree.tree_unflatten(self.tree, self.leaves)
         try:
-            given = pytree.broadcast_prefix(prefix, whole, is_leaf=_is_none)
+            given = self._spread(full_tree)
         except ValueError as error:
             what = "positional arguments tuple" if argument == "in_shardings" else "result"
             raise ValueError(
                 f"{function}: {argument} specification must be a tree prefix of the {what}, pytree structure error: "
                 f"{error}. Give one sharding for all, or a tree like the {what}"
             ) from None
-        shardings = tuple([requested_sharding(argument, leaf, entered=False, function=function) for leaf in given])
+        shardings = tuple([
+            requested_sharding(argument, leaf, entered=False, function=function, takes_layouts=True) for leaf in given
+        ])
         for sharding in shardings if argument == "out_shardings" else ():
             if sharding is not None and unconstrained_dimensions(sharding):
                 raise ValueError(
@@ -86,6 +102,14 @@ def _is_none(leaf: object) -> bool:
     return leaf is None
 
 
+def _sharding_in(leaf: Any) -> Any:
+    return leaf.sharding if isinstance(leaf, Format) else leaf
+
+
+def _layout_in(leaf: Any) -> Any:
+    return leaf.layout if isinstance(leaf, Format) else None
+
+
 NO_SHARDINGS = ShardingTree((None,), pytree.tree_structure(0))
 
 
@@ -96,6 +120,11 @@ def sharding_tree(function: str, argument: str, shardings: Any) -> ShardingTree:
         shardings = tuple(shardings)
     leaves, tree = pytree.tree_flatten(shardings, is_leaf=_is_none)
     for leaf in leaves:
+        if isinstance(leaf, Layout) or leaf is Layout.AUTO:
+            raise ValueError(
+                f"{function}: {argument} does not take layouts alone, got {leaf}; write Format({leaf}, sharding), with "
+                "xtrace.experimental.layout.Format"
+            )
         if leaf is not None and not isinstance(leaf, (Sharding, PartitionSpec, Format)):
             raise TypeError(
                 f"{function}: {argument} leaf specifications are expected to be shardings such as "
@@ -148,17 +177,34 @@ def assign(
     values: Sequence[Any], function: str, names: _Names | None = None, jaxpr: Jaxpr | None = None,
     in_shardings: Sequence[Sharding | None] = (), out_shardings: Sequence[Sharding | None] = (),
     out_avals: Sequence[ShapedArray] = (), unread: frozenset[int] = frozenset(), out_names: _Names | None = None,
-    constants: Sequence[Any] = (), of_user: bool = False,
+    constants: Sequence[Any] = (), of_user: bool = False, in_layouts: Sequence[Any] = (),
+    out_layouts: Sequence[Any] = (),
 ) -> Assignment:
-    """Return the devices of a program on `values`, and the shardings of its inputs and results.
+    """Return the devices of a program on `values`, and the shardings and layouts of its inputs and results.
 
     unread: the positions of values that the program does not read, which have no say. jaxpr: the program, whose
-    equations may name a mesh; `constants` are the arrays it closes over. in_shardings, out_shardings: those that the
-    user gives. names, out_names: return the names of the values and of the results for messages. of_user: whether a
-    user calls the program.
+    equations may name a mesh; `constants` are the arrays it closes over. in_shardings, out_shardings, in_layouts,
+    out_layouts: those that the user gives. names, out_names: return the names of the values and of the results for
+    messages. of_user: whether a user calls the program.
 
     ValueError if arguments or shardings are on different devices.
     """
+    assignment = _assign_devices(
+        values, function, names, jaxpr, in_shardings, out_shardings, out_avals, unread, out_names, constants, of_user
+    )
+    if jaxpr is None:
+        return assignment
+    layouts = assign_layouts(values, function, jaxpr, in_layouts, out_layouts, names, out_names)
+    return assignment if layouts is None else assignment._replace(layouts=layouts)
+
+
+def _assign_devices(
+    values: Sequence[Any], function: str, names: _Names | None, jaxpr: Jaxpr | None,
+    in_shardings: Sequence[Sharding | None], out_shardings: Sequence[Sharding | None],
+    out_avals: Sequence[ShapedArray], unread: frozenset[int], out_names: _Names | None, constants: Sequence[Any],
+    of_user: bool,
+) -> Assignment:
+    """Return the devices of a program and its shardings; the arguments are those of `assign`."""
     meshes = named_meshes = meshes_of(jaxpr) if jaxpr is not None else ()
     # An argument goes to the one device that is given for it, wherever it is.
     unread |= frozenset([i for i, s in enumerate(in_shardings) if isinstance(s, SingleDeviceSharding)])

@@ -22,8 +22,8 @@ from xtrace._src.core.requested_shardings import requested_sharding
 from xtrace._src.core.shardings import Sharding
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.device_put import CopySemantics, put
-from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, mesh_sharding
-from xtrace._src.runtime.transfer import array_from_host, current_device, put_at, put_on, to_concrete
+from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, layout_of, mesh_sharding
+from xtrace._src.runtime.transfer import array_from_host, current_device, in_layout, put_at, put_on, to_concrete
 from xtrace._src.xla import clients, guards
 from xtrace._src.xla.versions import JAXLIB_VERSION_TEXT
 
@@ -200,7 +200,8 @@ def device_put(
 
     Args:
         x: a pytree of arrays, NumPy arrays and scalars.
-        device: a device, a sharding or a memory space, or a tree prefix of these; None for the default device.
+        device: a device, a sharding, a memory space, or a `Format`, which says the layout, too; or a tree prefix of
+            these; None for the default device.
         src: where the arrays are, likewise; it changes nothing.
         donate: whether the memory of the operands may be reused, a boolean or a tree prefix of booleans.
         may_alias: whether the result may share memory with a NumPy array; None for where that is safe.
@@ -286,14 +287,15 @@ def _for_leaves(name: str, value: object, x: object, count: int, expected: str) 
 
 
 def _check_target(target: object) -> Any:
-    if isinstance(target, (clients.Device, MemorySpace)):
+    if target is None or isinstance(target, (clients.Device, MemorySpace)):
         return target
     if isinstance(target, Format) and target.layout is Layout.AUTO:
         raise ValueError(
             f"device_put: sharding and layout should be concrete, since no compiler chooses here. Got {target}"
         )
-    if target is None or isinstance(target, (Sharding, PartitionSpec, Format)):
-        return requested_sharding("device", target, entered=False)
+    if isinstance(target, (Sharding, PartitionSpec, Format)):
+        sharding = requested_sharding("device", target, entered=False, takes_layouts=True)
+        return target if isinstance(target, Format) and sharding is not None else sharding
     raise ValueError(
         "device_put: device must be a device (see xtrace.devices()), a memory such as xtrace.memory.Space.Host, a "
         f"sharding, a Format or None. Received invalid value: {abbreviate(target)}"
@@ -302,19 +304,24 @@ def _check_target(target: object) -> Any:
 
 def _put_leaf(move: _Move, aval: ShapedArray) -> Array:
     leaf, aliased = move.leaf, move.aliased
-    if isinstance(move.target, Sharding):
-        sharding, device = move.target, getattr(move.target, "device", None)
+    target = move.target.sharding if isinstance(move.target, Format) else move.target
+    if isinstance(target, Sharding):
+        sharding, device = target, getattr(target, "device", None)
     else:
-        sharding, device = None, move.target
-    if isinstance(leaf, np.ndarray) and aliased and (sharding is None or device is not None):
+        sharding, device = None, target
+    is_plain = target is move.target and (sharding is None or device is not None)
+    if isinstance(leaf, np.ndarray) and aliased and is_plain:
         return array_from_host(leaf, aval, device, copy=False)
     if isinstance(leaf, ConcreteArray) and leaf.is_deleted():
         raise RuntimeError(f"device_put: {move.name}: {deleted_message(leaf.aval)}")
     if isinstance(leaf, ConcreteArray) and aliased is False:
         # To the same device, that is: an array that moves gets memory of its own anyway.
-        leaf = copy.deepcopy(leaf)
+        leaf = in_layout(copy.deepcopy(leaf), layout_of(leaf))
     if sharding is not None:
         moved: ConcreteArray = _put_at(leaf, sharding, aval, move.name)
+        if isinstance(move.target, Format) and type(moved) is ConcreteArray:
+            _check_axes(move.target, aval, move.name)
+            moved = in_layout(moved, move.target.layout)
     elif device is not None:
         moved = put_on(leaf, device, MemorySpace.Device)
     else:
@@ -324,11 +331,22 @@ def _put_leaf(move: _Move, aval: ShapedArray) -> Array:
     return moved
 
 
+def _check_axes(target: Format, aval: ShapedArray, name: str) -> None:
+    if target.layout is None:
+        return
+    try:
+        target.layout.check_compatible_aval(aval.shape)  # type: ignore[union-attr]
+    except ValueError as error:
+        raise ValueError(f"device_put: device, of {name}: {error}") from None
+
+
 def _takes_over(moved: ConcreteArray, array: ConcreteArray) -> bool:
     """Whether a donated array is gone once it has moved; on CPU, as in JAX, only where each piece moves as it is."""
     old, new = mesh_sharding(array), mesh_sharding(moved)
     if moved.buffer is array.buffer:
         return False
+    if layout_of(moved) != layout_of(array):
+        return True
     if next(iter(array.devices())).platform == "cpu":
         return old is not None and new is not None and old.has_same_pieces(new, array.ndim)
     # One of several devices may hold a copy.

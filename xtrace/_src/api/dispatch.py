@@ -24,7 +24,7 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.tables import memoize
 from xtrace._src.core.trace import base_trace, current_trace
-from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding
+from xtrace._src.runtime.arrays import ConcreteArray, layout_of, mesh_sharding
 from xtrace._src.runtime.execute import Program
 from xtrace._src.runtime.transfer import put_at, scalar_buffers
 from xtrace._src.xla import buffers
@@ -233,6 +233,7 @@ class _Writer:
         self.device, self.devices, self.sharding = device, [device], buffers.transfer_sharding(device)
         # The shardings of the inputs that are left, of a program on a mesh.
         self.input_shardings = None if program.inputs is None else list(program.inputs)
+        self.input_layouts = None if program.layouts is None else list(program.layouts.inputs)
         self.checks: list[str] = []
         self.keys: list[str] = []
         self.key: list[Any] = []
@@ -313,6 +314,10 @@ class _Writer:
     def leaf(self, source: str, example: _Leaf) -> None:
         """Write the expressions of one leaf's type and of the program's input."""
         value = example.value
+        if example.kept:
+            # An array in another layout is moved to the program's, at every call; this takes longer than the checks.
+            wanted_layout = self.input_layouts.pop(0) if self.input_layouts is not None else None
+            self.supported &= (layout_of(value) if type(value) is ConcreteArray else None) == wanted_layout
         if type(value) is ConcreteArray:
             variable = self.variable(source) if example.kept else source
             self.distinguish(f"{variable}.signature", value.signature)

@@ -16,6 +16,7 @@ from xtrace._src.core.effects import NO_EFFECTS
 from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var
 from xtrace._src.core.primitive import MixedSums, Primitive
 from xtrace._src.core.trace import Tracer
+from xtrace._src.ops.calls import jit_call
 from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, describe_types, explain_failure
 from xtrace._src.runtime.execute import Assignment
 from xtrace._src.runtime.transfer import to_operand
@@ -97,7 +98,10 @@ def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: 
         check_execution(primitive.__name__)
         avals = tuple(x.aval for x in arrays)
         closed = discharge_jaxpr(jaxpr_of_one(primitive, avals, parameters))
-        assignment = assign(arrays, primitive.__name__, jaxpr=closed.jaxpr, out_avals=closed.out_avals)
+        assignment = assign(
+            arrays, primitive.__name__, jaxpr=closed.jaxpr, out_avals=closed.out_avals,
+            out_layouts=_layouts_of_call(primitive, parameters),
+        )
         host: _Run | None = None
         if evaluates_on_host():
             host = host_programs.host_program(
@@ -130,6 +134,12 @@ def _keep(primitive: Primitive, key: object, run: _Run) -> _Run:
     if key is not None:
         primitive.programs.remember(key, run)
     return run
+
+
+def _layouts_of_call(primitive: Primitive, parameters: tuple[Any, ...]) -> Sequence[Any]:
+    """Return the layouts that a jitted function was given for its results, where it is transformed outside of jit."""
+    layouts: Sequence[Any] = parameters[primitive.parameters.index("out_layouts")] if primitive is jit_call else ()
+    return layouts
 
 
 def jaxpr_of_one(primitive: Primitive, avals: Sequence[ShapedArray], parameters: tuple[Any, ...]) -> ClosedJaxpr:

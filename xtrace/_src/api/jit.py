@@ -35,10 +35,11 @@ from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.effects import HIGH_TYPE_EFFECT
 from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.core.memory_layout import Format, Layout, is_default
 from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.core.source import resolve, user_position
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
-from xtrace._src.ops.calls import UNSPECIFIED, Places, jit_call
+from xtrace._src.ops.calls import UNSPECIFIED, Place, Places, jit_call
 from xtrace._src.ops.device_put import put
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.ops.sharding_constraints import constrain_all
@@ -339,11 +340,13 @@ class Jitted:
         places = Places(ctx_mesh=config.mesh.value)
         if not self.options.has_shardings or self.inlines:
             return places
-        rows = [
-            [UNSPECIFIED if s is None else s for s in row] for row in self._given_shardings(in_tree, traced.out_tree)
-        ]
-        before = [UNSPECIFIED] * len(traced.consts) if rows[0] else []
-        return Places.of([*before, *rows[0]], rows[1], config.mesh.value)
+        sides = []
+        rows = self._given_shardings(in_tree, traced.out_tree), self._given_layouts(in_tree, traced.out_tree)
+        for shardings, layouts in zip(*rows, strict=True):
+            pairs = zip(shardings, layouts or [None] * len(shardings), strict=True)
+            sides.append([Place(UNSPECIFIED if s is None else s, layout) for s, layout in pairs])
+        before = [Place()] * len(traced.consts) if sides[0] else []
+        return Places.of([*before, *sides[0]], sides[1], config.mesh.value)
 
     def traced(self, static: Static, in_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> TracedFunction:
         """Return the trace for a signature, made if it is new."""
@@ -581,7 +584,14 @@ class Jitted:
         return assign(
             leaves, self.name, traced.debug_info.argument_paths, traced.jaxpr, inputs, results, traced.out_avals,
             unread, functools.partial(_paths_of_results, traced.out_tree), traced.consts, not self.of_library,
+            *self._given_layouts(traced.in_tree, traced.out_tree),
         )
+
+    def _given_layouts(self, in_tree: Any, out_tree: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return the layouts that `jit` was given, likewise; the shardings have been read, and fit the trees."""
+        given, wanted = self.options.in_shardings, self.options.out_shardings
+        inputs = given.layouts_of_leaves(in_tree.children()[0]) if given.says_layout else ()
+        return inputs, wanted.layouts_of_leaves(out_tree) if wanted.says_layout else ()
 
     def _given_shardings(self, in_tree: Any, out_tree: Any) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return the shardings that `jit` was given, of the leaves of the trees at hand; none if it was not."""
@@ -632,7 +642,12 @@ class Jitted:
 
     def out_info(self, traced: TracedFunction) -> Any:
         """Return the results of a trace as a tree of ShapeDtypeStruct."""
-        return traced.describe_results(self._given_shardings(traced.in_tree, traced.out_tree)[1])
+        places: Sequence[Any] = self._given_shardings(traced.in_tree, traced.out_tree)[1]
+        layouts = self._given_layouts(traced.in_tree, traced.out_tree)[1]
+        if layouts:
+            pairs = zip(layouts, places, strict=True)
+            places = [Format(x, s) if isinstance(x, Layout) and not is_default(x) else s for x, s in pairs]
+        return traced.describe_results(places)
 
 
 def _paths_of_results(tree: Any) -> list[str]:

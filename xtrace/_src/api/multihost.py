@@ -11,11 +11,12 @@ import numpy as np
 from xtrace._src.core import key_paths, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.memory_layout import Format
 from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.shardings import NamedSharding, pieces
 from xtrace._src.runtime.arrays import ConcreteArray
-from xtrace._src.runtime.transfer import array_on_mesh, put_at, to_concrete
+from xtrace._src.runtime.transfer import array_on_mesh, put_at, put_in_format, to_concrete
 from xtrace._src.xla import buffers, clients, distributed
 
 
@@ -219,7 +220,7 @@ def global_array_to_host_local_array(global_inputs: object, global_mesh: Mesh, p
 
     def to_local(leaf: Any, spec: PartitionSpec) -> Any:
         local, whole = NamedSharding(global_mesh.local_mesh, spec), NamedSharding(global_mesh, spec)
-        array = put_at(leaf, whole)
+        array = put_in_format(leaf, Format(None, whole))
         grown = zip(array.shape, _parts(whole, array.ndim), _parts(local, array.ndim), strict=True)
         aval = ShapedArray(tuple([n * j // k for n, k, j in grown]), array.dtype)
         held = {buffer._sharding._device: buffer for buffer in buffers.pieces_of(array.buffer)}

@@ -21,6 +21,7 @@ from xtrace._src.core.avals import MemorySpace, ShapedArray, physical_aval
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.effects import NO_EFFECTS
 from xtrace._src.core.ir import DebugInfo, Jaxpr, JaxprEqn, Var
+from xtrace._src.core.memory_layout import Layout, Layouts
 from xtrace._src.core.mesh import AbstractDevice, AbstractMesh, AxisType, BaseMesh, Mesh
 from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
 from xtrace._src.core.primitive import Primitive, no_rule
@@ -35,7 +36,7 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _Part = TypeVar("_Part")
 
-_FORMAT = Format(b"xtrace\x00e", 1, "serialized executable")
+_FORMAT = Format(b"xtrace\x00e", 2, "serialized executable")
 
 _ALL: list[Any] = [*dtypes.all_dtypes.values(), dtypes.float0, *[g.dtype for g in generators.values()]]
 _DTYPES = {dtypes.short_name(dtype): dtype for dtype in _ALL}
@@ -86,6 +87,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
         "mesh": None if assignment.mesh is None else _record_of_mesh(assignment.mesh),
         "inputs": list(map(_record_of_sharding, program.inputs or ())),
         "results": list(map(_record_of_sharding, program.results or ())),
+        "layouts": _record_of_layouts(program.layouts),
         "hidden": [record for record, _ in hidden], "code": len(code),
     }
     data = _FORMAT.encode(json.dumps(head).encode(), b"".join([code, *[content for _, content in hidden]]))
@@ -187,7 +189,7 @@ def deserialize_and_load(
 _PARTS: dict[str, Any] = {
     "environment": dict, "name": str, "devices": list, "committed": bool, "in_avals": list, "paths": list,
     "out_avals": list, "donated": list, "kept": (list, type(None)), "mesh": (dict, type(None)), "inputs": list,
-    "results": list, "hidden": list, "code": int,
+    "results": list, "layouts": (list, type(None)), "hidden": list, "code": int,
 }
 
 
@@ -358,6 +360,13 @@ def _record_of_mesh(mesh: BaseMesh) -> dict[str, Any]:
     }
 
 
+def _record_of_layouts(layouts: Layouts | None) -> list[list[bool]] | None:
+    """Return which inputs and results have a layout of their own, None for none; which one it is, the code says."""
+    if layouts is None:
+        return None
+    return [[layout is not None for layout in row] for row in (layouts.inputs, layouts.results)]
+
+
 def _record_of_sharding(sharding: Sharding) -> dict[str, Any]:
     record: dict[str, Any] = {"memory": sharding.memory_kind}
     if isinstance(sharding, NamedSharding):
@@ -389,15 +398,26 @@ class _Reader:
         if head["mesh"] is None:
             if len(self._devices) != 1:
                 raise ValueError(f"{len(self._devices)} devices without a mesh")
-            return Assignment(self._devices, committed)
+            return Assignment(self._devices, committed, layouts=self._layouts())
         inputs, results = [tuple(map(self._sharding, head[side])) for side in ("inputs", "results")]
         counts = len(head["in_avals"] if head["kept"] is None else head["kept"]), len(head["out_avals"])
         if (len(inputs), len(results)) != counts:
             raise ValueError(f"{(len(inputs), len(results))} shardings of {counts} inputs and results")
         return Assignment(
             self._devices, committed, self._mesh(head["mesh"]), inputs, results, ranks=(0,) * len(inputs),
-            depending=(False,) * len(results),
+            depending=(False,) * len(results), layouts=self._layouts(),
         )
+
+    def _layouts(self) -> Layouts | None:
+        head = self.head
+        if head["layouts"] is None:
+            return None
+        kept = range(len(head["in_avals"])) if head["kept"] is None else head["kept"]
+        types = tuple([self.aval(head["in_avals"][i]) for i in kept])
+        inputs, results = [tuple([Layout.AUTO if own else None for own in row]) for row in head["layouts"]]
+        if (len(inputs), len(results)) != (len(types), len(head["out_avals"])):
+            raise ValueError(f"{(len(inputs), len(results))} layouts of {len(types)} inputs and their results")
+        return Layouts(inputs, results, types)
 
     def aval(self, record: Sequence[Any]) -> ShapedArray:
         """Return a type."""

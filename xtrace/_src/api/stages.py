@@ -35,7 +35,7 @@ from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.references.binding import unwrap
 from xtrace._src.runtime.arrays import ConcreteArray, single_device_sharding
 from xtrace._src.runtime.execute import Assignment, Program, request_partitioning, shardings_of
-from xtrace._src.runtime.transfer import committed_sharding
+from xtrace._src.runtime.transfer import committed_layout, committed_sharding
 from xtrace._src.transforms import dce
 from xtrace._src.transforms.lower import LoweredModule
 from xtrace._src.xla import executables
@@ -343,7 +343,7 @@ class Lowered(Stage):
         places = self._assignment.results or (None,) * len(leaves)
         given = zip(leaves, places, strict=True)
         result: ShapeDtypeStruct = pytree.tree_unflatten(
-            tree, [x if s is None or x.sharding is None else x.update(sharding=s) for x, s in given]
+            tree, [x if s is None or x.sharding is None else x.update(sharding=_like(x, s)) for x, s in given]
         )
         return result
 
@@ -441,6 +441,12 @@ class Partition(NamedTuple):
     results: Sequence[Sharding] | None
 
 
+def _like(described: ShapeDtypeStruct, sharding: Sharding) -> Sharding | Format:
+    """Return a sharding for a result, with the layout that its description says."""
+    layout = described.format.layout
+    return sharding if layout is None else Format(layout, sharding)
+
+
 def _explore(stage: Traced | Lowered | Compiled, target: str | None, name: str | None) -> Explored:
     # Pages are made by few programs.
     return explore.explore_stage(stage, target=target, name=name)
@@ -507,7 +513,7 @@ class Compiled(Stage):
                     f"{self.fun_name} is compiled and cannot become part of another program: argument "
                     f"{self._paths()[i]} is a traced {leaves[i].aval.str_short()}. Call the jitted function instead"
                 )
-        self._check_shardings(leaves)
+        self._check_places(leaves)
         check_execution(self.fun_name)
         run: Callable[..., Any] = self._program
         if config.checks_numbers():
@@ -528,20 +534,22 @@ class Compiled(Stage):
             if code is not None:
                 self._call_shapes.add(args, kwargs, code)
 
-    def _check_shardings(self, leaves: Sequence[Any]) -> None:
-        """Raise ValueError for arguments that are committed to other places than the program takes them from."""
+    def _check_places(self, leaves: Sequence[Any]) -> None:
+        """Raise ValueError for arguments that are committed to other places or layouts than the program takes."""
         assert self._program is not None
         kept = range(len(leaves)) if self._program.kept is None else self._program.kept
-        faults = []
+        faults: dict[str, list[str]] = {}
         for number, i in enumerate(kept):
-            own = committed_sharding(leaves[i])
-            wanted = self._program.sharding_of_input(number)
+            own, wanted = committed_sharding(leaves[i]), self._program.sharding_of_input(number)
             if own is not None and not own.is_equivalent_to(wanted, leaves[i].ndim):
-                faults.append(f"argument {self._paths()[i]} is on {own}, and the program takes it from {wanted}")
-        if faults:
+                fault = f"argument {self._paths()[i]} is on {own}, and the program takes it from {wanted}"
+                faults.setdefault("shardings", []).append(fault)
+            elif own is not None and committed_layout(leaves[i]) != self._program.layout_of_input(number):
+                faults.setdefault("layouts", []).append(f"argument {self._paths()[i]} is in {leaves[i].format.layout}")
+        for kind, lines in faults.items():
             raise ValueError(
-                f"{self.fun_name} was compiled for input shardings that disagree with the shardings of arguments "
-                f"passed to it: {'; '.join(faults)}. Move it with xtrace.device_put(x, compiled.input_shardings[0][i])"
+                f"{self.fun_name} was compiled for input {kind} that disagree with the {kind} of arguments passed to "
+                f"it: {'; '.join(lines)}. Move it with xtrace.device_put(x, compiled.input_formats[0][i])"
             )
 
     def _paths(self) -> Sequence[str]:
@@ -555,9 +563,9 @@ class Compiled(Stage):
 
     @property
     def out_info(self) -> ShapeDtypeStruct:
-        """The result's shapes, dtypes and shardings."""
+        """The result's shapes, dtypes, shardings and layouts."""
         leaves, tree = pytree.tree_flatten(super().out_info)
-        places = pytree.tree_leaves(self.output_shardings)
+        places = pytree.tree_leaves(self.output_formats)
         given = zip(leaves, places, strict=True)
         result: ShapeDtypeStruct = pytree.tree_unflatten(tree, [x.update(sharding=s) for x, s in given])
         return result
@@ -627,12 +635,12 @@ class Compiled(Stage):
     @property
     def input_shardings(self) -> Any:
         """On which device each argument is, as ``(args, kwargs)``; None for those that the program does not read."""
-        return pytree.tree_map(lambda layout: layout.sharding, self.input_formats)
+        return pytree.tree_map(lambda one: one.sharding, self.input_formats)
 
     @property
     def output_shardings(self) -> Any:
         """On which device each result is."""
-        return pytree.tree_map(lambda layout: layout.sharding, self.output_formats)
+        return pytree.tree_map(lambda one: one.sharding, self.output_formats)
 
     @property
     def input_formats(self) -> Any:
@@ -640,31 +648,23 @@ class Compiled(Stage):
 
         A program for the devices of another machine gives shardings only, and on one device nothing.
         """
+        kept, places = self._partition.kept, self._partition.inputs
         formats = [Format(None, None)] * self.in_tree.num_leaves
-        if self._program is not None:
-            layouts = executables.layouts_of(self._executable)[0][len(self._program.hidden) :]
-            kept = self._program.kept
-            known = self._formats(layouts, self._program.inputs)
-            for i, one in zip(range(len(formats)) if kept is None else kept, known, strict=True):
-                formats[i] = one
-        elif self._partition.inputs is not None:
-            kept = self._partition.kept
-            for i, place in zip(range(len(formats)) if kept is None else kept, self._partition.inputs, strict=True):
-                formats[i] = Format(None, place)
+        positions = range(len(formats)) if kept is None else kept
+        for i, one in zip(positions, self._formats(0, places, len(positions)), strict=True):
+            formats[i] = one
         return pytree.tree_unflatten(self.in_tree, formats)
 
     @property
     def output_formats(self) -> Any:
         """How each result lies in memory."""
-        formats = [Format(None, None)] * self.out_tree.num_leaves
-        if self._program is not None:
-            formats = self._formats(executables.layouts_of(self._executable)[1], self._program.results)
-        elif self._partition.results is not None:
-            formats = [Format(None, sharding) for sharding in self._partition.results]
-        return pytree.tree_unflatten(self.out_tree, formats)
+        return pytree.tree_unflatten(self.out_tree, self._formats(1, self._partition.results, self.out_tree.num_leaves))
 
-    def _formats(self, layouts: Sequence[Any], shardings: Sequence[Sharding] | None) -> list[Format]:
-        assert self._program is not None
-        if shardings is None:
-            shardings = [single_device_sharding(self._program.device)] * len(layouts)
-        return [Format(Layout(*layout), sharding) for layout, sharding in zip(layouts, shardings, strict=True)]
+    def _formats(self, side: int, shardings: Sequence[Sharding] | None, count: int) -> list[Format]:
+        """Return the formats of the inputs that the program takes (`side` 0), or of the results (1)."""
+        if self._program is None:
+            return [Format(None, sharding) for sharding in shardings or [None] * count]
+        layouts = executables.layouts_of(self._executable)[side]
+        places = shardings or [single_device_sharding(self._program.device)] * count
+        taken = layouts[len(layouts) - count :]
+        return [Format(Layout.from_pjrt_layout(x), place) for x, place in zip(taken, places, strict=True)]

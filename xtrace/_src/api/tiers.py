@@ -22,7 +22,7 @@ from xtrace._src.core.compiler_choices import compilation as compilation_setting
 from xtrace._src.core.shardings import SingleDeviceSharding
 from xtrace._src.runtime.arrays import ConcreteArray, placement
 from xtrace._src.runtime.execute import Origin, Program
-from xtrace._src.runtime.transfer import committed_sharding, current_device, place_type, signature_on
+from xtrace._src.runtime.transfer import committed_layout, committed_sharding, current_device, place_type, signature_on
 from xtrace._src.xla.compile_threads import Task, background, foreground
 from xtrace._src.xla.executables import CompileError
 
@@ -163,9 +163,10 @@ def _signature(leaf: Any, aval: ShapedArray) -> Any:
     sharding = committed_sharding(leaf)
     if sharding is None:
         return signature_on(aval, current_device(), False)
+    layout = committed_layout(leaf)
     if isinstance(sharding, SingleDeviceSharding):
-        return placement(aval.update(sharding=None), sharding.device)
-    return placement(place_type(aval, sharding), sharding)
+        return placement(aval.update(sharding=None), sharding.device, layout=layout)
+    return placement(place_type(aval, sharding), sharding, layout=layout)
 
 
 def _run_all(works: Sequence[Callable[[], Any]], name: Callable[[int], str]) -> list[Any]:

@@ -25,6 +25,7 @@ from xtrace._src.core.callables import check_callable, debug_info_of, function_n
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.high_values import lower_result
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal
+from xtrace._src.core.memory_layout import Format
 from xtrace._src.core.shardings import Sharding
 from xtrace._src.core.trace import NamedAxisTrace, current_trace, use_trace
 from xtrace._src.ops.calls import NO_PLACES, jit_call
@@ -109,12 +110,12 @@ class TracedFunction:
         """The results' shapes and dtypes, as a tree of ShapeDtypeStruct."""
         return self.describe_results(())
 
-    def describe_results(self, shardings: Sequence[Sharding | None]) -> Any:
-        """Return the results as a tree of ShapeDtypeStruct, with shardings that were asked for."""
+    def describe_results(self, places: Sequence[Sharding | Format | None]) -> Any:
+        """Return the results as a tree of ShapeDtypeStruct, with the shardings and formats that were asked for."""
         leaves = list(map(struct_of, self.jaxpr.out_avals))
-        for i, sharding in enumerate(shardings):
-            if sharding is not None:
-                leaves[i] = leaves[i].update(sharding=sharding)
+        for i, place in enumerate(places):
+            if place is not None:
+                leaves[i] = leaves[i].update(sharding=place)
         return pytree.tree_unflatten(self.out_tree, leaves)
 
     @property

@@ -20,7 +20,7 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.errors import InconclusiveDimensionOperation
 from xtrace._src.core.manual_axis_type import ManualAxisType
-from xtrace._src.core.memory_layout import Format
+from xtrace._src.core.memory_layout import Format, Layout
 from xtrace._src.core.mesh import context_abstract_mesh, naming_mesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.shardings import NamedSharding, Sharding, explicit_part
@@ -439,6 +439,11 @@ class ShapeDtypeStruct:
         self.dtype = dtypes.canonicalize(dtype, True)
         place: Any = sharding.sharding if isinstance(sharding, Format) else sharding
         self._layout: Any = sharding.layout if isinstance(sharding, Format) else None
+        if self._layout is Layout.AUTO:
+            raise TypeError(
+                f"ShapeDtypeStruct: sharding must not say Layout.AUTO, got {abbreviate(sharding)}: an array has a "
+                "known layout. Where XLA is to choose, give the Format to jit, as in_shardings"
+            )
         if not (place is None or isinstance(place, (Sharding, PartitionSpec))):
             raise ValueError(
                 "ShapeDtypeStruct: sharding should be an instance of Sharding, such as xtrace.NamedSharding(mesh, "
@@ -511,6 +516,11 @@ class ShapeDtypeStruct:
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """Return a copy with the given fields changed."""
         place = self._place if self._layout is None else self.format
+        if self._layout is not None and isinstance(changes.get("sharding"), (Sharding, PartitionSpec)):
+            raise ValueError(
+                f"ShapeDtypeStruct.update: the description has the layout {self._layout}, and sharding="
+                f"{abbreviate(changes['sharding'])} says none; give a Format with both"
+            )
         names = ("shape", "dtype", "weak_type", "manual_axis_type", "is_ref")
         fields: dict[str, Any] = {"sharding": place, **{name: getattr(self, name) for name in names}, **changes}
         return ShapeDtypeStruct(fields.pop("shape"), fields.pop("dtype"), **fields)

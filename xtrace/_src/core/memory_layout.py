@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
@@ -131,12 +132,50 @@ class Format:
         return f"Format(layout={self.layout}, sharding={self.sharding})"
 
 
-def check_default_order(argument: str, layout: object, *, function: str = "") -> None:
-    """Raise NotImplementedError for an order of axes other than that of C, which arrays outside of programs have."""
-    if isinstance(layout, Layout) and list(layout.major_to_minor) != sorted(layout.major_to_minor):
-        raise NotImplementedError(
-            f"{function or called_function()}: {argument} asks for {layout}; arrays lie in memory with their axes in "
-            "order, and only values "
-            "inside of compiled programs in another one. Use xtrace.experimental.layout.with_layout_constraint there, "
-            "or transpose the array"
+class Layouts(NamedTuple):
+    """The layouts of a program's inputs and results: None for the default one, `Layout.AUTO` where XLA chooses.
+
+    `types` are those of the inputs.
+    """
+
+    inputs: tuple[Any, ...]
+    results: tuple[Any, ...]
+    types: tuple[Any, ...]
+
+    def keep(self, kept: Sequence[int] | None) -> Layouts:
+        """Return the layouts of the program that takes the inputs at the positions `kept` only."""
+        if kept is None:
+            return self
+        inputs, types = [tuple([row[i] for i in kept]) for row in (self.inputs, self.types)]
+        return self._replace(inputs=inputs, types=types)
+
+
+def layout_mode(layout: Layout | _Auto) -> str:
+    """Return how modules write a layout: the axes, the fastest first, then the tiles and the bits of an element."""
+    if isinstance(layout, _Auto):
+        return "auto"
+    tiles = "".join([f"({','.join(map(str, tile))})" for tile in layout.tiling or ()])
+    bits = layout.sub_byte_element_size_in_bits
+    suffix = (f"T{tiles}" if tiles else "") + (f"E({bits})" if bits else "")
+    order = ",".join(map(str, reversed(layout.major_to_minor)))
+    return f"{{{order}:{suffix}}}" if suffix else f"{{{order}}}"
+
+
+def is_default(layout: Layout) -> bool:
+    """Return whether the axes are in order, without tiles, as those of arrays are where nothing says otherwise."""
+    return not layout.tiling and list(layout.major_to_minor) == sorted(layout.major_to_minor)
+
+
+def is_met(wanted: Layout, actual: Layout) -> bool:
+    """Return whether memory in the layout `actual`, which says its tiles, is in `wanted`, which may leave them open."""
+    return wanted.major_to_minor == actual.major_to_minor and wanted.tiling in (None, actual.tiling)
+
+
+def refuse_layout(argument: str, given: object, *, function: str = "") -> None:
+    """Raise ValueError for a `Format` with a layout, where a sharding is expected."""
+    layout = given.layout if isinstance(given, Format) else None
+    if layout is not None and not (isinstance(layout, Layout) and is_default(layout)):
+        raise ValueError(
+            f"{function or called_function()}: {argument} takes a sharding, and {abbreviate(given)} says a layout. Put "
+            "the result there with xtrace.device_put(x, format), or give it to jit as out_shardings"
         )

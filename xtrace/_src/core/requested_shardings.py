@@ -7,22 +7,23 @@ from typing import Any
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.errors import NoMeshError
-from xtrace._src.core.memory_layout import Format, check_default_order
+from xtrace._src.core.memory_layout import Format, refuse_layout
 from xtrace._src.core.mesh import naming_mesh
 from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
 from xtrace._src.core.shardings import NamedSharding, Sharding
 
 
 def requested_sharding(
-    argument: str, given: Any, *, entered: bool = True, function: str = ""
+    argument: str, given: Any, *, entered: bool = True, function: str = "", takes_layouts: bool = False
 ) -> Sharding | None:
     """Return a sharding that a user gives; a `PartitionSpec` is one on the mesh in force.
 
-    entered: whether the mesh of ``with mesh:`` counts. TypeError for another object; NoMeshError, a ValueError, where
-    no mesh is in force.
+    entered: whether the mesh of ``with mesh:`` counts. takes_layouts: whether a `Format` may say a layout. TypeError
+    for another object; NoMeshError, a ValueError, where no mesh is in force.
     """
     if isinstance(given, Format):
-        check_default_order(argument, given.layout, function=function)
+        if not takes_layouts:
+            refuse_layout(argument, given, function=function)
         given = given.sharding
     if given is None or isinstance(given, Sharding):
         return given

@@ -61,9 +61,9 @@ def eliminate_in_call(used_outputs: list[bool], equation: JaxprEqn, name: str) -
         return [False] * len(equation.invars), None
     smaller, _, reads = eliminate(closed.jaxpr, used_outputs, [False] * len(closed.in_avals))
     parameters[name] = ClosedJaxpr(smaller, closed.consts)
-    for row, mask in (("donated_invars", reads), ("in_shardings", reads), ("out_shardings", used_outputs)):
-        if parameters.get(row):
-            parameters[row] = tuple(filter_by_mask(parameters[row], mask))
+    rows = [("donated_invars", "in_shardings", "in_layouts"), ("out_shardings", "out_layouts")]
+    for names, mask in zip(rows, (reads, used_outputs), strict=True):
+        parameters |= {row: tuple(filter_by_mask(parameters[row], mask)) for row in names if parameters.get(row)}
     return reads, equation.replace(
         invars=filter_by_mask(equation.invars, reads), outvars=filter_by_mask(equation.outvars, used_outputs),
         parameters=equation.primitive.pack_parameters(parameters), effects=smaller.effects,

@@ -75,7 +75,8 @@ def host_program(
     closed: ClosedJaxpr, assignment: Assignment, compile: Callable[[Sequence[Any]], Any]
 ) -> HostProgram | None:
     """Return the program of `closed` on the devices of `assignment`; None where only XLA's program has XLA's bits."""
-    if assignment.mesh is not None or (closed.in_avals and assignment.platform != "cpu"):
+    is_placed = assignment.mesh is not None or assignment.layouts is not None
+    if is_placed or (closed.in_avals and assignment.platform != "cpu"):
         return None
     run = _Plan().of(closed)
     if run is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.core.arrays import Array
@@ -10,11 +10,13 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.compiler_choices import Inline
 from xtrace._src.core.effects import Effects
 from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.core.memory_layout import Layout
 from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.shardings import NamedSharding, insert_entry
 from xtrace._src.core.source import path_inside
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
+from xtrace._src.ops.layout_constraints import batch_layout
 from xtrace._src.ops.sharding_constraints import constrain_all, emit_constraint
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
@@ -53,38 +55,61 @@ UNSPECIFIED = _Unspecified()
 _Row = tuple[Any, ...]
 
 
-class Places(NamedTuple):
-    """The shardings that `jit` was given for the operands and the results of a call, and the mesh in force at it.
+class Place(NamedTuple):
+    """The sharding and the layout that `jit` was given for one operand or result."""
 
-    A row is empty where none is given; the mesh is None for none.
+    sharding: Any = UNSPECIFIED
+    layout: Any = None
+
+
+_ANYWHERE = Place()
+
+
+class Places(NamedTuple):
+    """What `jit` was given for the operands and the results of a call, and the mesh in force at it.
+
+    A row is empty where none is given; the mesh is None for none. Layouts change nothing inside of a program.
     """
 
     in_shardings: _Row = ()
     out_shardings: _Row = ()
     ctx_mesh: Any = None
+    in_layouts: _Row = ()
+    out_layouts: _Row = ()
 
     @staticmethod
-    def of(in_shardings: Sequence[Any], out_shardings: Sequence[Any], ctx_mesh: Any) -> Places:
-        """Return places with rows that may hold nothing but `UNSPECIFIED`."""
-        return Places(_shorten(in_shardings), _shorten(out_shardings), ctx_mesh)
+    def of(operands: Sequence[Place], results: Sequence[Place], ctx_mesh: Any) -> Places:
+        """Return places with rows that may say nothing."""
+        rows = [_shorten([getattr(p, part) for p in side]) for part in Place._fields for side in (operands, results)]
+        return Places(rows[0], rows[1], ctx_mesh, *rows[2:])
 
-    def full(self, jaxpr: ClosedJaxpr) -> tuple[_Row, _Row]:
-        """Return the rows for the operands and the results of `jaxpr`, with an element for each."""
+    @staticmethod
+    def in_parameters(parameters: Mapping[str, Any]) -> Places:
+        """Return the places that the parameters of an equation say."""
+        return Places(**{name: parameters[name] for name in Places._fields if name in parameters})
+
+    def full(self, jaxpr: ClosedJaxpr) -> tuple[list[Place], list[Place]]:
+        """Return the places of the operands and of the results of `jaxpr`."""
         ins, outs = len(jaxpr.in_avals), len(jaxpr.out_avals)
-        return self.in_shardings or (UNSPECIFIED,) * ins, self.out_shardings or (UNSPECIFIED,) * outs
+        return _pair(self.in_shardings, self.in_layouts, ins), _pair(self.out_shardings, self.out_layouts, outs)
 
     def around(self, jaxpr: ClosedJaxpr) -> Places:
         """Return the places of a call of `jaxpr`, which has operands before these, and results after these."""
-        ins = [*[UNSPECIFIED] * (len(jaxpr.in_avals) - len(self.in_shardings)), *self.in_shardings]
-        outs = [*self.out_shardings, *[UNSPECIFIED] * (len(jaxpr.out_avals) - len(self.out_shardings))]
-        return Places.of(ins, outs, self.ctx_mesh)
+        count = max(len(self.in_shardings), len(self.in_layouts)), max(len(self.out_shardings), len(self.out_layouts))
+        ins = [_ANYWHERE] * (len(jaxpr.in_avals) - count[0]) + _pair(self.in_shardings, self.in_layouts, count[0])
+        outs = _pair(self.out_shardings, self.out_layouts, count[1])
+        return Places.of(ins, outs + [_ANYWHERE] * (len(jaxpr.out_avals) - count[1]), self.ctx_mesh)
 
 
 NO_PLACES = Places()
 
 
+def _pair(shardings: _Row, layouts: _Row, count: int) -> list[Place]:
+    return list(map(Place, shardings or (UNSPECIFIED,) * count, layouts or (None,) * count))
+
+
 def _shorten(row: Sequence[Any]) -> _Row:
-    return () if all(s is UNSPECIFIED for s in row) else tuple(row)
+    return () if all(x is UNSPECIFIED or x is None for x in row) else tuple(row)
 
 
 def constrain_row(values: Sequence[Any], row: _Row) -> list[Any]:
@@ -128,9 +153,9 @@ def _effects(*, jaxpr: ClosedJaxpr, **_: object) -> Effects:
 
 def _discharge(
     keys: Sequence[Any], operands: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any,
-    inline: bool | Inline, in_shardings: _Row = (), out_shardings: _Row = (), ctx_mesh: Any = None, **_: Any,
+    inline: bool | Inline, **rest: Any,
 ) -> tuple[list[Any], list[Any]]:
-    places = Places(in_shardings, out_shardings, ctx_mesh)
+    places = Places.in_parameters(rest)
     return discharge_call(
         lambda closed, values: bind_jit(closed, values, name, compiler_options, inline, places.around(closed)),
         keys, operands, jaxpr,
@@ -150,12 +175,12 @@ def bind_jit(
 
 def _jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any,
-    inline: bool | Inline = False, in_shardings: _Row = (), out_shardings: _Row = (), ctx_mesh: Any = None, **_: Any,
+    inline: bool | Inline = False, **rest: Any,
 ) -> tuple[list[Any], list[Any]]:
-    given = tuple([t is not None for t in tangents])
+    given, places = tuple([t is not None for t in tangents]), Places.in_parameters(rest)
     both, nonzero = jvp_jaxpr(jaxpr, given)
-    ins, outs = Places(in_shardings, out_shardings).full(jaxpr)
-    places = Places.of([*ins, *filter_by_mask(ins, given)], [*outs, *filter_by_mask(outs, nonzero)], ctx_mesh)
+    ins, outs = places.full(jaxpr)
+    places = Places.of([*ins, *filter_by_mask(ins, given)], [*outs, *filter_by_mask(outs, nonzero)], places.ctx_mesh)
     operands = [*primals, *[t for t in tangents if t is not None]]
     results = bind_jit(both, operands, name, compiler_options, inline, places)
     count = len(nonzero)
@@ -164,37 +189,35 @@ def _jvp(
 
 def _linearize(
     primals: Sequence[Any], tangents: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr,
-    compiler_options: object, inline: bool | Inline = False, in_shardings: _Row = (), out_shardings: _Row = (),
-    ctx_mesh: Any = None, **_: object,
+    compiler_options: object, inline: bool | Inline = False, **rest: object,
 ) -> tuple[list[Any], list[Any]]:
-    given = tuple([t is not None for t in tangents])
+    given, places = tuple([t is not None for t in tangents]), Places.in_parameters(rest)
     parts = linearize_jaxpr(jaxpr, given)
-    ins, outs = Places(in_shardings, out_shardings).full(jaxpr)
-    places = Places(in_shardings, out_shardings, ctx_mesh).around(parts.known)
-    results = bind_jit(parts.known, primals, name, compiler_options, inline, places)
+    ins, outs = places.full(jaxpr)
+    results = bind_jit(parts.known, primals, name, compiler_options, inline, places.around(parts.known))
     operands = [*parts.gather(primals, results), *[t for t in tangents if t is not None]]
     if inline is True:
         # The linear equations are inlined on the tape.
         moved = call_in_scopes(evaluate, parts.unknown.jaxpr, parts.unknown.consts, operands)
     else:
-        places = Places.of(filter_by_mask(ins, given), filter_by_mask(outs, parts.unknown_results), ctx_mesh)
+        places = Places.of(filter_by_mask(ins, given), filter_by_mask(outs, parts.unknown_results), places.ctx_mesh)
         moved = bind_jit(parts.unknown, operands, name, compiler_options, inline, places.around(parts.unknown))
     return results[: len(parts.unknown_results)], scatter_by_mask(moved, parts.unknown_results)
 
 
 def _partial_evaluate(
     unknown: tuple[bool, ...], *, name: str, jaxpr: ClosedJaxpr, compiler_options: object = None,
-    inline: bool | Inline = False, in_shardings: _Row = (), out_shardings: _Row = (), ctx_mesh: Any = None,
-    **_: object,
+    inline: bool | Inline = False, **rest: object,
 ) -> Callable[[Sequence[Any]], list[Any]] | None:
     works, pending = analyze_unknowns(jaxpr, unknown)
     if not works and all(pending):
         return None
     parts = partial_evaluate_jaxpr(jaxpr, unknown)
-    ins, outs = Places(in_shardings, out_shardings).full(jaxpr)
+    places = Places.in_parameters(rest)
+    ins, outs = places.full(jaxpr)
     known, late = [not u for u in unknown], parts.unknown_results
-    first = Places.of(filter_by_mask(ins, known), filter_by_mask(outs, [not n for n in late]), ctx_mesh)
-    second = Places.of(filter_by_mask(ins, unknown), filter_by_mask(outs, late), ctx_mesh)
+    first = Places.of(filter_by_mask(ins, known), filter_by_mask(outs, [not n for n in late]), places.ctx_mesh)
+    second = Places.of(filter_by_mask(ins, unknown), filter_by_mask(outs, late), places.ctx_mesh)
 
     def compute(operands: Sequence[Any]) -> list[Any]:
         given = filter_by_mask(operands, known)
@@ -210,40 +233,45 @@ def _partial_evaluate(
 
 def _transpose(
     cotangents: Sequence[Any], *operands: Array | UndefinedPrimal, name: str, jaxpr: ClosedJaxpr,
-    compiler_options: object, inline: bool | Inline = False, in_shardings: _Row = (), out_shardings: _Row = (),
-    ctx_mesh: Any = None, **_: object,
+    compiler_options: object, inline: bool | Inline = False, **rest: object,
 ) -> list[Any]:
     linear = tuple([type(x) is UndefinedPrimal for x in operands])
     nonzero = tuple([c is not None for c in cotangents])
     transposed, has_cotangent = transpose_jaxpr(jaxpr, linear, nonzero)
     known = [x for x in operands if type(x) is not UndefinedPrimal]
     given = [*known, *[c for c in cotangents if c is not None]]
-    ins, outs = Places(in_shardings, out_shardings).full(jaxpr)
+    places = Places.in_parameters(rest)
+    ins, outs = places.full(jaxpr)
     back = filter_by_mask(filter_by_mask(ins, linear), has_cotangent)
-    ins = (*filter_by_mask(ins, [not x for x in linear]), *filter_by_mask(outs, nonzero))
-    results = bind_jit(transposed, given, name, compiler_options, inline, Places.of(ins, back, ctx_mesh))
+    ins = [*filter_by_mask(ins, [not x for x in linear]), *filter_by_mask(outs, nonzero)]
+    results = bind_jit(transposed, given, name, compiler_options, inline, Places.of(ins, back, places.ctx_mesh))
     return scatter_by_mask(scatter_by_mask(results, has_cotangent), linear)
 
 
 def _batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, name: str, jaxpr: ClosedJaxpr,
-    compiler_options: Any, inline: bool | Inline = False, in_shardings: _Row = (), out_shardings: _Row = (),
-    ctx_mesh: Any = None, **_: Any,
+    compiler_options: Any, inline: bool | Inline = False, **rest: Any,
 ) -> tuple[list[Any], tuple[int | None, ...]]:
     batched, out_axes = batch_jaxpr(jaxpr, mapped, tuple(axes))
+    places = Places.in_parameters(rest)
+    ins, outs = places.full(jaxpr)
     places = Places.of(
-        [_with_axis(mapped, s, a.ndim, i) for s, a, i in zip(in_shardings, jaxpr.in_avals, axes, strict=False)],
-        [_with_axis(mapped, s, a.ndim, i) for s, a, i in zip(out_shardings, jaxpr.out_avals, out_axes, strict=False)],
-        ctx_mesh,
+        [_with_axis(mapped, p, a.ndim, i) for p, a, i in zip(ins, jaxpr.in_avals, axes, strict=True)],
+        [_with_axis(mapped, p, a.ndim, i) for p, a, i in zip(outs, jaxpr.out_avals, out_axes, strict=True)],
+        places.ctx_mesh,
     )
     return bind_jit(batched, operands, name, compiler_options, inline, places), out_axes
 
 
-def _with_axis(mapped: MappedAxis, sharding: Any, ndim: int, axis: int | None) -> Any:
-    """Return the sharding of values with the mapped axis at `axis`."""
-    if axis is None or not isinstance(sharding, NamedSharding):
-        return sharding
-    return insert_entry(sharding, ndim, axis, mapped.spmd_name if mapped.split is None else mapped.split.spec[0])
+def _with_axis(mapped: MappedAxis, place: Place, ndim: int, axis: int | None) -> Place:
+    """Return the place of values with the mapped axis at `axis`."""
+    if axis is None or place is _ANYWHERE:
+        return place
+    sharding, layout = place
+    if isinstance(sharding, NamedSharding):
+        name = mapped.spmd_name if mapped.split is None else mapped.split.spec[0]
+        sharding = insert_entry(sharding, ndim, axis, name)
+    return Place(sharding, batch_layout(layout, axis) if isinstance(layout, Layout) else layout)
 
 
 jit_call = ListPrimitive(
@@ -251,7 +279,10 @@ jit_call = ListPrimitive(
     abstract=_abstract, emit=_emit, effects=_effects, jvp=_jvp, linearize=_linearize,
     partial_evaluate=_partial_evaluate, transpose=_transpose, batch=_batch, multiple_results=True, memoised=False,
     discharge=_discharge,
-    unprinted={"donated_invars": (), "keep_unused": False, "inline": False, "in_shardings": (), "out_shardings": ()},
+    unprinted={
+        "donated_invars": (), "keep_unused": False, "inline": False, "in_shardings": (), "out_shardings": (),
+        "in_layouts": (), "out_layouts": (),
+    },
 )
 
 

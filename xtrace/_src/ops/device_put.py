@@ -8,10 +8,12 @@ from typing import Any
 
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
+from xtrace._src.core.memory_layout import Format, Layout
 from xtrace._src.core.primitive import ListPrimitive, Primitive
 from xtrace._src.core.shardings import NamedSharding, Sharding, explicit_part
+from xtrace._src.ops.layout_constraints import batch_layout
 from xtrace._src.runtime.arrays import ConcreteArray
-from xtrace._src.runtime.transfer import in_memory, put_at, put_on
+from xtrace._src.runtime.transfer import in_memory, put_at, put_in_format, put_on
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import BatchTracer, MappedAxis
 from xtrace._src.transforms.jvp import JVPTracer
@@ -29,10 +31,16 @@ class CopySemantics(enum.Enum):
         return f"ArrayCopySemantics.{self.name}"
 
 
+def _sharding_in(target: Any) -> Any:
+    """Return the sharding of a `Format`, whose layout says nothing inside of a program; other targets as they are."""
+    return target.sharding if isinstance(target, Format) else target
+
+
 def _target_memory(target: object, aval: ShapedArray) -> MemorySpace:
     """Return the memory space of a value of type `aval` after it is put on `target`."""
     if isinstance(target, MemorySpace):
         return target
+    target = _sharding_in(target)
     if isinstance(target, Sharding):
         return memory_space_of_kind(target.memory_kind)
     return aval.memory_space
@@ -45,6 +53,9 @@ def _abstract(*avals: ShapedArray, devices: Sequence[Any], **_: Any) -> list[Sha
 
 def _put_type(aval: ShapedArray, target: object) -> ShapedArray:
     """Return the type of a value of type `aval` after it is put on `target`."""
+    if isinstance(target, Format) and isinstance(target.layout, Layout):
+        target.layout.check_compatible_aval(aval.shape)
+    target = _sharding_in(target)
     split = explicit_part(target, aval.ndim) if isinstance(target, NamedSharding) else aval.explicit_sharding
     return aval.update(memory_space=_target_memory(target, aval), sharding=split)
 
@@ -53,7 +64,7 @@ def _emit(builder: FunctionBuilder, *values: Value, devices: Sequence[Any], **_:
     # A program runs on the devices of its arguments; only shardings over them and memory spaces can change.
     put = [
         builder.constrain(x, target) if isinstance(target, NamedSharding) else x
-        for x, target in zip(values, devices, strict=True)
+        for x, target in zip(values, map(_sharding_in, devices), strict=True)
     ]
     return [_emit_one(builder, x, aval) for x, aval in zip(put, builder.results, strict=True)]
 
@@ -80,6 +91,8 @@ def _evaluate(*arrays: ConcreteArray, devices: Sequence[Any], **_: object) -> li
 
 def _evaluate_one(array: ConcreteArray, target: object) -> ConcreteArray:
     space = _target_memory(target, array.aval)
+    if isinstance(target, Format):
+        return put_in_format(array, target)
     if isinstance(target, Sharding):
         return put_at(array, target)
     if isinstance(target, clients.Device):
@@ -128,7 +141,16 @@ def _source_of(device: object, source: object, aval: ShapedArray) -> Any:
 def _batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
 ) -> tuple[list[Any], Sequence[int | None]]:
+    for row in ("devices", "srcs"):
+        parameters[row] = tuple(map(_batch_target, parameters[row], axes))
     return device_put_p.bind_positional(operands, tuple(parameters.values())), tuple(axes)
+
+
+def _batch_target(target: Any, axis: int | None) -> Any:
+    """Return where values with a mapped axis at `axis` go."""
+    if axis is None or not isinstance(target, Format) or not isinstance(target.layout, Layout):
+        return target
+    return Format(batch_layout(target.layout, axis), target.sharding)
 
 
 device_put_p = ListPrimitive(

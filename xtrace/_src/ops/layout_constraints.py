@@ -8,11 +8,10 @@ from xtrace._src.algebra.vector_space import linear
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.memory_layout import Layout, check_default_order
+from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
+from xtrace._src.core.memory_layout import Layout
 from xtrace._src.core.sharding_rules import same
 from xtrace._src.core.sum_rules import linear_in_all
-from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
@@ -24,8 +23,14 @@ def _abstract(operand: ShapedArray, *, layout: Layout) -> ShapedArray:
 
 
 def _emit(builder: FunctionBuilder, x: Value, *, layout: Layout) -> Value:
-    rank = len(layout.major_to_minor)
-    order = f"[dense<{list(reversed(layout.major_to_minor))}> : tensor<{rank}xindex>]"
+    return emit_layout(builder, x, layout)
+
+
+def emit_layout(builder: FunctionBuilder, x: Value, layout: Layout) -> Value:
+    """Write the constraint of a value to a layout; the words of a key stay together."""
+    rank = physical_aval(x.aval).ndim
+    axes = [*layout.major_to_minor, *range(len(layout.major_to_minor), rank)]
+    order = f"[dense<{axes[::-1]}> : tensor<{rank}xindex>]"
     return builder.line(
         f'stablehlo.custom_call @LayoutConstraint({x.name}) {{backend_config = "", operand_layouts = {order}, '
         f"result_layouts = {order}}} : ({x.type}) -> {x.type}",
@@ -39,8 +44,13 @@ def _transpose(cotangent: Array, operand: object, *, layout: Layout) -> Array:
 
 def _batch(mapped: MappedAxis, operands: Any, axes: Any, *, layout: Layout) -> tuple[Any, int]:
     (x,), (axis,) = operands, axes
+    return layout_constraint.bind(x, layout=batch_layout(layout, axis)), axis
+
+
+def batch_layout(layout: Layout, axis: int) -> Layout:
+    """Return a layout with a mapped axis at the position `axis`, the slowest in memory."""
     inner = [i + (i >= axis) for i in layout.major_to_minor]
-    return layout_constraint.bind(x, layout=layout.update(major_to_minor=(axis, *inner))), axis
+    return layout.update(major_to_minor=(axis, *inner))
 
 
 @linear(
@@ -53,18 +63,16 @@ def layout_constraint(x: Array, layout: Layout) -> Array:
 
 
 def with_layout_constraint(x: Any, layouts: Any) -> Any:
-    """Return a tree with its arrays in given layouts, inside of a traced function.
+    """Return a tree with its arrays in given layouts.
 
     Args:
         x: a pytree of arrays.
-        layouts: the `Layout` of each array, or a tree prefix of these. Outside of traced functions only the default
-            one, with the axes in order.
+        layouts: the `Layout` of each array, or a tree prefix of these.
 
     Returns:
         A pytree of the same structure.
 
     Raises:
-        NotImplementedError: outside of traced functions, for another order of axes.
         ValueError: `layouts` is no Layout or no tree prefix of `x`, or does not have the axes of the array.
 
     Example:
@@ -86,9 +94,5 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
             layout.check_compatible_aval(aval_of(leaf).shape)
         except ValueError as error:
             raise ValueError(f"with_layout_constraint: {error}") from None
-        if current_trace.get() is base_trace and not isinstance(leaf, Tracer):
-            check_default_order("layouts", layout)
-            results.append(leaf)
-        else:
-            results.append(layout_constraint.bind(leaf, layout=layout))
+        results.append(layout_constraint.bind(leaf, layout=layout))
     return pytree.tree_unflatten(tree, results)

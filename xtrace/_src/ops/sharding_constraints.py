@@ -12,6 +12,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import ALWAYS_PRINTED
+from xtrace._src.core.memory_layout import Format, Layout
 from xtrace._src.core.mesh import Mesh, context_abstract_mesh, context_mesh
 from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry, full_entries
 from xtrace._src.core.primitive import ArrayPrimitive
@@ -24,23 +25,25 @@ from xtrace._src.core.shardings import (
     explicit_part,
     unconstrained_dimensions,
 )
+from xtrace._src.ops.layout_constraints import batch_layout, emit_layout
 from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding
-from xtrace._src.runtime.transfer import put_at
+from xtrace._src.runtime.transfer import in_layout, put_at
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.xla import guards
 
 
-def _abstract(operand: ShapedArray, *, sharding: Sharding, **_: object) -> ShapedArray:
+def _abstract(operand: ShapedArray, *, sharding: Sharding, layout: Any, **_: object) -> ShapedArray:
     """Return the operand with a sharding; XLA pads dimensions that are no multiples of their number of shards."""
     sharding.check_compatible_aval(operand.shape)
+    if isinstance(layout, Layout):
+        layout.check_compatible_aval(operand.shape)
     return operand
 
 
-def _emit(
-    builder: FunctionBuilder, x: Value, *, sharding: Sharding, unconstrained_dims: frozenset[int], **_: object
-) -> Value:
-    return emit_constraint(builder, x, sharding)
+def _emit(builder: FunctionBuilder, x: Value, *, sharding: Sharding, layout: Any, **_: object) -> Value:
+    placed = emit_constraint(builder, x, sharding)
+    return emit_layout(builder, placed, layout) if isinstance(layout, Layout) else placed
 
 
 def emit_constraint(builder: FunctionBuilder, x: Value, sharding: Sharding) -> Value:
@@ -57,7 +60,9 @@ def emit_constraint(builder: FunctionBuilder, x: Value, sharding: Sharding) -> V
     return builder.constrain(x, sharding, unconstrained_dims)
 
 
-def _evaluate(array: ConcreteArray, *, sharding: Sharding, unconstrained_dims: frozenset[int], **_: object) -> Array:
+def _evaluate(
+    array: ConcreteArray, *, sharding: Sharding, layout: Any, unconstrained_dims: frozenset[int], **_: object
+) -> Array:
     own = mesh_sharding(array)
     if isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh):
         # The devices of an abstract mesh are those of the array's own mesh, or of the one in force.
@@ -72,7 +77,8 @@ def _evaluate(array: ConcreteArray, *, sharding: Sharding, unconstrained_dims: f
     # XLA pads values inside of programs; arrays are in equal shards.
     sharding.shard_shape(array.shape)
     with guards.lift_guards():
-        return put_at(array, sharding)
+        placed = put_at(array, sharding)
+        return in_layout(placed, layout) if isinstance(layout, Layout) else placed
 
 
 def _transpose(cotangent: Array, operand: object, **parameters: Any) -> list[Any]:
@@ -80,10 +86,11 @@ def _transpose(cotangent: Array, operand: object, **parameters: Any) -> list[Any
 
 
 def _batch(
-    mapped: MappedAxis, operands: Any, axes: Any, *, sharding: Sharding, unconstrained_dims: frozenset[int],
-    **rest: Any,
+    mapped: MappedAxis, operands: Any, axes: Any, *, sharding: Sharding, layout: Any,
+    unconstrained_dims: frozenset[int], **rest: Any,
 ) -> tuple[Any, int]:
     (x,), (axis,) = operands, axes
+    rest["layout"] = batch_layout(layout, axis) if isinstance(layout, Layout) else layout
     if isinstance(sharding, NamedSharding):
         entries = list(full_entries(sharding.spec, x.ndim - 1))
         entries.insert(axis, mapped.spmd_name if mapped.spmd_name is not None else UNCONSTRAINED)
@@ -174,8 +181,8 @@ def _check_axes(x: Array, sharding: Sharding) -> None:
             )
 
 
-def constrain(x: Array, sharding: Sharding) -> Any:
-    """Return `x` with a sharding."""
+def constrain(x: Array, sharding: Sharding, layout: Any = None) -> Any:
+    """Return `x` with a sharding, in a layout if one is given."""
     own = aval_of(x).explicit_sharding
     if isinstance(sharding, NamedSharding):
         if not sharding.mesh.explicit_axes:
@@ -184,7 +191,7 @@ def constrain(x: Array, sharding: Sharding) -> Any:
         elif sharding.mesh.are_all_axes_explicit and own not in (None, explicit_part(sharding, aval_of(x).ndim)):
             x = reshard_p.bind_positional((x,), (sharding,))
     return sharding_constraint_p.bind(
-        x, context_mesh=context_mesh(), layout=None, sharding=sharding,
+        x, context_mesh=context_mesh(), layout=layout, sharding=sharding,
         unconstrained_dims=unconstrained_dimensions(sharding),
     )
 
@@ -201,8 +208,8 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
     Args:
         x: a pytree of arrays.
-        shardings: a sharding, or a `PartitionSpec` on the mesh of `set_mesh`, or a tree prefix of these; None leaves an
-            array as it is. ``P.UNCONSTRAINED`` leaves a dimension to the compiler.
+        shardings: a sharding, a `Format` with one, or a `PartitionSpec` on the mesh of `set_mesh`, or a tree prefix of
+            these; None leaves an array as it is. ``P.UNCONSTRAINED`` leaves a dimension to the compiler.
 
     Returns:
         A pytree of the structure of `x`.
@@ -226,12 +233,15 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         ) from None
     constrained = []
     for i, (leaf, one) in enumerate(zip(leaves, given, strict=True)):
-        sharding = requested_sharding("shardings", one)
+        sharding = requested_sharding("shardings", one, takes_layouts=True)
+        layout = one.layout if isinstance(one, Format) else None
         aval_of(leaf)
         try:
             if sharding is not None:
                 _check_axes(leaf, sharding)
-            constrained.append(leaf if sharding is None else constrain(leaf, sharding))
+            if isinstance(layout, Layout):
+                layout.check_compatible_aval(aval_of(leaf).shape)
+            constrained.append(leaf if sharding is None else constrain(leaf, sharding, layout))
         except ValueError as error:
             path = _path_of_leaf(tree, i)
             raise type(error)(

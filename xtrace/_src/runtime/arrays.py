@@ -26,7 +26,7 @@ from xtrace._src.core.avals import (
 )
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.dtypes import DType
-from xtrace._src.core.memory_layout import Format, Layout
+from xtrace._src.core.memory_layout import Format, Layout, is_default
 from xtrace._src.core.shardings import NamedSharding, Sharding, SingleDeviceSharding, pieces
 from xtrace._src.core.tables import memoize
 from xtrace._src.runtime.callback_errors import failure_behind
@@ -66,26 +66,31 @@ class Shard:
 class Placement:
     """A type and the place of the data, put there explicitly if `committed`; interned, as avals are.
 
-    The place is a device, or a sharding over the devices of a mesh.
+    The place is a device, or a sharding over the devices of a mesh. `layout` is None where the elements lie in memory
+    as they do by default.
     """
 
-    __slots__ = ("aval", "place", "committed", "__weakref__")
+    __slots__ = ("aval", "place", "committed", "layout", "__weakref__")
 
-    def __init__(self, aval: ShapedArray, place: Device | Sharding, committed: bool) -> None:
-        self.aval, self.place, self.committed = aval, place, committed
+    def __init__(
+        self, aval: ShapedArray, place: Device | Sharding, committed: bool, layout: Layout | None = None
+    ) -> None:
+        self.aval, self.place, self.committed, self.layout = aval, place, committed, layout
 
     def describe_place(self) -> str:
         """Return the device as messages show it; of an array on a mesh the specification."""
         return str(self.place.spec if isinstance(self.place, NamedSharding) else self.place)
 
 
-_placements: WeakValueDictionary[tuple[ShapedArray, Any, bool], Placement] = WeakValueDictionary()
+_placements: WeakValueDictionary[tuple[ShapedArray, Any, bool, Layout | None], Placement] = WeakValueDictionary()
 _lock = threading.Lock()
 
 
-def placement(aval: ShapedArray, place: Device | Sharding, committed: bool = True) -> Placement:
-    """Return the one `Placement` of `aval` on a device, or on several as a sharding says."""
-    key = (aval, place, committed)
+def placement(
+    aval: ShapedArray, place: Device | Sharding, committed: bool = True, layout: Layout | None = None
+) -> Placement:
+    """Return the one `Placement` of `aval` on a device, or on several as a sharding says, in a layout."""
+    key = (aval, place, committed, layout)
     known = _placements.get(key)
     if known is None:
         with _lock:
@@ -173,7 +178,7 @@ class ConcreteArray(Array):
             return self.addressable_shards
         aval = self.aval.update(shape=sharding.shard_shape(self.shape), sharding=None)
         arrays = {
-            b._sharding._device: new_array(aval, b, placement(aval, b._sharding._device))
+            b._sharding._device: new_array(aval, b, placement(aval, b._sharding._device, layout=layout_of(self)))
             for b in buffers.pieces_of(self._live_buffer())
         }
         held = zip(sharding.devices, pieces(sharding, self.shape), strict=True)
@@ -476,7 +481,11 @@ class ConcreteArray(Array):
     def __deepcopy__(self, memo: object) -> ConcreteArray:
         if type(self.aval) is AbstractToken:
             return self
-        copied = new_array(self.aval, buffers.copy(self._live_buffer()), self.signature)
+        if layout_of(self) is not None:
+            # As in JAX, the copy has the default layout. Few arrays have another one.
+            copied: ConcreteArray = importlib.import_module("xtrace._src.runtime.resharding").relayout(self, None)
+        else:
+            copied = new_array(self.aval, buffers.copy(self._live_buffer()), self.signature)
         with contextlib.suppress(AttributeError):
             copied.key_uses = self.key_uses
         return copied
@@ -502,6 +511,20 @@ def mesh_sharding(array: ConcreteArray) -> Sharding | None:
 def single_device_sharding(device: Device, memory_kind: str | None = None) -> SingleDeviceSharding:
     """Return the sharding that puts all of an array on `device`."""
     return SingleDeviceSharding(device, memory_kind)
+
+
+def layout_of(array: ConcreteArray) -> Layout | None:
+    """Return the layout of an array, None for the default one."""
+    signature = array.signature
+    return signature.layout if type(signature) is Placement else None
+
+
+def known_layout(layout: Any, shape: Shape, dtype: DType, device: Device) -> Layout | None:
+    """Return jaxlib's layout of an array on a device, None if it is the default one, which some devices tile."""
+    known = Layout.from_pjrt_layout(layout)
+    if is_default(known) or (known.tiling and str(layout) == str(buffers.default_layout(shape, dtype, device))):
+        return None
+    return known
 
 
 def new_array(aval: ShapedArray, buffer: Buffer, signature: object = None) -> ConcreteArray:

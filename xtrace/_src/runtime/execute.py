@@ -14,6 +14,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.effects import NO_EFFECTS, Effects, has_consequences
 from xtrace._src.core.errors import IndivisibleError
+from xtrace._src.core.memory_layout import Format, Layout, Layouts
 from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.partition_spec import PartitionSpec, full_entries
 from xtrace._src.core.shardings import NamedSharding, Sharding, TiledSharding, explicit_part, sharding_with_tiles
@@ -23,12 +24,23 @@ from xtrace._src.runtime.arrays import (
     describe_types,
     device_sharding,
     explain_failure,
+    known_layout,
+    layout_of,
     mesh_sharding,
     new_array,
     placement,
     single_device_sharding,
 )
-from xtrace._src.runtime.transfer import constant_on, place_type, put_at, put_on, signature_on, to_input
+from xtrace._src.runtime.transfer import (
+    constant_on,
+    in_layout,
+    place_type,
+    put_at,
+    put_in_format,
+    put_on,
+    signature_on,
+    to_input,
+)
 from xtrace._src.xla import buffers, executables, shardings
 from xtrace._src.xla.clients import Device, lowering_platform
 from xtrace._src.xla.late_modules import late_modules
@@ -43,6 +55,7 @@ class Assignment(NamedTuple):
     A program on a mesh is partitioned over its devices: `inputs` and `results` are the shardings of the jaxpr's inputs
     and results, None where XLA chooses; `ranks` are the inputs' numbers of axes, and `depending` are the results that
     depend on an input with a sharding. `apart` are the meshes of results that are on another one, None for `mesh`.
+    `layouts` are None where all inputs and results have the default one.
     """
 
     devices: tuple[Device, ...]
@@ -53,6 +66,7 @@ class Assignment(NamedTuple):
     ranks: tuple[int, ...] = ()
     depending: tuple[bool, ...] = ()
     apart: tuple[Mesh | None, ...] = ()
+    layouts: Layouts | None = None
 
     @property
     def device(self) -> Device:
@@ -79,15 +93,18 @@ class Assignment(NamedTuple):
 
     def keep(self, kept: Sequence[int] | None) -> Assignment:
         """Return the assignment of the program that takes the inputs at the positions `kept` only."""
+        layouts = self.layouts.keep(kept) if self.layouts is not None else None
         if kept is None or self.mesh is None:
-            return self
-        return self._replace(inputs=tuple([self.inputs[i] for i in kept]), ranks=tuple([self.ranks[i] for i in kept]))
+            return self._replace(layouts=layouts)
+        inputs, ranks = tuple([self.inputs[i] for i in kept]), tuple([self.ranks[i] for i in kept])
+        return self._replace(inputs=inputs, ranks=ranks, layouts=layouts)
 
 
 class Program:
     """An executable with the data for calling it.
 
-    `inputs` and `results` are the shardings on a mesh, None for a program on one device. `kept` are the positions of
+    `inputs` and `results` are the shardings on a mesh, None for a program on one device. `layouts` are None where all
+    inputs and results have the default one. `kept` are the positions of
     the inputs the program reads; `hidden` are the buffers of `constants`, passed before them. `run` takes the kept
     inputs' arrays and returns a list of results. `callbacks` are Python functions it calls, and `effects` their side
     effects. `read_code` returns the bytes that the executable was loaded from, since the runtime cannot write such a
@@ -96,7 +113,7 @@ class Program:
 
     __slots__ = (
         "executable", "device", "out_avals", "hidden", "kept", "committed", "callbacks", "effects", "run", "handlers",
-        "inputs", "results", "execute", "constants", "read_code",
+        "inputs", "results", "layouts", "execute", "constants", "read_code",
     )
 
     def __init__(
@@ -116,7 +133,7 @@ class Program:
             self.out_avals = [a if a.explicit_sharding is None else a.update(sharding=None) for a in self.out_avals]
             self.constants = [constant_on(x, self.device) for x in hidden]
         else:
-            self.constants = [put_at(x, sharding_of_constant(x, assignment.mesh)) for x in hidden]
+            self.constants = [put_in_format(x, Format(None, sharding_of_constant(x, assignment.mesh))) for x in hidden]
             self.inputs, self.results = shardings_of(executable, assignment, hidden, self.out_avals)
             places = [device_sharding(sharding) for sharding in self.results]
             meshes = [assignment.mesh, *[s.mesh for s in self.results if isinstance(s, NamedSharding)]]
@@ -129,14 +146,29 @@ class Program:
             buffers.result_handler(physical_aval(aval), place)
             for aval, place in zip(self.out_avals, places, strict=True)
         ]
+        self.layouts = self._read_layouts(assignment.layouts) if assignment.layouts is not None else None
         self.execute = executables.executor(executable)
         self.run = self._runner()
 
     def signatures_of_results(self) -> list[Any]:
         """What each result's `signature` is: committed to the device if an input was, or to the devices of a mesh."""
+        layouts: Sequence[Any] = [None] * len(self.out_avals) if self.layouts is None else self.layouts.results
         if self.results is not None:
-            return [placement(aval, sharding) for aval, sharding in zip(self.out_avals, self.results, strict=True)]
-        return [signature_on(aval, self.device, self.committed) for aval in self.out_avals]
+            rows = zip(self.out_avals, self.results, layouts, strict=True)
+            return [placement(aval, sharding, layout=layout) for aval, sharding, layout in rows]
+        pairs = zip(self.out_avals, layouts, strict=True)
+        return [signature_on(aval, self.device, self.committed, layout) for aval, layout in pairs]
+
+    def _read_layouts(self, given: Layouts) -> Layouts:
+        """Return the layouts of the inputs that are kept and of the results, also those that XLA has chosen."""
+        inputs, results = executables.layouts_of(self.executable)
+
+        def read(chosen: Sequence[Any], given: Sequence[Any], avals: Sequence[ShapedArray]) -> tuple[Any, ...]:
+            rows = zip(chosen, given, avals, strict=True)
+            return tuple([None if g is None else known_layout(c, a.shape, a.dtype, self.device) for c, g, a in rows])
+
+        taken = read(inputs[len(self.constants) :], given.inputs, given.types)
+        return Layouts(taken, read(results, given.results, self.out_avals), given.types)
 
     def _runner(self) -> Callable[[Sequence[ConcreteArray]], list[ConcreteArray]]:
         execute = self.execute
@@ -203,8 +235,14 @@ class Program:
         """Return where the program takes an input from; `position` is that among the kept ones."""
         return self.inputs[position] if self.inputs is not None else single_device_sharding(self.device)
 
+    def layout_of_input(self, position: int) -> Layout | None:
+        """Return the layout in which the program takes an input, None for the default one; `position` as above."""
+        return self.layouts.inputs[position] if self.layouts is not None else None
+
     def takes(self, arrays: Sequence[ConcreteArray]) -> bool:
         """Return whether all arrays are where the program takes them."""
+        if any(layout_of(x) != self.layout_of_input(i) for i, x in enumerate(arrays)):
+            return False
         if self.inputs is None:
             return all(x.device is self.device for x in arrays)
         return all(
@@ -213,13 +251,16 @@ class Program:
 
     def _put(self, position: int, value: Any) -> ConcreteArray:
         """Return a value as an array where the program takes the input at `position`."""
-        if self.inputs is None:
+        wanted = self.inputs[position] if self.inputs is not None else None
+        if wanted is None:
             array = to_input(value, self.device)
-            return array if array.device is self.device else put_on(array, self.device)
-        wanted = self.inputs[position]
-        if type(value) is ConcreteArray and mesh_sharding(value) is wanted:
-            return value
-        return put_at(value, wanted)
+            array = array if array.device is self.device else put_on(array, self.device)
+        elif type(value) is ConcreteArray and mesh_sharding(value) is wanted:
+            array = value
+        else:
+            array = put_at(value, wanted)
+        layout = self.layout_of_input(position)
+        return array if layout_of(array) == layout else in_layout(array, layout)
 
     def _name(self, position: int, names: Callable[[], Sequence[str]] | None) -> str:
         index = self.kept[position] if self.kept is not None else position

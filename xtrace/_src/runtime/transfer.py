@@ -6,6 +6,7 @@ import contextlib
 import copyreg
 import functools
 import gc
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -27,14 +28,22 @@ from xtrace._src.core.avals import (
     scalar_aval,
 )
 from xtrace._src.core.ir import Literal
-from xtrace._src.core.memory_layout import Format
+from xtrace._src.core.memory_layout import Format, Layout, is_default, is_met
 from xtrace._src.core.shardings import Sharding, SingleDeviceSharding, explicit_part, pieces
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.tables import Table, memoize
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
-from xtrace._src.runtime.arrays import DELETED, ConcreteArray, device_sharding, mesh_sharding, new_array, placement
-from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder
-from xtrace._src.xla import buffers, clients, distributed, executables, guards
+from xtrace._src.runtime.arrays import (
+    DELETED,
+    ConcreteArray,
+    device_sharding,
+    known_layout,
+    layout_of,
+    mesh_sharding,
+    new_array,
+    placement,
+)
+from xtrace._src.xla import buffers, clients, distributed, guards
 from xtrace._src.xla.buffers import Buffer
 from xtrace._src.xla.clients import Device
 
@@ -72,9 +81,11 @@ def forget_first_device() -> None:
     _first_device.clear()
 
 
-def signature_on(aval: ShapedArray, device: Device, committed: bool) -> Any:
-    """Return the `signature` of an array of type `aval` on `device`."""
-    return aval if not committed and device is first_device() else placement(aval, device, committed)
+def signature_on(aval: ShapedArray, device: Device, committed: bool, layout: Layout | None = None) -> Any:
+    """Return the `signature` of an array of type `aval` on `device`, in a layout if it is not the default one."""
+    if layout is None and not committed and device is first_device():
+        return aval
+    return placement(aval, device, committed, layout)
 
 
 def current_device() -> Device:
@@ -91,6 +102,14 @@ def committed_sharding(value: object) -> Sharding | None:
         return value.sharding if value.committed else None
     sharding = value.sharding if isinstance(value, ShapeDtypeStruct) else None
     return sharding.sharding if isinstance(sharding, Format) else sharding
+
+
+def committed_layout(value: object) -> Layout | None:
+    """Return the layout that an array or a description of one is committed to, None for the default one."""
+    if type(value) is ConcreteArray:
+        return layout_of(value) if value.committed else None
+    layout: Any = value.format.layout if isinstance(value, ShapeDtypeStruct) else None
+    return None if layout is None or is_default(layout) else layout
 
 
 def sharding_like(value: object, shape: tuple[int, ...], weak_type: bool) -> Sharding | None:
@@ -181,11 +200,15 @@ def _divide(sharding: Sharding, shape: Shape) -> _Division:
 
 
 def array_on_mesh(
-    aval: ShapedArray, sharding: Sharding, parts: Sequence[Any], devices: Sequence[Device]
+    aval: ShapedArray, sharding: Sharding, parts: Sequence[Any], devices: Sequence[Device],
+    layout: Layout | None = None,
 ) -> ConcreteArray:
-    """Return the array with the given pieces on the devices of this process: buffers, or NumPy arrays of its own."""
+    """Return the array with the given pieces on the devices of this process: buffers, or NumPy arrays of its own.
+
+    layout: that of all the buffers.
+    """
     buffer = buffers.put_pieces(physical_aval(aval), device_sharding(sharding), list(parts), list(devices))
-    return new_array(aval, buffer, placement(aval, sharding))
+    return new_array(aval, buffer, placement(aval, sharding, layout=layout))
 
 
 def constant_from_host(value: np.ndarray[Any, Any], aval: ShapedArray, *, copy: bool = True) -> Array:
@@ -229,7 +252,8 @@ def array_from_dlpack(source: Any, device: Device, copy: bool | None) -> Concret
     """
     buffer = buffers.from_dlpack(source, device, copy)
     aval = ShapedArray(buffer.shape, buffer.dtype)
-    return new_array(aval, buffer, signature_on(aval, device, True))
+    layout = known_layout(buffer._pjrt_layout, aval.shape, aval.dtype, device)
+    return new_array(aval, buffer, signature_on(aval, device, True, layout))
 
 
 def scalar_to_host(value: bool | int | float | complex, aval: ShapedArray) -> np.ndarray[Any, Any]:
@@ -357,7 +381,7 @@ def constant_on(value: object, device: Device) -> ConcreteArray:
     """Return a constant of a program committed to `device`; it shares the memory of NumPy's, which nobody writes to."""
     if type(value) is np.ndarray and value.shape:
         return array_from_host(value, aval_of_value(value), device, copy=False)
-    return put_on(value, device)
+    return in_layout(put_on(value, device), None)
 
 
 def put_on(value: object, device: Device, space: MemorySpace | None = None) -> ConcreteArray:
@@ -366,11 +390,14 @@ def put_on(value: object, device: Device, space: MemorySpace | None = None) -> C
     if type(array) is not ConcreteArray:
         return array
     aval = array.aval.update(sharding=None) if space is None else array.aval.update(memory_space=space, sharding=None)
-    signature = placement(aval, device)
+    signature = placement(aval, device, layout=layout_of(array))
     if mesh_sharding(array) is not None:
         return _put_piece_on(array, aval, device)
     if array.device == device and aval is array.aval:
         return new_array(aval, array._live_buffer(), signature)
+    if layout_of(array) is not None:
+        # What a CPU device copies from another one has the default layout, and does not say so.
+        return in_layout(put_on(in_layout(array, None), device, space), layout_of(array))
     if array.device.client is device.client:
         return new_array(aval, buffers.move(physical_aval(aval), array._live_buffer(), device), signature)
     return array_from_host(array.physical_array(), aval, device)
@@ -381,7 +408,7 @@ def _put_piece_on(array: ConcreteArray, aval: ShapedArray, device: Device) -> Co
     if array.is_fully_replicated and aval.memory_space is array.aval.memory_space:
         for buffer in buffers.pieces_of(array._live_buffer()):
             if buffer._sharding._device == device:
-                return new_array(aval, buffer, placement(aval, device))
+                return new_array(aval, buffer, placement(aval, device, layout=layout_of(array)))
     with guards.between_devices():
         moved: ConcreteArray = array_from_host(array.physical_array(), aval, device)
     return moved
@@ -410,21 +437,25 @@ def put_at(value: Any, sharding: Sharding, aval: ShapedArray | None = None) -> C
     sharding.shard_shape(value.shape)
     aval = place_type(value.aval, sharding)
     if own is not None and own.is_equivalent_to(sharding, value.ndim):
-        return new_array(aval, value._live_buffer(), placement(aval, sharding))
+        return new_array(aval, value._live_buffer(), placement(aval, sharding, layout=layout_of(value)))
     if own is not None and _has_same_pieces(own, sharding, value.ndim):
-        return new_array(aval, buffers.copy(value._live_buffer(), device_sharding(sharding)), placement(aval, sharding))
+        copied = buffers.copy(in_layout(value, None)._live_buffer(), device_sharding(sharding))
+        return in_layout(new_array(aval, copied, placement(aval, sharding)), layout_of(value))
     if own is not None and _needs_program(own, sharding):
-        return new_array(aval, _reshard(value, own, sharding), placement(aval, sharding))
+        return new_array(aval, _resharding().reshard(value, sharding), placement(aval, sharding))
     # The memory of an array that was put together from its pieces belongs to nobody else.
     is_joined = own is not None and not own.is_fully_replicated
     # Of rank 0 are the numbers of a program, which come from the host.
     with guards.between_devices() if aval.shape else contextlib.nullcontext():
-        return array_from_pieces(value.physical_array(), aval, sharding, shared=is_joined)
+        array = array_from_pieces(value.physical_array(), aval, sharding, shared=is_joined)
+    # As in JAX, copies keep the layout, and pieces do not.
+    return in_layout(array, layout_of(value)) if sharding.is_fully_replicated and own is None else array
 
 
 def _put_unreduced(value: Any, sharding: Any, aval: ShapedArray | None) -> ConcreteArray:
     """Return `value` as a sum along mesh axes: the first device along these has the piece, and the others zeros."""
     mesh, spec = sharding.mesh, sharding.spec
+    value = in_layout(value, None) if type(value) is ConcreteArray else value
     array = put_at(value, sharding.update(spec=spec.update(unreduced=frozenset())), aval)
     first = set(mesh.devices[tuple([slice(1 if n in spec.unreduced else None) for n in mesh.axis_names])].flat)
     stored = physical_aval(array.aval)
@@ -457,29 +488,9 @@ def _needs_program(old: Sharding, new: Sharding) -> bool:
     return old.devices[0].platform != "cpu" or not old.is_fully_addressable or old.is_unreduced or new.is_unreduced
 
 
-def _reshard(array: ConcreteArray, old: Sharding, new: Sharding) -> Buffer:
-    """Return the buffer of an array that is split anew over the same devices, by a compiled program."""
-    stored = physical_aval(array.aval.update(sharding=None))
-    run = _resharding_program(stored, old, new)
-    (buffer,) = run([array._live_buffer()])
-    buffers.collect_garbage()
-    return buffer
-
-
-@memoize(1024)
-def _resharding_program(aval: ShapedArray, old: Sharding, new: Sharding) -> Callable[[list[Buffer]], list[Buffer]]:
-    """Return the program that splits an array of type `aval` anew."""
-    module = ModuleBuilder("reshard", clients.lowering_platform(old.devices[0]), num_partitions=len(old.devices))
-    main = FunctionBuilder(module, "main", "reshard", public=True)
-    module.functions.append(main)
-    x = main.argument(aval, module.meshes.attribute(old, aval.ndim))
-    # Newer partitioners form sums at a constraint, and refuse to between an argument and a result.
-    main.return_values([main.constrain(x, new)], [module.meshes.attribute(new, aval.ndim)])
-    partitioned = executables.Partitioned([False], [False])
-    executable = executables.compile_text(module.text(), old.devices, None, (), partitioned)
-    handlers = [buffers.result_handler(aval, device_sharding(new))]
-    execute = executables.executor(executable)
-    return lambda inputs: execute(inputs).consume_with_handlers(handlers)
+def _resharding() -> Any:
+    # Few programs split arrays anew by a program, or change layouts.
+    return importlib.import_module("xtrace._src.runtime.resharding")
 
 
 def in_memory(array: ConcreteArray, space: MemorySpace, committed: bool) -> ConcreteArray:
@@ -488,8 +499,32 @@ def in_memory(array: ConcreteArray, space: MemorySpace, committed: bool) -> Conc
     if own is not None:
         return put_at(array, own.with_memory_kind(space.kind))
     aval = array.aval.update(memory_space=space)
-    buffer = buffers.move(physical_aval(aval), array._live_buffer(), array.device)
-    return new_array(aval, buffer, signature_on(aval, array.device, committed))
+    buffer = buffers.move(physical_aval(aval), in_layout(array, None)._live_buffer(), array.device)
+    return in_layout(new_array(aval, buffer, signature_on(aval, array.device, committed)), layout_of(array))
+
+
+def in_layout(array: ConcreteArray, layout: Any) -> ConcreteArray:
+    """Return an array in a layout, None for the default one: the array itself if it is in this one."""
+    own = layout_of(array)
+    if own is layout or isinstance(array.aval.dtype, dtypes.ExtendedDType):
+        # Keys have the default layout, as in JAX.
+        return array
+    if layout is not None and has_layout(array, layout):
+        return array
+    moved: ConcreteArray = _resharding().relayout(array, None if layout is not None and is_default(layout) else layout)
+    return moved
+
+
+def has_layout(array: ConcreteArray, layout: Layout) -> bool:
+    """Return whether an array lies in memory as a layout says."""
+    own = layout_of(array)
+    return (own is None and is_default(layout)) or is_met(layout, own or array.format.layout)  # type: ignore[arg-type]
+
+
+def put_in_format(value: Any, format: Format, aval: ShapedArray | None = None) -> ConcreteArray:
+    """Return `value` as `put_at` does, in the layout of a format, the default one if that says none."""
+    array = put_at(value, format.sharding, aval)  # type: ignore[arg-type]
+    return in_layout(array, format.layout) if type(array) is ConcreteArray else array
 
 
 def _restore_array(value: np.ndarray[Any, Any], weak_type: bool, extended: Any = None) -> ConcreteArray:

@@ -19,6 +19,7 @@ from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.effects import Effect, Effects, in_order
 from xtrace._src.core.garbage_collection import collection_paused
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, can_be_remembered, jaxprs_of
+from xtrace._src.core.memory_layout import Layout, Layouts, layout_mode
 from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.shardings import open_dimensions
@@ -141,14 +142,19 @@ def lower(
     if hidden:
         _warn_of_large(hidden, name)
     donors = list(donated) or [False] * len(jaxpr.invars)
-    aliases = pair_donations(jaxpr, donors)
+    layouts = assignment.layouts if assignment is not None else None
+    aliases = pair_donations(jaxpr, donors, layouts)
     inputs, results_at = _shardings(module, assignment, jaxpr)
     for i, (variable, sharding) in enumerate(zip(jaxpr.invars, inputs, strict=True)):
         text = f"tf.aliasing_output = {aliases[i]} : i32" if i in aliases else ""
         if text and mesh is not None:
             # Which result takes the memory over is known when XLA has split them.
             text = "jax.buffer_donor = true"
-        texts = [sharding, text or _memory_attribute(variable.aval)]
+        is_moved = layouts is not None and donors[i] and not text
+        texts = [
+            "jax.buffer_donor = true" if is_moved else "", _layout_attribute(layouts.inputs[i] if layouts else None),
+            sharding, text or _memory_attribute(variable.aval),
+        ]
         values[variable] = main.argument(variable.aval, ", ".join(filter(None, texts)))
     if any(has_symbolic(getattr(v.aval, "shape", ())) for v in jaxpr.invars):
         # Programs for symbolic shapes are for export alone.
@@ -160,10 +166,12 @@ def lower(
     with collection_paused():
         results = emit_equations(main, jaxpr, values)
         memories = [_memory_attribute(v.aval) for v in jaxpr.outvars]
-        main.return_values(results, [", ".join(filter(None, pair)) for pair in zip(results_at, memories, strict=True)])
+        modes = map(_layout_attribute, layouts.results if layouts is not None else [None] * len(results))
+        rows = zip(modes, results_at, memories, strict=True)
+        main.return_values(results, [", ".join(filter(None, row)) for row in rows])
     keep_calls(module, "threefry2x32")
     module.finish()
-    unusable = [i for i, donor in enumerate(donors) if donor and i not in aliases]
+    unusable = [i for i, donor in enumerate(donors) if donor and i not in aliases] if layouts is None else []
     monitoring.record_step(monitoring.LOWERING, time.perf_counter() - start, main.scope)
     return LoweredModule(module, hidden, unusable, jaxpr.effects)
 
@@ -180,6 +188,11 @@ def _shardings(
         for variables, given in pairs
     ]
     return inputs, results
+
+
+def _layout_attribute(layout: Any) -> str:
+    """Return the attribute of an argument or result that does not have the default layout."""
+    return f'mhlo.layout_mode = "{layout_mode(layout)}"' if layout is not None else ""
 
 
 def _memory_attribute(aval: ShapedArray) -> str:
@@ -199,8 +212,11 @@ def _to_numpy(constant: object) -> Any:
     return constant.physical_array() if isinstance(constant, ConcreteArray) else np.asarray(constant)
 
 
-def pair_donations(jaxpr: Jaxpr, donated: Sequence[bool]) -> dict[int, int]:
-    """Pair each donated input with the next result of the same shape and dtype: it can take over the memory."""
+def pair_donations(jaxpr: Jaxpr, donated: Sequence[bool], layouts: Layouts | None = None) -> dict[int, int]:
+    """Pair each donated input with the next result of the same shape, dtype and layout: it can take over the memory.
+
+    ValueError if XLA chooses the layout of one of an input and its result, and not that of the other.
+    """
     if not any(donated):
         return {}
     free: dict[Any, list[int]] = {}
@@ -215,8 +231,22 @@ def pair_donations(jaxpr: Jaxpr, donated: Sequence[bool]) -> dict[int, int]:
         fitting = free.get((aval.shape, aval.dtype)) if aval.memory_space is MemorySpace.Device else None
         # A token has no memory to hand on.
         if donated[i] and fitting and type(aval) is not AbstractToken:
-            pairs[i] = fitting.pop()
+            result = fitting.pop()
+            if layouts is None or _agree_in_layout(layouts.inputs[i], layouts.results[result]):
+                pairs[i] = result
     return pairs
+
+
+def _agree_in_layout(donated: Any, result: Any) -> bool:
+    """Return whether a donated input and a result have the same layout; ValueError if XLA chooses one of them alone."""
+    if (donated is Layout.AUTO) != (result is Layout.AUTO):
+        side, argument = ("result", "out_shardings") if donated is Layout.AUTO else ("donated argument", "in_shardings")
+        raise ValueError(
+            f"Input layout being donated was {donated} while output layout was {result}: XLA would choose the layout "
+            f"of one of them alone, and could not reuse the memory. Give Format(Layout.AUTO) in {argument} for the "
+            f"{side}, too, or leave donate_argnums out"
+        )
+    return bool(donated == result)
 
 
 def _read(jaxpr: Jaxpr) -> set[Atom]:

@@ -60,6 +60,11 @@ def read_layout(layout: Any) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ..
     return minor_to_major[::-1], tiling, int(bits[1]) if bits else 0
 
 
+def default_layout(shape: Sequence[int], dtype: np.dtype[Any], device: Device) -> Any:
+    """Return jaxlib's layout of arrays on a device where nothing says another one."""
+    return device.client.get_default_layout(dtype, tuple(shape), device)
+
+
 # As in {1,0:T(8,128)(2,1)E(4)}.
 _TILES = re.compile(r"\((\d+(?:,\d+)*)\)")
 _PACKED = re.compile(r"E\((\d+)\)")
@@ -166,16 +171,23 @@ def to_host(buffer: Buffer, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     if dtype.kind in "biufc" and dtype.isbuiltin == 1 and buffer.platform() == "cpu":
         view = np.asarray(buffer)
         if view.dtype.kind == "O":
-            # NumPy takes an object without memory for a Python object: the data's computation failed. This raises
-            # its error.
+            # NumPy takes an object without memory for a Python object: the data's computation failed, and this raises
+            # its error; or the axes are not in order.
             wait_for(buffer)
+            view = _view_of(buffer)
     else:
         # NumPy's buffer protocol knows neither the small types nor other devices' memory.
-        with _jax_hidden():
-            view = buffer._single_device_array_to_np_array_did_copy()[0]
+        view = _view_of(buffer)
     view.flags.writeable = False
     # A view of it cannot be made writeable again, also where the data had to be copied.
     return view if view.base is not None else view.view()
+
+
+def _view_of(buffer: Buffer) -> np.ndarray[Any, Any]:
+    """Return the data as a NumPy array, of any type, device and layout."""
+    with _jax_hidden():
+        view: np.ndarray[Any, Any] = buffer._single_device_array_to_np_array_did_copy()[0]
+    return view
 
 
 def copy(buffer: Buffer, target: DeviceSharding | None = None) -> Buffer:

@@ -263,9 +263,8 @@ def hlo_text(executable: LoadedExecutable) -> str:
 
 
 def layouts_of(executable: LoadedExecutable) -> tuple[list[Any], list[Any]]:
-    """Return how the parameters and the results of a program lie in memory, each as `buffers.layout_of` says it."""
-    layouts = executable.get_parameter_layouts(), executable.get_output_layouts()
-    return tuple([buffers.read_layout(x) for x in each] for each in layouts)  # type: ignore[return-value]
+    """Return how the parameters and the results of a program lie in memory, as `buffers.read_layout` takes it."""
+    return executable.get_parameter_layouts(), executable.get_output_layouts()
 
 
 def unoptimised_hlo(text: str) -> Any:

@@ -30,7 +30,7 @@ from xtrace._src.ops.host.mapped_calls import METHODS, call_in_turn, check_metho
 from xtrace._src.runtime.arrays import ConcreteArray, new_array
 from xtrace._src.runtime.callback_errors import Failure
 from xtrace._src.runtime.callbacks import inside_callback, wait_for_ordered
-from xtrace._src.runtime.transfer import committed_device, to_concrete
+from xtrace._src.runtime.transfer import committed_device, in_layout, to_concrete
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.lower import CALLING_PYTHON
@@ -260,6 +260,7 @@ def _evaluate(
     what: str, callback: Function, avals: Sequence[ShapedArray], arrays: Sequence[ConcreteArray]
 ) -> list[Any]:
     """Return the results of an eager call; errors are the same as from a program."""
+    arrays = [in_layout(a, None) for a in arrays]
     values = [new_array(a.aval.update(weak_type=False), a.buffer) if a.aval.weak_type else a for a in arrays]
     try:
         with inside_callback():

@@ -27,7 +27,7 @@ from xtrace._src.ops.comparisons import shift_right_logical
 from xtrace._src.ops.lower_fun import emit_bitcast, lower_fun
 from xtrace._src.ops.random import rbg, threefry
 from xtrace._src.runtime.arrays import ConcreteArray, new_array
-from xtrace._src.runtime.transfer import array_from_host, signature_on
+from xtrace._src.runtime.transfer import array_from_host, in_layout, signature_on
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
@@ -169,6 +169,7 @@ random_seed = ArrayPrimitive(
 
 
 def _bitcast(array: ConcreteArray, aval: ShapedArray) -> ConcreteArray:
+    array = in_layout(array, None)
     return new_array(aval, array.buffer, signature_on(aval, array.device, array.committed))
 
 
