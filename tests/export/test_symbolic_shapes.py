@@ -136,8 +136,7 @@ def test_calls_under_jit_and_transformations():
     np.testing.assert_array_equal(xtrace.grad(lambda x: SUMS.call(x).sum())(x), np.full((2, 3), 2.0))
     value, back = xtrace.vjp(SUMS.call, x)
     np.testing.assert_array_equal(back(value)[0], np.tile(np.asarray(value) * 2, (2, 1)))
-    with pytest.raises(NotImplementedError, match="cannot be mapped by vmap"):
-        xtrace.vmap(SUMS.call)(ones(2, 2, 2))
+    np.testing.assert_array_equal(xtrace.vmap(SUMS.call)(np.stack([x, 2 * x]))[1], SUMS.call(2 * x))
 
 
 def test_second_derivatives_come_from_the_file():
