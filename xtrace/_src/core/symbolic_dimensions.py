@@ -111,10 +111,12 @@ class SymbolicDimension:
         return not equal if isinstance(equal, bool) else _apply_to_value("__ne__", self, other)
 
     def __reduce__(self) -> Any:
-        raise TypeError(
-            f"the symbolic dimension {self} cannot be pickled or copied: its scope is part of this process; save an "
-            "exported function with serialize()"
-        )
+        return SymbolicDimension, (self.terms, self.scope)
+
+    def __deepcopy__(self, memo: object) -> SymbolicDimension:
+        # A copy of the scope would be another one.
+        return self
+
 
     # Where a number is needed
 
