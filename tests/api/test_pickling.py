@@ -2,6 +2,7 @@
 
 import collections
 import copy
+import os
 import pickle
 import subprocess
 import sys
@@ -107,6 +108,36 @@ else:
         [sys.executable, "-c", code, "read"], input=written, capture_output=True, cwd=tmp_path, check=True
     )
     assert read.stdout.decode().split() == ["True", "12.0"]
+
+
+def test_custom_rules_of_a_module_are_pickled_by_name():
+    relu = xtrace.nn.relu
+    assert pickle.loads(pickle.dumps(relu)) is relu is copy.deepcopy(relu)
+    # Others are not found by a name; copies of them have their rules.
+    local = xtrace.custom_jvp(lambda x: x * 2)
+    local.defjvp(lambda primals, tangents: (local(*primals), 3 * tangents[0]))
+    assert xtrace.grad(copy.deepcopy(local))(1.0) == 3
+
+
+SYMBOLIC = "n, 2*m + floordiv(n, 2)"
+
+
+def test_symbolic_shapes_are_pickled_with_their_scope():
+    shape = xtrace.export.symbolic_shape(SYMBOLIC, constraints=["n >= 4", "mod(m, 2) == 0"])
+    for copier in (copy.copy, copy.deepcopy):
+        assert copier(shape) == shape
+    n, m = pickle.loads(pickle.dumps(shape))
+    assert str((n, m)) == str(shape) and n.scope is m.scope is not shape[0].scope and n >= 4
+
+
+def test_symbolic_shapes_go_to_another_process():
+    shape = xtrace.export.symbolic_shape(SYMBOLIC, constraints=["n >= 4"])
+    code = "import pickle, sys; n, m = pickle.load(sys.stdin.buffer); print(n * 2 + m - n, n - n, n >= 3)"
+    read = subprocess.run(
+        [sys.executable, "-c", code], input=pickle.dumps(shape), capture_output=True, check=True,
+        env=os.environ | {"PYTHONHASHSEED": "7"},
+    )
+    assert read.stdout.decode().split("\n")[0] == f"{shape[0] + shape[1]} 0 True"
 
 
 def test_stages_are_copied_and_compiled_ones_pickled():

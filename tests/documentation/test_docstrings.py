@@ -16,6 +16,9 @@ import numpy as np
 import pytest
 
 import xtrace
+from xtrace._src.api.compile_time_reports import CompileTimeReport
+from xtrace._src.api.explore import Explored
+from xtrace._src.api.memory_reports import MemoryReport
 from xtrace._src.core.primitive import Primitive
 from xtrace.numpy.updates import IndexedArray
 
@@ -187,7 +190,7 @@ def faults_of(name, value, module):
         parameters = []
     if parameters is not None and documented != parameters and not (is_class and "Attributes" in sections):
         faults.append(f"Args has {documented}, and the signature {parameters}")
-    if not is_class and name not in RAISE_NOTHING and not errors:
+    if not is_class and name not in RAISE_NOTHING | METHODS_RAISE_NOTHING and not errors:
         faults.append("Raises is missing; list the function in RAISE_NOTHING if it accepts everything")
     places = (builtins, xtrace.errors, xtrace.dtypes, xtrace.experimental.multihost_utils, xtrace.extend.linear_util)
     unknown = [each for each in errors if not any(hasattr(place, each) for place in places)]
@@ -263,9 +266,14 @@ METHODS = {
     for cls, names in (
         (xtrace.numpy.ufunc, ("reduce", "accumulate", "at", "reduceat", "outer")),
         (IndexedArray, ("set", "add", "subtract", "multiply", "mul", "divide", "power", "min", "max", "get", "apply")),
+        (MemoryReport, ("by_line", "fits", "to_json")), (CompileTimeReport, ("to_json",)),
+        (Explored, ("beside", "to_json", "html", "save")),
     )
     for name in names
 }
+# Methods that accept every argument, so that there is no error to name.
+METHODS_RAISE_NOTHING = frozenset(("MemoryReport.by_line", "MemoryReport.to_json", "CompileTimeReport.to_json",
+                                   "Explored.to_json", "Explored.html"))
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -276,9 +284,19 @@ def test_methods_follow_the_template(name):
     function.__signature__ = inspect.signature(functools.partial(method, None))
     assert not faults_of(name, function, "xtrace.numpy")
     runner, report = doctest.DocTestRunner(checker=_CloseNumbers(), verbose=False), []
-    names = {"jnp": xtrace.numpy}
+    names = {"jnp": xtrace.numpy, "xtrace": xtrace}
     runner.run(doctest.DocTestParser().get_doctest(method.__doc__, names, name, None, None), out=report.append)
     assert not report, "".join(report)
+
+
+@pytest.mark.parametrize("cls", [MemoryReport, CompileTimeReport, Explored])
+def test_all_members_of_reports_are_described(cls):
+    members = {name: member for name, member in vars(cls).items() if not name.startswith("_")}
+    methods = {name for name, member in members.items() if isinstance(member, types.FunctionType)}
+    assert {f"{cls.__name__}.{name}" for name in methods} <= METHODS.keys()
+    for name in members.keys() - methods:
+        first = (inspect.getdoc(members[name]) or "").split("\n")[0]
+        assert first.endswith(".") and len(first) <= 120, f"{name}: {first}"
 
 
 def test_exceptions_from_the_template_are_public_functions():

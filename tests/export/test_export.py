@@ -122,8 +122,29 @@ def test_what_is_not_differentiated_so():
         saved.serialize(vjp_order=1)
     with pytest.raises(TypeError, match="forward-mode"):
         xtrace.jvp(sine().call, (X,), (X,))
-    with pytest.raises(NotImplementedError, match=r"cannot be mapped by vmap.*Export the mapped function"):
-        xtrace.vmap(sine().call)(np.ones((2, 3), np.float32))
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_calls_are_mapped_in_a_loop(is_saved):
+    # jax refuses to map them.
+    exported = sine()
+    call = export.deserialize(exported.serialize(vjp_order=2)).call if is_saved else exported.call
+    rows = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for mapped in (xtrace.vmap(call), xtrace.jit(xtrace.vmap(call)), xtrace.pmap(call)):
+        np.testing.assert_array_equal(mapped(rows), [call(x) for x in rows])
+    transposed = xtrace.vmap(call, 1, 1)(rows.T)
+    np.testing.assert_array_equal(transposed.T, xtrace.vmap(call)(rows))
+    nested = xtrace.vmap(xtrace.vmap(call))(rows.reshape(1, 2, 3))
+    np.testing.assert_array_equal(nested[0], xtrace.vmap(call)(rows))
+    slopes = xtrace.vmap(xtrace.grad(lambda x: call(x).sum()))(rows)
+    np.testing.assert_allclose(slopes, np.cos(rows), 1e-5)
+    np.testing.assert_allclose(xtrace.jacrev(call)(X), np.diag(np.cos(X)), 1e-6)
+    hessian = xtrace.jacrev(xtrace.grad(lambda x: call(x).sum()))(X)
+    np.testing.assert_allclose(hessian, np.diag(-np.sin(X)), 1e-6)
+    mesh = xtrace.make_mesh((2,), ("i",), axis_types=(xtrace.sharding.AxisType.Auto,))
+    parts = xtrace.sharding.PartitionSpec("i")
+    sharded = xtrace.shard_map(xtrace.vmap(call), mesh=mesh, in_specs=parts, out_specs=parts)
+    np.testing.assert_array_equal(sharded(rows), xtrace.vmap(call)(rows))
 
 
 def test_constants_are_in_the_program():

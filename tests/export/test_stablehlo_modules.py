@@ -74,10 +74,7 @@ def test_derivatives_and_maps():
     f = xtrace.from_stablehlo(SCALE)
     with pytest.raises(ValueError, match=r"module, which has no derivative. Give it one with xtrace.custom_vjp"):
         xtrace.grad(lambda x: f(x).sum())(X)
-    with pytest.raises(NotImplementedError, match=r"cannot be mapped by vmap.*vmap_method='sequential'"):
-        xtrace.vmap(f)(np.stack([X, X]))
-    mapped = xtrace.vmap(xtrace.from_stablehlo(SCALE, vmap_method="sequential"))
-    np.testing.assert_array_equal(mapped(np.stack([X, 2 * X]))[1], f(2 * X))
+    np.testing.assert_array_equal(xtrace.vmap(f)(np.stack([X, 2 * X]))[1], f(2 * X))
 
 
 def test_a_file_is_called_as_it_was_exported():
@@ -145,8 +142,6 @@ def test_other_refusals():
         xtrace.from_stablehlo(text_of(lambda x: xtrace.pure_callback(np.sin, x, x), jnp.float32(1)))
     with pytest.raises(TypeError, match=r"program must be the text or the bytes of a module, such as lowered.as_"):
         xtrace.from_stablehlo(3)
-    with pytest.raises(ValueError, match="vmap_method must be None or 'sequential', got 'all'"):
-        xtrace.from_stablehlo(SCALE, vmap_method="all")
     wide = xtrace.from_stablehlo("func.func @f(%x: tensor<2xf64>) -> tensor<2xf64> { return %x : tensor<2xf64> }")
     with pytest.raises(ValueError, match="Types of 64 bits are off"):
         wide(X[0, :2])

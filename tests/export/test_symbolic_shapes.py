@@ -1,6 +1,7 @@
 """Functions exported for symbolic shapes: values and gradients of many programs, files from and for jax, and errors."""
 
 import functools
+import gc
 import re
 
 import jax
@@ -13,6 +14,7 @@ import xtrace.numpy as jnp
 from tests.support.exports import assert_equal, read_golden
 from tests.support.symbolic_programs import programs
 from xtrace import export, lax
+from xtrace._src.core import tables
 
 PACKAGES = {"xtrace": xtrace, "jax": jax}
 NAMES = [program.name for program in programs(xtrace)]
@@ -136,8 +138,7 @@ def test_calls_under_jit_and_transformations():
     np.testing.assert_array_equal(xtrace.grad(lambda x: SUMS.call(x).sum())(x), np.full((2, 3), 2.0))
     value, back = xtrace.vjp(SUMS.call, x)
     np.testing.assert_array_equal(back(value)[0], np.tile(np.asarray(value) * 2, (2, 1)))
-    with pytest.raises(NotImplementedError, match="cannot be mapped by vmap"):
-        xtrace.vmap(SUMS.call)(ones(2, 2, 2))
+    np.testing.assert_array_equal(xtrace.vmap(SUMS.call)(np.stack([x, 2 * x]))[1], SUMS.call(2 * x))
 
 
 def test_second_derivatives_come_from_the_file():
@@ -181,6 +182,31 @@ def test_loops_do_not_round_down_to_none():
     for size in (1, 2, 4):
         carry, rows = exported.call(ones(size))
         assert carry == size and rows.shape == (size - 1,)
+
+
+def _living_scopes():
+    gc.collect()
+    return sum(type(x) is export.SymbolicScope for x in gc.get_objects())
+
+
+@pytest.mark.parametrize("constraint", ["n >= 2", "n >= {}"], ids=["equal", "different"])
+def test_what_exports_leave_is_in_bounded_tables(constraint, monkeypatch):
+    def export_many():
+        for i in range(20):
+            (n,) = export.symbolic_shape("n", constraints=[constraint.format(i + 2)])
+            export.export(xtrace.jit(lambda x: x.sum() + x.shape[0]))(struct(n))
+
+    xtrace.clear_caches()
+    others = _living_scopes()
+    export_many()
+    for reference in list(tables._tables.values()):
+        table = reference()
+        if table is not None:
+            monkeypatch.setattr(table, "limit", min(table.limit, 4))
+    export_many()
+    assert _living_scopes() - others <= 5
+    xtrace.clear_caches()
+    assert _living_scopes() == others
 
 
 # Errors of calls

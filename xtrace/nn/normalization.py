@@ -24,6 +24,7 @@ from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.shape import expand_dims
@@ -218,7 +219,8 @@ def _logmeanexp(x: ArrayLike, *masks: ArrayLike, axis: Axes, keepdims: bool) -> 
     axes = axes_of(axis, aval.ndim)
     if not masks:
         size = math.prod([aval.shape[i] for i in axes])
-        result: Array = logarithm - (math.log(size) if size else -_INFINITY)
+        share = jnp.log(size) if is_symbolic(size) else math.log(size) if size else -_INFINITY
+        result: Array = logarithm - share
         return result
     # The mask is broadcast to x before its true elements are counted.
     mask = convert_to(to_array(masks[0]), dtypes.real_part_dtype(logarithm.dtype))

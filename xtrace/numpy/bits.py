@@ -39,9 +39,10 @@ def _check_operand(a: Any, axis: Any, bitorder: Any) -> tuple[Any, int]:
 @inline_jit
 def _pack(a: Any, *, axis: int, order: str) -> Array:
     bits = moveaxis(ne(a, scalar_of(0, a.dtype)), axis, -1)
-    missing = -bits.shape[-1] % 8
+    count = -(-bits.shape[-1] // 8)
+    missing = count * 8 - bits.shape[-1]
     bits = slicing.pad(bits, scalar_of(False, dtypes.bool_), [*[(0, 0, 0)] * (bits.ndim - 1), (0, missing, 0)])
-    bits = reshape(convert_to(bits, dtypes.uint8), (*bits.shape[:-1], bits.shape[-1] // 8, 8))
+    bits = reshape(convert_to(bits, dtypes.uint8), (*bits.shape[:-1], count, 8))
     shifts = broadcast_in_dim(_shifts(order), bits.shape, (bits.ndim - 1,))
     return moveaxis(reductions.reduce_sum(shift_left(bits, shifts), (bits.ndim - 1,)), -1, axis)
 

@@ -17,6 +17,7 @@ from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.public_modules import make_public as _make_public
+from xtrace._src.core.sizes import smallest
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.slicing import pad, slice_in_dim
 from xtrace._src.ops.fft import FftType
@@ -38,11 +39,12 @@ def _resize(x: Array, axis: int, size: int) -> Array:
     """Return `x` cut or padded with zeros to `size` along an axis."""
     aval = aval_of(x)
     own = aval.shape[axis]
-    if size < own:
-        return slice_in_dim(x, 0, size, 1, axis)
-    if size == own:
+    kept = smallest(size, own)
+    if kept != own:
+        x = slice_in_dim(x, 0, kept, 1, axis)
+    if kept == size:
         return x
-    padding = [(0, size - own if i == axis else 0, 0) for i in range(aval.ndim)]
+    padding = [(0, size - kept if i == axis else 0, 0) for i in range(aval.ndim)]
     return pad(x, scalar_of(0, aval.dtype), padding)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.errors import ConcretizationTypeError
 from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.sizes import largest, to_size
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.creation import iota
@@ -30,7 +30,7 @@ __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
 
 @inline_jit
 def _frequencies(d: ArrayLike, *, size: int, half: bool, dtype: np.dtype[Any]) -> Array:
-    positions = iota(dtypes.int32, max(size // 2 + 1 if half else size, 0))
+    positions = iota(dtypes.int32, largest(size // 2 + 1 if half else size, 0))
     if not half:
         wrapped = lax.sub(positions, scalar_of(size, dtypes.int32))
         positions = select(lt(positions, scalar_of((size + 1) // 2, dtypes.int32)), positions, wrapped)
@@ -45,7 +45,7 @@ def _check_frequencies(n: int, d: ArrayLike, dtype: object, device: object, half
             f"{called_function()}: the result's length depends on n, which must not be traced"
         )
     try:
-        size = operator.index(n)
+        size = to_size(n)
     except TypeError:
         raise ValueError(f"{called_function()}: n should be an integer, got {abbreviate(n)}") from None
     if isinstance(d, (list, tuple, str)):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy import index_exp, s_
 
-from xtrace._src.algebra.vector_space import canonical_shape, convert_to, operand_aval, reshape
+from xtrace._src.algebra.vector_space import canonical_shape, check_broadcast, convert_to, operand_aval, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import common_dtype, dtype_of_all
 from xtrace._src.core import config, dtypes, explain
@@ -149,7 +149,7 @@ def ravel_multi_index(
 
 @inline_jit
 def _ravel(*indices: ArrayLike, dims: tuple[int, ...], mode: str, order: str, dtype: np.dtype[Any]) -> Any:
-    shape = np.broadcast_shapes(*[operand_aval(x, 0).shape for x in indices])
+    shape = check_broadcast([operand_aval(x, 0).shape for x in indices])
     pairs = list(zip(indices, dims, strict=True))
     total = None
     for index, size in pairs if order == "C" else reversed(pairs):

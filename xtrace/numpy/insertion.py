@@ -12,6 +12,7 @@ from xtrace._src.core import dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import slicing
 from xtrace._src.ops.arrays.creation import iota
@@ -88,7 +89,9 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
             f"delete: for boolean indices, obj must be one-dimensional with the length of the axis, {length}; got "
             f"shape {aval.shape}"
         )
-    if assume_unique_indices and not mask and length and aval.size:
+    # A single index never repeats.
+    is_unique = assume_unique_indices or (is_symbolic(length) and not aval.ndim)
+    if is_unique and not mask and length and aval.size:
         return _delete_unique(arr, obj, axis=along)
     if isinstance(obj, Tracer):
         raise explain.concretization(obj, "delete argument obj (without assume_unique_indices=True)")

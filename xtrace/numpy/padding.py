@@ -14,6 +14,7 @@ from xtrace._src.api.vmap import vmap
 from xtrace._src.core import dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.sizes import has_symbolic, to_size
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing
@@ -50,7 +51,8 @@ def _pad_widths(pad_width: object, rank: int) -> Widths:
     if isinstance(pad_width, Tracer):
         raise explain.concretization(pad_width, "pad argument pad_width")
     given_widths = np.asarray(pad_width)
-    if given_widths.size and given_widths.dtype.kind not in "iu":
+    is_open = has_symbolic(given_widths.flat)
+    if given_widths.size and given_widths.dtype.kind not in "iu" and not is_open:
         raise TypeError(f"pad: `pad_width` must be of integral type, got {abbreviate(pad_width)}")
     if given_widths.shape not in ((), (1,), (2,), (1, 2), (rank, 2)):
         raise ValueError(
@@ -62,7 +64,7 @@ def _pad_widths(pad_width: object, rank: int) -> Widths:
         raise ValueError(
             f"pad: pad_width can't contain negative values, got {abbreviate(pad_width)}; cut with x[...] instead"
         )
-    return tuple((int(i), int(j)) for i, j in np.broadcast_to(given_widths, (rank, 2)))
+    return tuple((to_size(i), to_size(j)) for i, j in np.broadcast_to(given_widths, (rank, 2)))
 
 
 def _part(x: Array, start: int, stop: int, axis: int) -> Array:

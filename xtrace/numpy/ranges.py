@@ -255,6 +255,7 @@ def _samples(
     axis: int,
 ) -> tuple[Array, Array]:
     count = to_size("num", num)
+    start, stop = [x.to_array() if is_symbolic(x) else x for x in (start, stop)]
     shapes_given = [operand_aval(x, i).shape for i, x in enumerate((start, stop))]
     rank = len(check_broadcast(shapes_given)) + 1
     check_mapped_ranks(shapes_given, (0, 0))

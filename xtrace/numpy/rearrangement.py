@@ -19,6 +19,7 @@ from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.sizes import is_symbolic, to_size
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays import concatenation, slicing, sorting
@@ -117,6 +118,8 @@ def repeat(
             raise explain.concretization(repeats, "repeat argument repeats (without total_repeat_length)")
         total = to_known_integer("total_repeat_length", total_repeat_length)
         return take(a, _repeat_positions(repeats, length=length, total=total), along, mode="clip")
+    if is_symbolic(repeats) and total_repeat_length is None:
+        return _repeat(a, count=repeats, axis=along)
     counts = np.asarray(repeats)
     if (counts < 0).any():
         raise ValueError(f"repeat: repeats cannot be negative, got {repeats}")
@@ -315,7 +318,7 @@ def _roll_along(a: Array, shifts: Any, places: Sequence[int], axis: int) -> Arra
             if isinstance(shift, Array) or not dtypes.is_integer(operand_aval(shift, 0).dtype):
                 moving.append(_reduce(to_array_operand(shift, 1), size=size))
             else:
-                step = (step + int(shift)) % size
+                step = (step + to_size(shift)) % size
         total = moving[0] if len(moving) == 1 else _total(stack(moving), size=size) if moving else None
     else:
         own = shifts if len(places) == len(shifts) else take(shifts, np.array(places, np.int32))

@@ -18,6 +18,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
+from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import constants, elementwise
 from xtrace._src.ops.arrays import sorting
@@ -154,7 +155,8 @@ def _test_membership(element: Array, tested: Array, compare: bool = False) -> Ar
     """Return whether each element is in the vector `tested` of the same type."""
     if not tested.size or not element.size:
         return full(element.shape, False)
-    few = tested.size <= _FEW or dtypes.is_complex(element.dtype) or dtypes.is_boolean(element.dtype)
+    few = not is_symbolic(tested.size) and tested.size <= _FEW
+    few = few or dtypes.is_complex(element.dtype) or dtypes.is_boolean(element.dtype)
     return _member(element, tested, compare=compare or few)
 
 

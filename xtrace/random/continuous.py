@@ -18,6 +18,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.comparisons import bitwise_or, ge, shift_right_logical
@@ -39,7 +40,8 @@ _UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.u
 
 def constant(value: object, dtype: DTypeLike) -> Any:
     """Return a number as a constant of `dtype`."""
-    return Literal(dtypes.cast(value, dtype)[()], ShapedArray((), dtype))
+    number = value if is_symbolic(value) else dtypes.cast(value, dtype)[()]
+    return Literal(number, ShapedArray((), dtype))
 
 
 def make_one(dtype: DTypeLike) -> Literal:

@@ -19,7 +19,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.core.sizes import is_symbolic
+from xtrace._src.core.sizes import is_symbolic, largest
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.creation import broadcasted_iota
@@ -490,13 +490,13 @@ def choice(
         return _draw_without_replacement(key, *array, count=count, axis=axis, shape=shape)
     if own:
         return _draw_elements(key, a, axis=axis, shape=shape)
-    return _draw_numbers(key, count=max(count, 0), shape=shape)
+    return _draw_numbers(key, count=largest(count, 0), shape=shape)
 
 
 def _to_int(a: Any) -> int:
     if isinstance(a, Tracer):
         raise explain.concretization(a, "random.choice")
-    return int(a)
+    return a if is_symbolic(a) else int(a)
 
 
 @inline_jit

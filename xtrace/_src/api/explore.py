@@ -48,24 +48,68 @@ class Explored:
         return tuple([p["name"] for p in self.to_json()["programs"]])
 
     def beside(self, *others: Explored) -> Explored:
-        """Return these programs and those of others: the page switches between them, and shows their differences."""
+        """Return these programs and those of others: the page switches between them, and shows their differences.
+
+        Args:
+            others: what `xtrace.explore` returns.
+
+        Returns:
+            An `Explored` of all programs.
+
+        Raises:
+            TypeError: one of `others` is something else.
+
+        Example:
+            >>> xtrace.explore(jnp.sin, 1.0).beside(xtrace.explore(jnp.cos, 1.0)).names
+            ('sin', 'cos')
+        """
         for other in others:
             if not isinstance(other, Explored):
                 raise TypeError(f"beside: takes what xtrace.explore returns, got {type(other)}")
         return Explored([d for each in (self, *others) for d in each._descriptions])
 
     def to_json(self) -> dict[str, Any]:
-        """Return the programs as data that ``json.dumps`` takes; docs/explorer_data.md says what is in it."""
+        """Return the programs as data that ``json.dumps`` takes; docs/explorer_data.md says what is in it.
+
+        Returns:
+            A dictionary.
+
+        Example:
+            >>> xtrace.explore(jnp.sin, 1.0).to_json()["programs"][0]["name"]
+            'sin'
+        """
         if self._data is None:
             self._data = combine(self._descriptions)
         return self._data
 
     def html(self) -> str:
-        """Return the page: one file that loads nothing."""
+        """Return the page: one file that loads nothing.
+
+        Returns:
+            The text of a file of HTML.
+
+        Example:
+            >>> xtrace.explore(jnp.sin, 1.0).html()[:15]
+            '<!DOCTYPE html>'
+        """
         return page.page_of(self.to_json())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page to a file, or the data where its name ends in ``.json``."""
+        """Write the page to a file, or the data where its name ends in ``.json``.
+
+        Args:
+            path: the file's name.
+
+        Returns:
+            None.
+
+        Raises:
+            OSError: the file cannot be written.
+
+        Example:
+            >>> import os
+            >>> xtrace.explore(jnp.sin, 1.0).save(os.devnull)
+        """
         name = os.fspath(path)
         text = json.dumps(self.to_json()) if name.endswith(".json") else self.html()
         with open(name, "w", encoding="utf-8") as file:

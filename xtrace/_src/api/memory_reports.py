@@ -235,7 +235,16 @@ class MemoryReport:
         return self.places[self._lifetimes.fullest] if self.places else None
 
     def by_line(self) -> dict[tuple[str, int], int]:
-        """Return how many bytes the arrays that each line makes take when memory is fullest, by file and line."""
+        """Return how many bytes the arrays that each line makes take when memory is fullest.
+
+        Returns:
+            The bytes by pairs of a file and a line, of results and temporaries only.
+
+        Example:
+            >>> report = xtrace.memory(lambda x: jnp.outer(x, x), jnp.ones(8))
+            >>> list(report.by_line().values())
+            [256]
+        """
         lines: dict[tuple[str, int], int] = {}
         for buffer in self.buffers:
             if buffer.at_peak and buffer.place is not None and buffer.kind in (TEMPORARY, RESULT):
@@ -246,9 +255,20 @@ class MemoryReport:
     def fits(self, target: str | int | None = None) -> Fit:
         """Return whether the program fits its device, or a target that need not be here; printed, a sentence.
 
-        target: a name such as ``"h200"``, ``"tpu-v5e"`` or ``"cpu"``, or a number of bytes. The program is compiled for
-        the target if its compiler is installed (the extra ``aot``); otherwise the sentence says what it rests on.
-        Raises ValueError for an unknown target.
+        Args:
+            target: a name such as ``"h200"``, ``"tpu-v5e"`` or ``"cpu"``, or a number of bytes. The program is compiled
+                for the target if its compiler is installed (the extra ``aot``); otherwise the sentence says what it
+                rests on. None for the device that the program is compiled for.
+
+        Returns:
+            A `Fit`, which is true if it fits.
+
+        Raises:
+            ValueError: `target` is an unknown name, or negative.
+
+        Example:
+            >>> print(xtrace.memory(lambda x: jnp.outer(x, x), jnp.ones(8)).fits(1000))
+            <lambda> takes 288 B on a device, which has 1000 B: fits, 712 B are left
         """
         if isinstance(target, int) and not isinstance(target, bool):
             if target < 0:
@@ -271,7 +291,16 @@ class MemoryReport:
         return sorted({*super().__dir__(), *[n for n in dir(self._statistics) if not n.startswith("_")]})
 
     def to_json(self) -> str:
-        """Return the report as JSON."""
+        """Return the report as JSON.
+
+        Returns:
+            A text with the report's members; places are objects of a file, a line and a function.
+
+        Example:
+            >>> import json
+            >>> json.loads(xtrace.memory(jnp.sin, jnp.ones(8)).to_json())["memory"]["results"]
+            32
+        """
         return json.dumps({
             "name": self.name, "device": self.device, "capacity": self.capacity, "peak": self.peak,
             "fits": None if self.capacity is None else self.peak <= self.capacity,

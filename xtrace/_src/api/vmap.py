@@ -72,7 +72,7 @@ def vmap(
             f"passed to the function, but got {abbreviate(in_axes)}."
         )
     if axis_size is not None and (
-        not hasattr(axis_size, "__index__") or np.ndim(axis_size) or operator.index(axis_size) < 0
+        not hasattr(axis_size, "__index__") or np.ndim(axis_size) or to_size(axis_size) < 0
     ):
         raise TypeError(f"vmap: axis_size must be a non-negative int or None, got {abbreviate(axis_size)}")
     for parameter, axis in (("axis_name", axis_name), ("spmd_axis_name", spmd_axis_name)):

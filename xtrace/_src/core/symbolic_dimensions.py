@@ -111,10 +111,12 @@ class SymbolicDimension:
         return not equal if isinstance(equal, bool) else _apply_to_value("__ne__", self, other)
 
     def __reduce__(self) -> Any:
-        raise TypeError(
-            f"the symbolic dimension {self} cannot be pickled or copied: its scope is part of this process; save an "
-            "exported function with serialize()"
-        )
+        return SymbolicDimension, (self.terms, self.scope)
+
+    def __deepcopy__(self, memo: object) -> SymbolicDimension:
+        # A copy of the scope would be another one.
+        return self
+
 
     # Where a number is needed
 
@@ -357,10 +359,12 @@ def divide(x: Any, y: Any) -> tuple[Any, Any]:
     # Division of polynomials, as long as leading terms divide. An integer divides each term or leaves all.
     while isinstance(rest, SymbolicDimension):
         term, coefficient = rest.terms[0]
+        scope = rest.scope
+        if coefficient % factor:
+            term, coefficient = _as_multiple(term, coefficient, factor, scope)
         part = divide_terms(term, leading)
         if part is None or coefficient % factor:
             break
-        scope = rest.scope
         piece = build([(part, coefficient // factor)], scope)
         quotient = quotient + piece
         rest = rest - piece * y
@@ -373,6 +377,16 @@ def divide(x: Any, y: Any) -> tuple[Any, Any]:
         if rest == 0 or (rest > 0 and bounds_of(y - rest)[0] >= 1):
             return quotient, rest
     return _operation("floordiv", x, y), _operation("mod", x, y)
+
+
+def _as_multiple(term: Term, coefficient: int, factor: int, scope: Any) -> tuple[Term, int]:
+    """Return a term and its coefficient as a multiple of `factor`, by a rule read backwards if there is such a one."""
+    for rule_term, multiple, replacement in scope.rules:
+        replaced = terms_of(replacement)
+        rest = divide_terms(term, replaced[0][0]) if len(replaced) == 1 and replaced[0][1] == 1 else None
+        if rest is not None and (coefficient * multiple) % factor == 0:
+            return multiply_terms(rest, rule_term), coefficient * multiple
+    return term, coefficient
 
 
 def inconclusive(question: str, about: Any, constraint: str) -> InconclusiveDimensionOperation:

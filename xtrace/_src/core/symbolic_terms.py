@@ -22,6 +22,10 @@ class Factor:
     def __hash__(self) -> int:
         return self._hash
 
+    def __reduce__(self) -> Any:
+        # Another process has other hashes of names.
+        return Factor, (self.name, self.operands)
+
     def __str__(self) -> str:
         texts = [f"- {-x}" if isinstance(x, int) and x < 0 else str(x) for x in self.operands]
         return f"{self.name}({', '.join(texts)})" if texts else self.name

@@ -22,8 +22,10 @@ from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.export.checks import PLATFORM_INDEX, has_platform_index
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
 from xtrace._src.export.symbolic_calls import fits, has_symbolic_shapes, name_argument, values_for, with_values
+from xtrace._src.ops.host.mapped_calls import call_in_turn
 from xtrace._src.ops.references.binding import unwrap
 from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
 
 
 def call_exported(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -191,15 +193,19 @@ def _check_place(exported: Any, platform: str, devices: int) -> None:
         )
 
 
+def _batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, exported: Any
+) -> tuple[list[Any], list[int]]:
+    # The program is for arrays of fixed shapes, or of fixed ranks, so it is called for one index after the other.
+    results = call_in_turn(lambda *leaves: call_exported_p.bind_positional(leaves, (exported,)), operands, axes)
+    return results, [0] * len(results)
+
+
 call_exported_p = Primitive(
     "call_exported", ("exported",), abstract=_abstract, emit=_emit, sharding=_split, multiple_results=True,
     memoised=False,
     jvp=no_rule(
         "an exported function has no forward-mode derivative; use reverse mode, such as xtrace.grad", TypeError,
     ),
-    batch=no_rule(
-        "an exported function cannot be mapped by vmap: its program is for arrays of fixed shapes, or of fixed ranks. "
-        "Export the mapped function, xtrace.jit(xtrace.vmap(f)), or map over it with lax.map; from_stablehlo has "
-        "vmap_method='sequential'",
-    ),
+    batch=_batch,
 )

@@ -182,10 +182,12 @@ class Exported:
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program, or make it part of the program being traced; reverse-mode derivatives are those saved.
 
+        `vmap` calls it once for each element, in a loop. A program for many elements at once is that of the mapped
+        function, ``export(jit(vmap(f)))``.
+
         Raises:
             ValueError: the arguments have another structure, shape or dtype, or the platform or the number of devices
                 is another.
-            NotImplementedError: the call is mapped by `vmap`.
         """
         return call_exported(self, args, kwargs)
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.api.custom_rules.custom_vmap import sequential_vmap
 from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -22,9 +21,7 @@ _ALL: list[Any] = list(dtypes.all_dtypes.values())
 _DTYPES = {dtypes.mlir_name(dtype): dtype for dtype in _ALL if dtypes.bit_width(dtype) > 1}
 
 
-def from_stablehlo(
-    program: str | bytes | bytearray | memoryview, *, vmap_method: str | None = None
-) -> Callable[..., Any]:
+def from_stablehlo(program: str | bytes | bytearray | memoryview) -> Callable[..., Any]:
     """Return a function that runs a StableHLO module, in `jit` and other transformations as well.
 
     The module is read by a process of its own, since MLIR trusts what it reads. Its function ``main`` is called, or its
@@ -33,18 +30,16 @@ def from_stablehlo(
     Args:
         program: the module, as MLIR's text or bytecode, or as a portable artifact; or a file of `xtrace.export` or
             jax.export.
-        vmap_method: ``"sequential"`` for a function that `vmap` calls once for each element; None for one that it
-            refuses.
 
     Returns:
         A function of arrays, which are checked; its result is an array, or a tuple of several, and its attribute
         `in_avals` the types that it takes, None if sizes are open. That of a file is called as the function that was
-        exported, and can be differentiated if it was exported so.
+        exported, and can be differentiated if it was exported so. `vmap` calls it once for each element, in a loop.
 
     Raises:
         TypeError: `program` is neither text nor bytes.
         ValueError: it is no module, with the line and the column of the text that are wrong; it has tokens or other
-            arguments that are no arrays, calls Python, or has several replicas; `vmap_method` is another word.
+            arguments that are no arrays, calls Python, or has several replicas.
 
     Example:
         >>> text = xtrace.jit(lambda x: jnp.sin(x) * 2).lower(jnp.zeros(2)).as_text()
@@ -57,14 +52,10 @@ def from_stablehlo(
             "from_stablehlo: program must be the text or the bytes of a module, such as lowered.as_text() returns; got "
             f"{abbreviate(program)}"
         )
-    if vmap_method not in (None, "sequential"):
-        raise ValueError(f"from_stablehlo: vmap_method must be None or 'sequential', got {abbreviate(vmap_method)}")
     data = program.encode(errors="surrogatepass") if isinstance(program, str) else bytes(program)
     if not isinstance(program, str) and b"\0" in data and not load_artifacts().is_bytecode(data):
-        function: Callable[..., Any] = deserialize(data).call
-    else:
-        function = _function_of(data)
-    return sequential_vmap(function) if vmap_method is not None else function
+        return deserialize(data).call
+    return _function_of(data)
 
 
 def _function_of(data: bytes) -> Callable[..., Any]:

@@ -62,7 +62,7 @@ def _emit(
     results, dtype = builder.results, x.aval.dtype
     axis = reduction_dimension % x.aval.ndim
     name = f"top_k_{'gt' if is_max_k else 'lt'}_{dtypes.mlir_name(dtype)}_comparator"
-    comparator = emit_private_function(builder, _comparator(dtype, is_max_k), name).name
+    comparator = emit_private_function(builder, _comparator(dtype, is_max_k), name, takes_sizes=False).name
     positions = ShapedArray(x.aval.shape, dtypes.int32)
     counted = builder.iota(positions, axis)
     start = builder.constant((lowest if is_max_k else highest)(dtype), ShapedArray((), dtype))

@@ -543,8 +543,13 @@ def _occurrences(jaxpr: Jaxpr) -> Counter[Jaxpr]:
     return counts
 
 
-def emit_private_function(builder: FunctionBuilder, jaxpr: Jaxpr, name: str) -> FunctionBuilder:
-    """Write `jaxpr` as a private function of the module and return it; the same jaxpr is written once."""
+def emit_private_function(
+    builder: FunctionBuilder, jaxpr: Jaxpr, name: str, takes_sizes: bool = True
+) -> FunctionBuilder:
+    """Write `jaxpr` as a private function of the module and return it; the same jaxpr is written once.
+
+    takes_sizes: whether the values of symbolic sizes are its first arguments; XLA calls some functions without them.
+    """
     memo = builder.module.memo
     # Collectives in it depend on the mesh.
     key = (jaxpr, builder.module.manual_mesh, builder.annotations)
@@ -553,7 +558,8 @@ def emit_private_function(builder: FunctionBuilder, jaxpr: Jaxpr, name: str) -> 
         # XLA puts the name of the call before those of the operations that are called.
         function = FunctionBuilder(builder.module, name, "")
         function.annotations = builder.annotations
-        function.take_sizes()
+        if takes_sizes:
+            function.take_sizes()
         effects = in_order(jaxpr.effects)
         function.tokens = {e: function.argument(TOKEN) for e in effects}
         values: dict[Atom, Value] = {v: function.argument(v.aval) for v in jaxpr.invars}

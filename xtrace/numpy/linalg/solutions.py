@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -25,6 +26,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
+from xtrace._src.core.sizes import is_symbolic, largest
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.creation import full_like
 from xtrace._src.ops.arrays.shape import squeeze
@@ -168,6 +170,14 @@ def _no_equations(a: ShapedArray, b: Array) -> tuple[Any, Any, Any, Any]:
     return solution, add_elements(lax.mul(size, size), (0,)), None, broadcast_in_dim(scalar_of(0, real), (0,), ())
 
 
+def _scaled_size(sizes: Sequence[Any], factor: float, dtype: Any) -> Any:
+    """Return a factor times the largest of sizes."""
+    size = functools.reduce(largest, sizes)
+    if is_symbolic(size):
+        return lax.mul(scalar_of(size, dtype), scalar_of(factor, dtype))
+    return scalar_of(factor * size, dtype)
+
+
 def _least_squares(a: Array, b: Array, rcond: ArrayLike | None) -> tuple[Any, Any, Any, Any]:
     """Return the solution, squared residuals, a mask of the significant singular values, and all of them."""
     aval = aval_of(a)
@@ -178,7 +188,7 @@ def _least_squares(a: Array, b: Array, rcond: ArrayLike | None) -> tuple[Any, An
     eps = float(dtypes.finfo(own.dtype).eps)
     bound: Array | Literal
     if rcond is None:
-        bound = scalar_of(eps * max(aval.shape), own.dtype)
+        bound = _scaled_size(aval.shape, eps, own.dtype)
     else:
         given = convert_to(rcond, own.dtype)
         bound = select(lt(given, scalar_of(0, own.dtype)), scalar_of(eps, own.dtype), given)
@@ -249,7 +259,7 @@ def _pinv_value(a: Array, rtol: object, hermitian: bool) -> Array:
     u, values, vh = svd(a, full_matrices=False, hermitian=hermitian)
     own = aval_of(values)
     if rtol is None:
-        rtol = scalar_of(10.0 * max(rows, columns) * float(dtypes.finfo(own.dtype).eps), own.dtype)
+        rtol = _scaled_size((rows, columns), 10.0 * float(dtypes.finfo(own.dtype).eps), own.dtype)
     bound = convert_to(rtol, own.dtype)
     limit = broadcast_operand_to(bound, aval_of(bound).shape, tuple(batch))
     largest = squeeze(slice_in_dim(values, 0, 1, 1, own.ndim - 1), (own.ndim - 1,))

@@ -18,6 +18,7 @@ from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.sizes import has_symbolic
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.complex_parts import conj
 from xtrace.numpy.conversion import asarray, to_array_operand
@@ -67,9 +68,10 @@ def _broadcast_vectors(*operands: ArrayLike) -> list[Any]:
     return [broadcast_to(x, (*batch, x.shape[-1])) for x in arrays]
 
 
-def _place_values(values: Array, positions: np.ndarray) -> Array:
+def _place_values(values: Array, positions: Any) -> Array:
     """Return matrices whose element (i, j) is ``values[..., positions[i, j]]``."""
-    return getitem(values, (..., np.asarray(positions, np.int32)))
+    known = isinstance(positions, np.ndarray)
+    return getitem(values, (..., np.asarray(positions, np.int32) if known else positions))
 
 
 def _check_size(n: int, least: int = 0) -> int:
@@ -85,6 +87,8 @@ def _to_default_float(values: np.ndarray) -> Array:
 
 def _make_grid(rows: int, columns: int | None = None) -> tuple[Any, Any]:
     columns = rows if columns is None else columns
+    if has_symbolic((rows, columns)):
+        return arange(rows, dtype=dtypes.int32)[:, None], arange(columns, dtype=dtypes.int32)[None, :]
     return np.arange(rows)[:, None], np.arange(columns)[None, :]
 
 
@@ -129,7 +133,9 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
         column = convert_to(column, column.dtype)
     i, j = _make_grid(column.shape[-1], row.shape[-1])
     values = concatenate([column, row[..., 1:]], axis=-1)
-    return _place_values(values, np.where(i >= j, i - j, column.shape[-1] - 1 + j - i))
+    above = column.shape[-1] - 1 + j - i
+    select = np.where if isinstance(above, np.ndarray) else where
+    return _place_values(values, select(i >= j, i - j, above))
 
 
 @inline_jit(public=True)

@@ -11,6 +11,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
+from xtrace._src.core.sizes import largest, smallest
 from xtrace._src.ops.arrays.shape import rev
 from xtrace._src.ops.contractions.contraction import PrecisionLike
 from xtrace._src.ops.contractions.convolution import conv_general_dilated
@@ -60,10 +61,10 @@ def _slide(x: Array, kernel: Array, *, mode: str, flipped: bool, late: bool, pre
     # correlate2d.
     exchanged = all(m <= n for m, n in sizes) and not (late and x.shape == kernel.shape)
     for m, n in sizes:
-        start = {"full": 0, "same": (n - 1 + late) // 2, "valid": min(m, n) - 1}[mode]
-        size = {"full": m + n - 1, "same": m, "valid": abs(m - n) + 1}[mode]
+        start = {"full": 0, "same": (n - 1 + late) // 2, "valid": smallest(m, n) - 1}[mode]
+        size = {"full": m + n - 1, "same": m, "valid": largest(m, n) - smallest(m, n) + 1}[mode]
         beyond = (m if exchanged else n) - 1
-        pads.append((beyond - start, start + size - max(m, n)))
+        pads.append((beyond - start, start + size - largest(m, n)))
     if exchanged:
         x, kernel = kernel, x
     convolved = conv_general_dilated(

@@ -13,6 +13,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
+from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.sorting import sort
 from xtrace._src.ops.reductions import cummax, cummin, cumsum
@@ -208,6 +209,7 @@ def sem(
         counted = sum(logical_not(isnan(a)), along, keepdims=bool(keepdims))
         error = error / convert_to(sqrt(counted), error.dtype)
     else:
-        error = error / math.sqrt(aval.size if along is None else aval.shape[along])
+        size = aval.size if along is None else aval.shape[along]
+        error = error / (sqrt(convert_to(size, error.dtype)) if is_symbolic(size) else math.sqrt(size))
     # Complex data give a complex error, as in JAX.
     return convert_to(error, aval.dtype if dtypes.is_complex(aval.dtype) else error.dtype)

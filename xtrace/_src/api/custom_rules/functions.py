@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
@@ -102,6 +103,15 @@ class CustomFunction(Generic[_Arguments, _Result]):
         if isinstance(inner, CustomFunction) and hasattr(inner, name):
             return getattr(inner, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        # One of a module is pickled and copied by its name, as Python's functions are. That of a program is not where
+        # another process reads the pickle.
+        module = sys.modules.get(self.__module__) if self.__module__ != "__main__" else None
+        found: Any = module
+        for name in self.__qualname__.split("."):
+            found = getattr(found, name, None)
+        return self.__qualname__ if found is self else super().__reduce_ex__(protocol)
 
     @operation
     def __call__(self, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +22,7 @@ from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.core.ir import Literal, scalar_literal
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.sharding_rules import resized
-from xtrace._src.core.sizes import has_symbolic, largest, to_sizes
+from xtrace._src.core.sizes import has_symbolic, largest, to_size, to_sizes
 from xtrace._src.core.sum_rules import linear_in
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops import elementwise
@@ -343,7 +342,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     shape = operand_aval(operand).shape
     axis = canonical_axis(axis, len(shape))
     try:
-        number = operator.index(index)
+        number = to_size(index)
     except TypeError:
         raise TypeError(
             f"index_in_dim: index must be an integer known while tracing, got {abbreviate(index)}; "
@@ -351,6 +350,6 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
         ) from None
     if not -shape[axis] <= number < shape[axis]:
         raise IndexError(f"index_in_dim: index {number} is out of bounds for axis {axis} with size {shape[axis]}")
-    number %= shape[axis]
+    number = number if number >= 0 else number + shape[axis]
     part = slice_in_dim(operand, number, number + 1, 1, axis)
     return part if keepdims else squeeze(part, (axis,))
