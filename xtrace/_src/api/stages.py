@@ -663,7 +663,7 @@ class Compiled(Stage):
     def _formats(self, side: int, shardings: Sequence[Sharding] | None, count: int) -> list[Format]:
         """Return the formats of the inputs that the program takes (`side` 0), or of the results (1)."""
         if self._program is None:
-            return [Format(None, sharding) for sharding in shardings or [None] * count]
+            return [Format(None, sharding) for sharding in shardings] if shardings else [Format()] * count
         layouts = executables.layouts_of(self._executable)[side]
         places = shardings or [single_device_sharding(self._program.device)] * count
         taken = layouts[len(layouts) - count :]

@@ -38,6 +38,7 @@ from xtrace._src.xla.shardings import DeviceSharding
 
 with late_modules(globals()):
     from xtrace._src.core import sharding_pictures
+    from xtrace._src.runtime import resharding
 
 
 class Shard:
@@ -483,7 +484,7 @@ class ConcreteArray(Array):
             return self
         if layout_of(self) is not None:
             # As in JAX, the copy has the default layout. Few arrays have another one.
-            copied: ConcreteArray = importlib.import_module("xtrace._src.runtime.resharding").relayout(self, None)
+            copied: ConcreteArray = resharding.relayout(self, None)
         else:
             copied = new_array(self.aval, buffers.copy(self._live_buffer()), self.signature)
         with contextlib.suppress(AttributeError):
