@@ -88,7 +88,7 @@ complete -o default -o bashdefault -F _xtrace_complete python python3
 
 def _zsh(commands: list[_Command]) -> str:
     def quote(text: str) -> str:
-        return text.replace("'", "'\\''").replace("[", "(").replace("]", ")").replace(":", ";")
+        return text.replace("'", "'\\''").replace("[", "(").replace("]", ")").replace(":", "\\:")
 
     names = "\n".join(f"        '{c.name}:{quote(c.help)}'" for c in commands)
     cases = []
