@@ -250,8 +250,8 @@ def array_from_dlpack(source: Any, device: Device, copy: bool | None) -> Concret
 
     BufferError if it does not, or if `copy` is False and it must copy.
     """
-    buffer = buffers.from_dlpack(source, device, copy)
-    aval = ShapedArray(buffer.shape, buffer.dtype)
+    buffer, shape, dtype = buffers.from_dlpack(source, device, copy)
+    aval = ShapedArray(shape, dtype)
     layout = known_layout(buffer._pjrt_layout, aval.shape, aval.dtype, device)
     return new_array(aval, buffer, signature_on(aval, device, True, layout))
 
