@@ -246,8 +246,8 @@ def from_dlpack(
 ) -> tuple[Buffer, tuple[int, ...], np.dtype[Any]]:
     """Return a buffer on `device` that shares the memory of an object with ``__dlpack__``, or has a copy of it.
 
-    Its shape and dtype come with it, since the buffer does not say them. Data that XLA does not take, and a copy that it
-    needs although `must_copy` is False, are a BufferError.
+    Its shape and dtype come with it, since the buffer does not say them. BufferError for data that XLA does not take,
+    and for a copy that it needs although `must_copy` is False.
     """
     is_on_host = device.platform == "cpu"
     # Work that the object still waits for ends before XLA reads the memory: the object is told XLA's stream.
