@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import jax.dlpack
 import jax.numpy
 import ml_dtypes
@@ -70,3 +73,24 @@ def test_reused_keys():
         assert xtrace.random.normal(key_reuse.reuse_key(key)) == first == xtrace.random.normal(key)
         with pytest.raises(key_reuse.KeyReuseError):
             xtrace.random.normal(key)
+
+
+_WITHOUT_JAX = """
+import sys
+import ml_dtypes, numpy as np
+import xtrace
+from xtrace.experimental.layout import Format, Layout
+turned = Format(Layout((1, 0)), xtrace.sharding.SingleDeviceSharding(xtrace.devices()[0]))
+for dtype in (np.float32, np.complex64, np.bool_, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn):
+    values = np.arange(6).reshape(2, 3).astype(dtype)
+    for x in (xtrace.numpy.asarray(values), xtrace.device_put(values, turned)):
+        shared = xtrace.dlpack.from_dlpack(x)
+        assert (shared.dtype, shared.shape, shared.format) == (x.dtype, x.shape, x.format)
+        assert np.asarray(shared).tolist() == np.asarray(shared.T).T.tolist() == values.tolist()
+assert "jax" not in sys.modules
+"""
+
+
+def test_memory_is_taken_over_where_jax_is_not_imported():
+    done = subprocess.run([sys.executable, "-c", _WITHOUT_JAX], capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr

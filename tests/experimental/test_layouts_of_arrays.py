@@ -122,6 +122,12 @@ SAME = [
     "[repr(jit(lambda a: a * 2, out_shardings=F(o, S)).lower(X).compile().out_info) for o in (T, AUTO, None)]",
     "order(jit(jit(lambda a: a * 2, out_shardings=F(T, S)))(X)), jit(jit(lambda a: a * 2, in_shardings=F(T, S)))(X)",
     "order(jit(lambda a: put(a * 2, F(T, S)))(X)), j.grad(lambda a: (put(a * 2, F(T, S)) ** 2).sum())(X)",
+    "[order(y) for y in j.jvp(jit(jnp.sin, out_shardings=F(T, S)), (x,), (x,))]",
+    "[order(y) for f in [j.linearize(jit(jnp.sin, out_shardings=F(T, S)), x)] for y in (f[0], f[1](x))]",
+    "[order(y) for f in [j.vjp(jit(jnp.sin, in_shardings=F(T, S)), x)] for y in (f[0], f[1](jnp.ones((2, 3)))[0])]",
+    "j.checkpoint(jit(jnp.sin, out_shardings=F(T, S)))(x), SDS((2, 3), 'f4', sharding=F(T, S)).update(shape=(3, 2))",
+    "formats(jit(lambda a: a, in_shardings=F(AUTO, S)).lower(SDS((2, 3), 'f4', sharding=S)).compile())",
+    "formats(jit(lambda a: a, in_shardings=F(T, S)).lower(SDS((2, 3), 'f4', sharding=F(T, S))).compile())",
     # Donation.
     "[heads(jit(lambda a: a * 2, donate_argnums=0, **o).lower(x).as_text()) for o in ({}, {'out_shardings': S})]",
     "heads(jit(lambda a: a * 2, donate_argnums=0, in_shardings=F(T, S), out_shardings=F(T, S)).lower(X).as_text())",
@@ -177,6 +183,9 @@ JAXPRS = [
     "lambda a: put(a * a, F(T, S))",
     "lambda a: lax.with_sharding_constraint(a, F(T, N()))",
     "lambda a: constrain(a, T)",
+    "lambda a: j.jvp(jit(jnp.cos, in_shardings=F(T, S), out_shardings=F(T, S)), (a,), (a,))",
+    "lambda a: j.vjp(jit(jnp.cos, in_shardings=F(T, S), out_shardings=F(AUTO, S)), a)[1](a)",
+    "j.linearize(jit(jnp.cos, in_shardings=F(T, S), out_shardings=F(T, S)), X)[1]",
 ]
 
 
@@ -207,6 +216,11 @@ REFUSED = [
     ("jit(lambda a: a * 2).lower(x).compile()(put(X, S))", ValueError, "compiled for input layouts that disagree"),
     ("jit(lambda a: a * 2).lower(b).compile()(put(B, N('x', 'y')))", ValueError, "input layouts that disagree"),
     ("jit(lambda a: a * 2).lower(b).compile()(put(B, F(T, N('y'))))", ValueError, "input shardings that disagree"),
+    ("SDS((2, 3), np.float32, sharding=F(T, S)).update(sharding=S)", ValueError, "give a Format with both"),
+    ("jit(lambda a: a, in_shardings=F(T, S)).lower(SDS((2, 3), np.float32, sharding=F(L((0, 1)), S)))", ValueError,
+     "does not match the layout on the respective"),
+    ("jit(lambda a: a, in_shardings=F(AUTO, S)).lower(SDS((2, 3), np.float32, sharding=F(T, S)))", ValueError,
+     "Got jit layout: AUTO"),
     ("SDS((2, 3), np.float32, sharding=F(AUTO, S))", TypeError, "must not say Layout.AUTO"),
     ("jit(lambda a: a, donate_argnums=0, out_shardings=F(AUTO)).lower(x)", ValueError,
      "Input layout being donated was .* while output layout was AUTO.*in_shardings"),
@@ -353,6 +367,28 @@ def test_steady_calls_tell_layouts_apart():
         np.testing.assert_array_equal(compiled(square), square + 1)
         with pytest.raises(ValueError, match="input layouts that disagree"):
             compiled(plain_one)
+
+
+def test_warm_up_in_a_layout():
+    scope, f = names(OURS), xtrace.jit(lambda a: a * 2)
+    f.warm_up(xtrace.ShapeDtypeStruct((2, 3), np.float32, sharding=scope["F"](scope["T"], scope["S"])))
+    np.testing.assert_array_equal(f(scope["x"]), X * 2)
+    assert f._cache_size() == 1
+
+
+@pytest.mark.parametrize("source", [
+    "[r for r in [j.new_ref(x)] if jit(lambda r, y: r.__setitem__(..., r[...] * 2 + y))(r, x) is None][0][...] / 3",
+    "j.shard_map(lambda a: a.T, mesh=b.sharding.mesh, in_specs=j.P('x', 'y'), out_specs=j.P('y', 'x'))(b).T",
+    "j.reshard(put(B, F(T, OURS.named('x4y2', 'x', 'y', kind='Explicit'))), j.P('y', 'x')) + 0",
+    "j.experimental.checkify.checkify(lambda a: a * 1)(x)[1]", "jit(lambda a: a * 1, compilation='tiered')(x)",
+    "put(put(x, S.with_memory_kind('pinned_host')), S) + 0", "put(b, other) + 0", "put(put(x, N()), other) + 0",
+    "j.vmap(lambda a, c: a @ c)(b.reshape(2, 4, 8), jnp.eye(8).reshape(8, 8)[None].repeat(2, 0)).reshape(8, 8)",
+    "j.experimental.sparse.BCOO.fromdense(x).todense()", "jit(lambda: x * 1)()", "lax.map(lambda r: r * 1, x)",
+    "j.export.deserialize(j.export.export(jit(lambda a: a * 1))(x).serialize()).call(x)",
+])
+def test_features_read_arrays_in_layouts(source):
+    result = np.asarray(eval(source, names(OURS) | {"OURS": OURS}))
+    np.testing.assert_array_equal(result, X if result.shape == X.shape else B)
 
 
 def test_compiled_functions_in_layouts_are_written_and_read():

@@ -19,10 +19,12 @@ from xtrace._src.core import config
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, high_types, is_high
 from xtrace._src.core.compiler_choices import compilation as compilation_setting
+from xtrace._src.core.memory_layout import Layout
 from xtrace._src.core.shardings import SingleDeviceSharding
 from xtrace._src.runtime.arrays import ConcreteArray, placement
 from xtrace._src.runtime.execute import Origin, Program
 from xtrace._src.runtime.transfer import committed_layout, committed_sharding, current_device, place_type, signature_on
+from xtrace._src.xla import buffers
 from xtrace._src.xla.compile_threads import Task, background, foreground
 from xtrace._src.xla.executables import CompileError
 
@@ -164,6 +166,10 @@ def _signature(leaf: Any, aval: ShapedArray) -> Any:
     if sharding is None:
         return signature_on(aval, current_device(), False)
     layout = committed_layout(leaf)
+    if layout is not None and layout.tiling is None:
+        # Arrays say their tiles and the bits of their elements.
+        known = Layout.from_pjrt_layout(buffers.default_layout(aval.shape, aval.dtype, sharding.devices[0]))
+        layout = known.update(major_to_minor=layout.major_to_minor)
     if isinstance(sharding, SingleDeviceSharding):
         return placement(aval.update(sharding=None), sharding.device, layout=layout)
     return placement(place_type(aval, sharding), sharding, layout=layout)

@@ -6,7 +6,6 @@ import contextlib
 import copyreg
 import functools
 import gc
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -46,6 +45,10 @@ from xtrace._src.runtime.arrays import (
 from xtrace._src.xla import buffers, clients, distributed, guards
 from xtrace._src.xla.buffers import Buffer
 from xtrace._src.xla.clients import Device
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    from xtrace._src.runtime import resharding
 
 clients.request_with(lambda: clients.Request(
     config.platforms.value or config.platform_name.value or config.xla_backend.value or None,
@@ -250,8 +253,8 @@ def array_from_dlpack(source: Any, device: Device, copy: bool | None) -> Concret
 
     BufferError if it does not, or if `copy` is False and it must copy.
     """
-    buffer = buffers.from_dlpack(source, device, copy)
-    aval = ShapedArray(buffer.shape, buffer.dtype)
+    buffer, shape, dtype = buffers.from_dlpack(source, device, copy)
+    aval = ShapedArray(shape, dtype)
     layout = known_layout(buffer._pjrt_layout, aval.shape, aval.dtype, device)
     return new_array(aval, buffer, signature_on(aval, device, True, layout))
 
@@ -442,7 +445,7 @@ def put_at(value: Any, sharding: Sharding, aval: ShapedArray | None = None) -> C
         copied = buffers.copy(in_layout(value, None)._live_buffer(), device_sharding(sharding))
         return in_layout(new_array(aval, copied, placement(aval, sharding)), layout_of(value))
     if own is not None and _needs_program(own, sharding):
-        return new_array(aval, _resharding().reshard(value, sharding), placement(aval, sharding))
+        return new_array(aval, resharding.reshard(value, sharding), placement(aval, sharding))
     # The memory of an array that was put together from its pieces belongs to nobody else.
     is_joined = own is not None and not own.is_fully_replicated
     # Of rank 0 are the numbers of a program, which come from the host.
@@ -488,11 +491,6 @@ def _needs_program(old: Sharding, new: Sharding) -> bool:
     return old.devices[0].platform != "cpu" or not old.is_fully_addressable or old.is_unreduced or new.is_unreduced
 
 
-def _resharding() -> Any:
-    # Few programs split arrays anew by a program, or change layouts.
-    return importlib.import_module("xtrace._src.runtime.resharding")
-
-
 def in_memory(array: ConcreteArray, space: MemorySpace, committed: bool) -> ConcreteArray:
     """Return a copy of `array` in the memory `space` of its devices, or of their host; `committed` to it or not."""
     own = mesh_sharding(array)
@@ -511,8 +509,7 @@ def in_layout(array: ConcreteArray, layout: Any) -> ConcreteArray:
         return array
     if layout is not None and has_layout(array, layout):
         return array
-    moved: ConcreteArray = _resharding().relayout(array, None if layout is not None and is_default(layout) else layout)
-    return moved
+    return resharding.relayout(array, None if layout is not None and is_default(layout) else layout)
 
 
 def has_layout(array: ConcreteArray, layout: Layout) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import re
 import sys
@@ -10,6 +11,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
+import ml_dtypes
 import numpy as np
 from jaxlib import _jax, xla_client
 
@@ -239,17 +241,51 @@ def to_dlpack(buffer: Buffer, stream: Any = None) -> Any:
 DLPACK_PLATFORMS = {1: "cpu", 2: "cuda", 10: "rocm"}
 
 
-def from_dlpack(source: Any, device: Any, must_copy: bool | None = None) -> Buffer:
+def from_dlpack(
+    source: Any, device: Any, must_copy: bool | None = None
+) -> tuple[Buffer, tuple[int, ...], np.dtype[Any]]:
     """Return a buffer on `device` that shares the memory of an object with ``__dlpack__``, or has a copy of it.
 
-    Data that XLA does not take, and a copy that it needs although `must_copy` is False, are a BufferError.
+    Its shape and dtype come with it, since the buffer does not say them. BufferError for data that XLA does not take,
+    and for a copy that it needs although `must_copy` is False.
     """
+    is_on_host = device.platform == "cpu"
+    # Work that the object still waits for ends before XLA reads the memory: the object is told XLA's stream.
+    stream = None if is_on_host else device.get_stream_for_external_ready_events()
     try:
-        if device.platform == "cpu":
-            return _jax.dlpack_managed_tensor_to_buffer(source.__dlpack__(), device, None, must_copy)
-        # Work that the object still waits for ends before XLA reads the memory: the object is told XLA's stream.
-        stream = device.get_stream_for_external_ready_events()
-        shared = _jax.dlpack_managed_tensor_to_buffer(source.__dlpack__(stream=stream), device, stream)
-        return copy(shared) if must_copy else shared
-    except (_jax.JaxRuntimeError, ValueError) as error:
+        capsule = source.__dlpack__() if is_on_host else source.__dlpack__(stream=stream)
+        shape, dtype = _type_of_capsule(capsule)
+        wanted_copy = (must_copy,) if is_on_host else ()
+        with _jax_hidden():
+            buffer = _jax.dlpack_managed_tensor_to_buffer(capsule, device, stream, *wanted_copy)
+        return (copy(buffer) if must_copy and not is_on_host else buffer), shape, dtype
+    except (_jax.JaxRuntimeError, ValueError, LookupError) as error:
         raise BufferError(f"dlpack: XLA cannot take this memory: {error}") from None
+
+
+class _DlpackTensor(ctypes.Structure):
+    """The start of a dlpack capsule, as dlpack.h has it."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+    )
+
+
+# The kinds of elements by their numbers in dlpack.h; those after `bool` are the names of types.
+_DLPACK_KINDS = (
+    "int", "uint", "float", "", "bfloat", "complex", "bool", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float6_e2m3fn",
+    "float6_e3m2fn", "float4_e2m1fn",
+)
+_read_capsule = ctypes.pythonapi.PyCapsule_GetPointer
+_read_capsule.restype, _read_capsule.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+
+
+def _type_of_capsule(capsule: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Return the shape and the dtype of the tensor in a dlpack capsule."""
+    tensor = ctypes.cast(_read_capsule(capsule, b"dltensor"), ctypes.POINTER(_DlpackTensor)).contents
+    kind = _DLPACK_KINDS[tensor.code]
+    name = kind if kind == "bool" or "_" in kind else f"{kind}{tensor.bits}"
+    return tuple(tensor.shape[: tensor.ndim]), np.dtype(getattr(ml_dtypes, name, name))
