@@ -156,7 +156,7 @@ def lower_with_sharding_in_types(ctx: Any, op: Any, aval: ShapedArray) -> Any:
     sharding = aval.explicit_sharding
     if sharding is None:
         return op
-    return mlir_rules.constrain(op, Meshes().inlined(sharding, aval.ndim, open_dimensions(sharding, aval.ndim)))
+    return mlir_rules.constrain(op, Meshes().inline_sharding(sharding, aval.ndim, open_dimensions(sharding, aval.ndim)))
 
 
 def _check_bytes(function: str, name: str, given: object) -> bytes:
