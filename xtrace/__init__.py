@@ -140,7 +140,7 @@ with _late_imports(globals()):
         disable_jit as disable_jit, ensure_compile_time_eval as ensure_compile_time_eval, named_call as named_call,
         named_scope as named_scope,
     )
-    from xtrace._src.api.tiers import compile_all as compile_all
+    from xtrace._src.api.tiered_compilation import compile_all as compile_all
     from xtrace._src.api.vmap import vmap as vmap
     from xtrace._src.core.compiler_choices import CompilerEffortLevel as CompilerEffortLevel, Inline as Inline
     from xtrace._src.core.partition_spec import P as P

@@ -18,7 +18,7 @@ import xtrace
 import xtrace.numpy as jnp
 from tests.support.cost import calls_while
 from xtrace import NamedSharding, P, ShapeDtypeStruct, jit
-from xtrace._src.api import tiers
+from xtrace._src.api import tiered_compilation
 from xtrace._src.core import compilation_cache_settings as cache_settings
 from xtrace._src.runtime import execute
 from xtrace._src.xla import compile_threads
@@ -34,8 +34,8 @@ def tiered(function, **options):
 @pytest.fixture(autouse=True)
 def all_in_tiers(monkeypatch):
     """Small programs are compiled in tiers, too; return how many lines programs have that are, without this."""
-    fewest = tiers._FEWEST_LINES
-    monkeypatch.setattr(tiers, "_FEWEST_LINES", 0)
+    fewest = tiered_compilation._FEWEST_LINES
+    monkeypatch.setattr(tiered_compilation, "_FEWEST_LINES", 0)
     return fewest
 
 
@@ -63,7 +63,7 @@ def tasks(monkeypatch):
         made.append(weakref.ref(task := Task(work)))
         return task
 
-    monkeypatch.setattr(tiers.background, "start", start)
+    monkeypatch.setattr(tiered_compilation.background, "start", start)
     return made
 
 
@@ -136,7 +136,7 @@ def test_another_way_is_an_error():
 
 
 def test_small_programs_and_functions_of_the_library_are_compiled_fully(compiled, tasks, monkeypatch, all_in_tiers):
-    monkeypatch.setattr(tiers, "_FEWEST_LINES", all_in_tiers)
+    monkeypatch.setattr(tiered_compilation, "_FEWEST_LINES", all_in_tiers)
 
     def sine_of_sine(x):
         for _ in range(all_in_tiers):
@@ -148,7 +148,7 @@ def test_small_programs_and_functions_of_the_library_are_compiled_fully(compiled
     f = tiered(sine_of_sine)
     f(X)
     assert len(tasks) == 1 and is_quick(compiled[-1])
-    monkeypatch.setattr(tiers, "_FEWEST_LINES", 0)
+    monkeypatch.setattr(tiered_compilation, "_FEWEST_LINES", 0)
     tasks.clear(), compiled.clear(), xtrace.clear_caches()
     with xtrace.compilation("tiered"):
         xtrace.nn.softmax(jnp.asarray(X))
@@ -202,15 +202,15 @@ def test_a_failure_is_reported_once(tasks, monkeypatch):
 
 
 def test_options_that_xla_lacks_are_left_out(compiled, tasks, monkeypatch):
-    options = {"xla_no_such_option": True, **tiers._QUICK}
-    monkeypatch.setattr(tiers, "_QUICK", options)
+    options = {"xla_no_such_option": True, **tiered_compilation._QUICK}
+    monkeypatch.setattr(tiered_compilation, "_QUICK", options)
     f = tiered(step)
     assert_near(f(X), jit(lambda x: step(x))(X))
     assert "xla_no_such_option" not in options and is_quick(options) and len(tasks) == 1
 
 
 def test_a_program_that_xla_refuses_to_compile_quickly_is_compiled_fully(compiled, tasks, monkeypatch):
-    monkeypatch.setattr(tiers, "_QUICK", {"xla_backend_optimization_level": "none"})
+    monkeypatch.setattr(tiered_compilation, "_QUICK", {"xla_backend_optimization_level": "none"})
     assert_near(tiered(step)(X), jit(lambda x: step(x))(X))
     assert not tasks
 

@@ -12,7 +12,7 @@ import xtrace.numpy as jnp
 from benchmarks.programs import build, load
 from xtrace._src.explorer import costs
 from xtrace._src.explorer.data import column_in_utf16
-from xtrace._src.xla import hlo_computations
+from xtrace._src.xla import hlo_text
 from xtrace._src.xla.hlo_frames import Frames
 
 
@@ -79,7 +79,7 @@ def test_the_pane_of_the_optimised_program_is_what_xla_says():
     shown = xtrace.explore(network, WEIGHTS, X).to_json()["programs"][0]["hlo"]["lines"]
     text = lowered.compile().as_text()
     start = text.index("\n%")
-    expected = [hlo_computations.without_metadata(line) for line in text[start + 1 :].splitlines()]
+    expected = [hlo_text.without_metadata(line) for line in text[start + 1 :].splitlines()]
     assert shown[2:] == expected
     assert not any("metadata=" in line for line in shown)
 
@@ -129,7 +129,7 @@ def test_links_agree_with_the_metadata_of_xla(is_compiled):
     rows = {row[1]: row for row in program["hlo"]["instructions"]}
     text = lowered.compile().as_text()
     frames, checked = Frames(text), 0
-    for computation in hlo_computations.read_computations(text.splitlines()):
+    for computation in hlo_text.read_computations(text.splitlines()):
         for name, instruction in computation.instructions.items():
             file, line = frames.place(instruction.attributes)
             if file is None:
@@ -238,7 +238,7 @@ def test_nearly_all_instructions_have_a_line(name):
 
 
 def test_what_runs_in_the_background_counts_once():
-    (computation,) = hlo_computations.read_computations([
+    (computation,) = hlo_text.read_computations([
         "ENTRY %main (p: f32[256]) -> f32[256] {",
         "  %p = f32[256]{0} parameter(0)",
         "  %start = (f32[256]{0:S(1)}, f32[256]{0}, u32[]{:S(2)}) copy-start(%p)",

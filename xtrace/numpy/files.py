@@ -12,6 +12,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import is_array_like
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace.numpy.conversion import asarray
 
 __all__ = ["ComplexWarning", "get_printoptions", "printoptions"]
@@ -194,7 +195,8 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
     return asarray(np.frombuffer(buffer, dtype=dtype, count=count, offset=offset))
 
 
-def _refuse(name: str) -> NoReturn:
+def _refuse() -> NoReturn:
+    name = called_function()
     raise NotImplementedError(
         f"{name} is not supported: it reads external data, which a traced function must not do. Write "
         f"xtrace.numpy.asarray(numpy.{name}(...))"
@@ -214,7 +216,7 @@ def fromfile(*args: ArrayLike, **kwargs: object) -> NoReturn:
         >>> jnp.array(np.arange(2))
         Array([0, 1], dtype=int32)
     """
-    _refuse("fromfile")
+    _refuse()
 
 
 def fromiter(*args: ArrayLike, **kwargs: object) -> NoReturn:
@@ -230,4 +232,4 @@ def fromiter(*args: ArrayLike, **kwargs: object) -> NoReturn:
         >>> jnp.array(np.fromiter([1, 2], int))
         Array([1, 2], dtype=int32)
     """
-    _refuse("fromiter")
+    _refuse()

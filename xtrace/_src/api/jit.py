@@ -22,7 +22,7 @@ from xtrace._src.api.device_assignment import (
     types_in_shardings,
 )
 from xtrace._src.api.eager import check_live
-from xtrace._src.api.jit_cache import Cache, Compiled, Options, Prepared
+from xtrace._src.api.jit_cache import Cache, CompiledCall, Options, Prepared
 from xtrace._src.api.reference_programs import ReferenceProgram
 from xtrace._src.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, trace
 from xtrace._src.core import config, key_paths, pytree
@@ -57,7 +57,7 @@ from xtrace._src.xla.late_modules import late_modules
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 with late_modules(globals()):
-    from xtrace._src.api import cache_info, cache_miss_reports, tiers
+    from xtrace._src.api import cache_info, cache_miss_reports, tiered_compilation
     from xtrace._src.core import high_nodes
     from xtrace._src.debug_nans import search as debug_nans
     from xtrace._src.host_evaluation import programs as host_programs
@@ -388,7 +388,7 @@ class Jitted:
             cache_miss_reports.report_step("tracing", self.name, traced.seconds)
         return traced
 
-    def _compile(self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...]) -> Compiled:
+    def _compile(self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...]) -> CompiledCall:
         if self.of_library and evaluates_on_host():
             host = self._evaluate_on_host(static, in_tree, leaves, key)
             if host is not None:
@@ -401,12 +401,12 @@ class Jitted:
         if way == "full" or self.of_library or (way == "tiered" and prepared.checks):
             program, upgrade = prepared.compilation.compile(), None
         else:
-            program, upgrade = tiers.compile_by(way, prepared.compilation)
+            program, upgrade = tiered_compilation.compile_by(way, prepared.compilation)
         return self.finish(prepared, program, time.perf_counter() - start, upgrade)
 
     def _evaluate_on_host(
         self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...]
-    ) -> Compiled | None:
+    ) -> CompiledCall | None:
         """Return the program of a signature that is evaluated when it is first called; None if it is to be compiled."""
         traced = self.traced(static, in_tree, abstract_leaves(self.fun, static, leaves, in_tree, aval_of_value))
         if traced.takes_references:
@@ -417,7 +417,7 @@ class Jitted:
             return prepared.compilation.compile()
 
         host = host_programs.host_program(traced.closed, self._assignment(leaves, traced), compile_for)
-        return None if host is None else Compiled(None, host, traced, (traced.seconds, 0.0, 0.0), host)
+        return None if host is None else CompiledCall(None, host, traced, (traced.seconds, 0.0, 0.0), host)
 
     def prepare(
         self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...],
@@ -461,7 +461,7 @@ class Jitted:
         made = Compilation(module, text, traced.closed, assignment, options, kept=kept)
         return Prepared(key, traced, made, checks, seconds)
 
-    def finish(self, prepared: Prepared, program: Program, seconds: float, upgrade: Any = None) -> Compiled:
+    def finish(self, prepared: Prepared, program: Program, seconds: float, upgrade: Any = None) -> CompiledCall:
         """Return the program as one that is called, with the checks asked for; `seconds` is how long it compiled."""
         if config.log_compiles.value:
             cache_miss_reports.report_step("compilation", self.name, seconds)
@@ -469,17 +469,18 @@ class Jitted:
         for check in prepared.checks:
             run = check(run)
         self.cache.count_compilation(self.fun, prepared.compilation.text, prepared.key)
-        return Compiled(program, run, prepared.traced, (prepared.traced.seconds, prepared.seconds, seconds), upgrade)
+        traced = prepared.traced
+        return CompiledCall(program, run, traced, (traced.seconds, prepared.seconds, seconds), upgrade)
 
     @boundary
     def warm_up(self, *args: object, **kwargs: object) -> None:
         """Compile for the given arguments, which may be ShapeDtypeStructs, without a call: the next one finds it."""
-        tiers.warm_up(self, [(args, kwargs)])
+        tiered_compilation.warm_up(self, [(args, kwargs)])
 
     @boundary
     def warm_up_all(self, signatures: Iterable[tuple[Any, ...]]) -> None:
         """Compile on all cores, each for a tuple of positional arguments as `warm_up` takes them."""
-        tiers.warm_up_all(self, signatures)
+        tiered_compilation.warm_up_all(self, signatures)
 
     def without_references(self, traced: TracedFunction, static: Static) -> Callable[..., Any]:
         """Return the function of arrays that a trace with references is, jitted with the options of this one."""

@@ -67,7 +67,7 @@ class Prepared(NamedTuple):
     seconds: float
 
 
-class Compiled:
+class CompiledCall:
     """A compiled program and the tree its results come in; `run` is the program, with the checks asked for.
 
     seconds: how long tracing, lowering and compiling took. calls: how often it was called with each combination of
@@ -141,7 +141,7 @@ class Cache:
 
     def __init__(self) -> None:
         self.traced: OnceTable[TracedFunction] = OnceTable()
-        self.compiled: OnceTable[Compiled] = OnceTable()
+        self.compiled: OnceTable[CompiledCall] = OnceTable()
         self.call_shapes = dispatch.CallShapes()
         self.last_signature: tuple[Static, Any, list[ShapedArray]] | None = None
         # How often a program was compiled since the start or since `clear`, and whether somebody was warned of that.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.api.jit_cache import Compiled
+from xtrace._src.api.jit_cache import CompiledCall
 from xtrace._src.api.tracing import TracedFunction
 from xtrace._src.core import pytree
 from xtrace._src.core.avals import AbstractRef
@@ -38,7 +38,7 @@ def _places_of_references(traced: TracedFunction) -> list[int]:
     return [i for i, v in enumerate(variables) if type(v.aval) is AbstractRef]
 
 
-class ReferenceProgram(Compiled):
+class ReferenceProgram(CompiledCall):
     """A compiled function that takes references or closes over them; `function` is the one of arrays."""
 
     __slots__ = ("function",)

@@ -93,19 +93,19 @@ class _Recorder:
             code = frame.f_code
             if is_internal(code.co_filename) or (code.co_name.startswith("<") and code.co_name != "<lambda>"):
                 return
-            equations = _recorded()
+            equations = _find_recorded_equations()
             if equations is not None:
                 self._open.append((frame, equations, len(equations)))
         elif event == "return" and self._open and self._open[-1][0] is frame:
             _, equations, start = self._open.pop()
             caller = _calling_frame(frame)
             # A trace that begins or ends in the call has other equations.
-            if caller is not None and equations is _recorded() and len(equations) > start:
+            if caller is not None and equations is _find_recorded_equations() and len(equations) > start:
                 call = _Call(frame.f_code, caller.f_code, caller.f_lineno, equations, start, len(equations))
                 self.calls.append(call)
 
 
-def _recorded() -> list[JaxprEqn] | None:
+def _find_recorded_equations() -> list[JaxprEqn] | None:
     """Return the equations of the program that is being recorded, None if there is none."""
     trace: Any = current_trace.get()
     while trace is not None and (not isinstance(trace, StagingTrace) or trace.is_tape):
@@ -135,7 +135,10 @@ class _Finder:
             key = (call.code, call.caller, call.line, _describe(call.equations[call.start : call.end]))
             groups.setdefault(key, []).append(call)
         # Functions come before those that they call.
-        for group in sorted(groups.values(), key=lambda group: (-_saved(group), group[0].start - group[0].end)):
+        most_saved = sorted(
+            groups.values(), key=lambda group: (-_count_saved_equations(group), group[0].start - group[0].end)
+        )
+        for group in most_saved:
             first = group[0]
             place = Place(first.caller.co_filename, first.line, first.caller.co_name)
             name = first.code.co_name if first.code.co_name != "<lambda>" else "a lambda"
@@ -178,7 +181,7 @@ def _called_names(part: Iterable[JaxprEqn]) -> list[str]:
     return [one["name"] for one in named if "name" in one and "jaxpr" in one]
 
 
-def _saved(group: Sequence[_Call]) -> int:
+def _count_saved_equations(group: Sequence[_Call]) -> int:
     return (len(group) - 1) * (group[0].end - group[0].start)
 
 

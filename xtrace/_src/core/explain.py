@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         boolean_index,
         check_operands,
         concretization,
-        formatted,
+        format_specification,
         integer_conversion,
         item_assignment,
         iteration,
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Provenance", "ambiguous_truth", "array_conversion", "boolean_conversion", "boolean_index", "check_leaks",
-    "check_operands", "concretization", "formatted", "integer_conversion", "item_assignment", "iteration", "no_data",
-    "no_such_attribute", "provenance_under", "slice_entry", "traced_shape", "unexpected_tracer", "unhashable",
+    "check_operands", "concretization", "format_specification", "integer_conversion", "item_assignment", "iteration",
+    "no_data", "no_such_attribute", "provenance_under", "slice_entry", "traced_shape", "unexpected_tracer",
+    "unhashable",
 ]
 
 # The modules of those that are not in `conversions`.

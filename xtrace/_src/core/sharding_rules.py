@@ -187,10 +187,10 @@ def leading(*kept: int) -> Rule:
     return rule
 
 
-def resized(name: str, operands: Sequence[Split], result: Any, **_: object) -> Any:
+def resize(name: str, operands: Sequence[Split], result: Any, **_: object) -> Any:
     """The rule of slices, pads and windows: a dimension whose size changes stays split if its parts still divide it."""
     if isinstance(result, list):
-        return [resized(name, operands, r) for r in result]
+        return [resize(name, operands, r) for r in result]
     x = operands[0]
     for i, size in enumerate(result.shape):
         _check_size(name, x, i, size)
@@ -379,10 +379,10 @@ def concatenate(name: str, operands: Sequence[Split], result: ShapedArray, **_: 
                 f"{name}: All operands should have the same sharding, got {', '.join([y.show() for y in operands])}. "
                 f"{_RESHARD}"
             )
-    return resized(name, operands, result)  # type: ignore[no-any-return]
+    return resize(name, operands, result)  # type: ignore[no-any-return]
 
 
-def stacked(name: str, operands: Sequence[Split], result: ShapedArray, *, axis: int, **_: object) -> Entries:
+def stack(name: str, operands: Sequence[Split], result: ShapedArray, *, axis: int, **_: object) -> Entries:
     """The rule of `stack`."""
     entries = list(join(name, operands, operands[0].aval))
     entries.insert(axis, None)
@@ -424,7 +424,7 @@ def gather(
     return _distinct(name, operands, tuple(entries))
 
 
-def appended(name: str, operands: Sequence[Split], result: ShapedArray, **_: object) -> Entries:
+def append_axes(name: str, operands: Sequence[Split], result: ShapedArray, **_: object) -> Entries:
     """The rule of operations whose result has the operand's dimensions, and others after them."""
     entries = operands[0].entries[: result.ndim]
     return entries + (None,) * (result.ndim - len(entries))

@@ -280,7 +280,7 @@ class Tracer(Array):
 
     def __format__(self, specification: str) -> str:
         if specification:
-            raise explain.formatted(self, specification)
+            raise explain.format_specification(self, specification)
         return repr(self)
 
     def __reduce__(self) -> Any:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from xtrace._src.xla.hlo_computations import Computation, Instruction
+from xtrace._src.xla.hlo_text import PrintedComputation, PrintedInstruction
 from xtrace._src.xla.hlo_types import ArrayType, arrays_of
 
 
@@ -77,7 +77,7 @@ _MOVES = _FREE | _SLICES | frozenset((
 ))
 
 
-def count_flops(instruction: Instruction, types: Mapping[str, str]) -> float:
+def count_flops(instruction: PrintedInstruction, types: Mapping[str, str]) -> float:
     """Return the operations on numbers of one instruction without those that it calls."""
     opcode = instruction.opcode
     if opcode.endswith("-done") or (opcode in _MOVES and opcode not in ("scatter", "custom-call")):
@@ -107,14 +107,14 @@ def count_flops(instruction: Instruction, types: Mapping[str, str]) -> float:
     return float(size)
 
 
-def takes_half(instruction: Instruction, types: Mapping[str, str]) -> bool:
+def takes_half(instruction: PrintedInstruction, types: Mapping[str, str]) -> bool:
     """Whether an instruction multiplies matrices of 16-bit numbers."""
     if instruction.opcode not in ("dot", "convolution", "custom-call"):
         return False
     return any(a.dtype in _HALF for name in instruction.operands[:1] for a in arrays_of(types.get(name, "")))
 
 
-def count_bytes(instruction: Instruction, types: Mapping[str, str]) -> float:
+def count_bytes(instruction: PrintedInstruction, types: Mapping[str, str]) -> float:
     """Return the bytes that an instruction outside of fusions reads and writes in memory."""
     # What is started in the background counts where it starts.
     if instruction.opcode in _FREE or instruction.opcode.endswith("-done"):
@@ -130,14 +130,14 @@ def count_bytes(instruction: Instruction, types: Mapping[str, str]) -> float:
     return float(result + sum([_bytes_of(types.get(name, "")) for name in instruction.operands]))
 
 
-def count_fused(computation: Computation, by_name: Mapping[str, Computation]) -> dict[str, Cost]:
+def count_fused(computation: PrintedComputation, by_name: Mapping[str, PrintedComputation]) -> dict[str, Cost]:
     """Return the cost of each instruction of a fused computation: memory is touched by parameters' readers and root.
 
     by_name: all computations. A fusion inside of it has the operations of what it holds.
     """
     types = {i.name: i.type for i in computation.instructions.values()}
     parameters = {i.name for i in computation.instructions.values() if i.opcode == "parameter"}
-    readers: dict[str, list[Instruction]] = {}
+    readers: dict[str, list[PrintedInstruction]] = {}
     for instruction in computation.instructions.values():
         for name in instruction.operands:
             if name in parameters:

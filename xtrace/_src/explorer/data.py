@@ -63,9 +63,9 @@ def _cost_by_line(data: dict[str, Any]) -> list[list[float]]:
                 own[i] += value
     whole = data["cost"]["seconds"] if data["cost"] else 0.0
     return [
-        [*place, *_rounded([*cost, cost[2] / whole if whole else 0.0])] for place, cost in sorted(costs.items())
+        [*place, *_round_values([*cost, cost[2] / whole if whole else 0.0])] for place, cost in sorted(costs.items())
     ]
 
 
-def _rounded(values: Iterable[float]) -> list[float]:
+def _round_values(values: Iterable[float]) -> list[float]:
     return [float(f"{x:.6g}") for x in values]

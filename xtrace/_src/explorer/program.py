@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from xtrace._src.core.printer import format_lines
-from xtrace._src.explorer import costs, links, sources
+from xtrace._src.explorer import costs, instruction_links, sources
 from xtrace._src.explorer.origins import (
     ORIGINS,
     Equations,
@@ -22,7 +22,7 @@ from xtrace._src.explorer.origins import (
     span_of,
 )
 from xtrace._src.stablehlo import attributes
-from xtrace._src.xla import hlo_computations
+from xtrace._src.xla import hlo_text
 from xtrace._src.xla.hlo_collectives import Collective, collectives_of, runs_of_computations
 from xtrace._src.xla.hlo_frames import Frames
 from xtrace._src.xla.source_locations import Location
@@ -221,11 +221,11 @@ def _hlo_pane(
     """Return the pane of the optimised program, how its instructions were linked, and its whole cost."""
     frames, lines = Frames(text), text.splitlines()
     start = next((i for i, line in enumerate(lines) if line.startswith(("%", "ENTRY"))), 0)
-    computations = hlo_computations.read_computations(lines)
-    linked = links.link_instructions(computations, frames, origins, places)
+    computations = hlo_text.read_computations(lines)
+    linked = instruction_links.link_instructions(computations, frames, origins, places)
     costed = _cost_instructions(computations, runs_of_computations(computations), device)
     head = lines[:1] + ([""] if start else [])
-    shown = head + [hlo_computations.without_metadata(line) for line in lines[max(start, 1):]]
+    shown = head + [hlo_text.without_metadata(line) for line in lines[max(start, 1):]]
     offset = len(head) - max(start, 1)
     pane: list[list[int]] = [[] for _ in shown]
     instructions: list[list[Any]] = []
@@ -235,7 +235,7 @@ def _hlo_pane(
         for instruction in computation.instructions.values():
             link = linked[computation.name, instruction.name]
             is_mapped = any(origins[i].span is not None for i in link.origins)
-            coverage[link.how if is_mapped else f"{links.NONE}: {instruction.opcode}"] += 1
+            coverage[link.how if is_mapped else f"{instruction_links.NONE}: {instruction.opcode}"] += 1
             pane[instruction.line + offset] = list(link.origins)
             cost = costed.get((computation.name, instruction.name))
             row: list[Any] = [instruction.line + offset, instruction.name, instruction.opcode, number, link.how]
@@ -273,7 +273,7 @@ _Costed = tuple[float, float, float, bool]
 
 
 def _cost_instructions(
-    computations: Sequence[hlo_computations.Computation], runs: dict[str, int], device: costs.Device
+    computations: Sequence[hlo_text.PrintedComputation], runs: dict[str, int], device: costs.Device
 ) -> dict[tuple[str, str], _Costed]:
     """Return the costs of the instructions that have some; those inside of fusions share the fusion's time."""
     by_name = {c.name: c for c in computations}

@@ -140,10 +140,10 @@ class TextType(NamedTuple):
 def _make_nested_builder(context: ModuleContext) -> ModuleBuilder:
     """Return the builder of a module of text that becomes part of the module of a rule."""
     if context.builder is not None:
-        return context.builder.nested("rule")
+        return context.builder.make_nested("rule")
     module = ModuleBuilder("rule", context.platforms[0], num_partitions=number_of_devices(context.axis_context))
     context.builder = module
-    return module.nested("rule")
+    return module.make_nested("rule")
 
 
 def number_of_devices(axis_context: Any) -> int:

@@ -41,7 +41,7 @@ class KeyUses:
 Accounts = list[KeyUses | None]
 
 
-def unused(shape: Sequence[int]) -> KeyUses:
+def make_unused(shape: Sequence[int]) -> KeyUses:
     """Return the account of new keys."""
     size = int(np.prod(shape, dtype=np.int64))
     return KeyUses(np.full(size, None, object), np.arange(size).reshape(shape))
@@ -54,7 +54,7 @@ def has_keys(aval: ShapedArray) -> bool:
 
 def new_accounts(avals: Sequence[Any]) -> Accounts:
     """Return accounts for the keys among values of these types."""
-    return [unused(a.shape) if has_keys(a) else None for a in avals]
+    return [make_unused(a.shape) if has_keys(a) else None for a in avals]
 
 
 def account_of(array: ConcreteArray) -> KeyUses | None:
@@ -63,7 +63,7 @@ def account_of(array: ConcreteArray) -> KeyUses | None:
         return None
     account: KeyUses | None = getattr(array, "key_uses", None)
     if account is None:
-        account = array.key_uses = unused(array.shape)
+        account = array.key_uses = make_unused(array.shape)
     return account
 
 

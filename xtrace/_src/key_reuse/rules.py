@@ -22,9 +22,9 @@ from xtrace._src.key_reuse.accounts import (
     KeyUses,
     account_of,
     consume,
+    make_unused,
     new_accounts,
     refuse_reuse,
-    unused,
 )
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice
 from xtrace._src.ops.arrays.gathering import gather
@@ -152,7 +152,7 @@ def _either(cases: Sequence[tuple[KeyUses, str | None] | None]) -> KeyUses | Non
     first = pairs[0][0]
     if all(keys.users is first.users and (keys.places == first.places).all() for keys, _ in pairs):
         return first
-    account = unused(first.places.shape)
+    account = make_unused(first.places.shape)
     for keys, user in pairs:
         if user is not None:
             account.note(user)
@@ -208,7 +208,7 @@ def _stack_steps(step: KeyUses, elements: Accounts, xs: Accounts, length: int) -
     for keys, element in zip(xs, elements, strict=True):
         if keys is not None and element is not None and element.users is step.users:
             return KeyUses(keys.users, keys.places.reshape(length, -1)[:, step.places])
-    account = unused((length, *step.places.shape))
+    account = make_unused((length, *step.places.shape))
     account.users[:] = np.broadcast_to(step.users[step.places], (length, *step.places.shape)).ravel()
     return account
 

@@ -221,7 +221,7 @@ class custom_partitioning:
     """
 
     def __init__(self, fun: Callable[..., Any], static_argnums: Sequence[int] | int = ()) -> None:
-        check_callable(fun, function="custom_partitioning")
+        check_callable(fun)
         self.fun = fun
         self.static_argnums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
         self._name = function_name(fun)
@@ -278,7 +278,7 @@ class custom_partitioning:
         args = self._positional(args, kwargs)
         static = tuple([args[i] for i in self.static_argnums])
         dynamic = tuple([x for i, x in enumerate(args) if i not in self.static_argnums])
-        leaves, in_tree, avals = leaves_of("args", dynamic, function="custom_partitioning")
+        leaves, in_tree, avals = leaves_of("args", dynamic)
         out_tree: Any = None
 
         def flat(*values: Any) -> Sequence[Any]:

@@ -23,7 +23,7 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.core.sharding_rules import appended, each_same
+from xtrace._src.core.sharding_rules import append_axes, each_same
 from xtrace._src.core.sum_rules import each_own
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
@@ -106,7 +106,7 @@ def _bitcast_batch(
 
 
 @primitive(
-    "bitcast_convert_type", ("new_dtype",), sharding=appended, abstract=_bitcast_abstract, emit=_bitcast_emit,
+    "bitcast_convert_type", ("new_dtype",), sharding=append_axes, abstract=_bitcast_abstract, emit=_bitcast_emit,
     jvp=ZERO_DERIVATIVE,
     batch=_bitcast_batch,
 )

@@ -20,7 +20,7 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import DebugInfo, Jaxpr
 from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive, no_rule, primitive
-from xtrace._src.core.sharding_rules import resized
+from xtrace._src.core.sharding_rules import resize
 from xtrace._src.core.sizes import has_symbolic, is_symbolic
 from xtrace._src.core.sum_rules import nonlinear
 from xtrace._src.core.tables import memoize_by_owner
@@ -185,7 +185,7 @@ class WindowReduction(ArrayPrimitive):
 
     def __init__(self, name: str, monoid: Monoid, kinds: Sequence[str], doc: str, **rules: Any) -> None:
         super().__init__(
-            name, Window._fields, abstract=self._abstract, emit=self._emit, batch=self._batch, sharding=resized, **rules
+            name, Window._fields, abstract=self._abstract, emit=self._emit, batch=self._batch, sharding=resize, **rules
         )
         self.monoid, self.kinds = monoid, tuple(kinds)
         self.__doc__ = doc
@@ -350,7 +350,7 @@ _MONOIDS: dict[str, WindowReduction] = {"add": reduce_window_sum, "max": reduce_
         "from their neutral element; forward mode (jvp, jacfwd) works for all"
     ),
     batch=_reduce_window_batch,
-    sharding=resized,
+    sharding=resize,
     holds_jaxprs=False,
     multiple_results=True,
 )
@@ -472,7 +472,7 @@ def _gather_batch(
 
 select_and_gather_add = Primitive(
     "select_and_gather_add", ("select_prim", *Window._fields), abstract=_gather_abstract, emit=_gather_emit,
-    jvp=_gather_jvp, transpose=_gather_transpose, batch=_gather_batch, sharding=resized,
+    jvp=_gather_jvp, transpose=_gather_transpose, batch=_gather_batch, sharding=resize,
 )
 
 
@@ -561,7 +561,7 @@ def _scatter_batch(
 
 select_and_scatter_add = Primitive(
     "select_and_scatter_add", ("select_prim", *Window._fields[:3]), abstract=_scatter_abstract, emit=_scatter_emit,
-    jvp=_scatter_jvp, transpose=_scatter_transpose, batch=_scatter_batch, sharding=resized,
+    jvp=_scatter_jvp, transpose=_scatter_transpose, batch=_scatter_batch, sharding=resize,
 )
 
 

@@ -14,6 +14,7 @@ from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.callables import check_callable
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.mesh import BaseMesh
@@ -107,7 +108,7 @@ def register_roofline(prim: Primitive) -> Callable[[Rule], Rule]:
         >>> roofline.roofline(triple_p.bind)(jnp.ones(5))[1].flops
         15
     """
-    _check_primitive("register_roofline", prim)
+    _check_primitive(prim)
 
     def register(rule: Rule) -> Rule:
         _user_rules[prim] = rule
@@ -129,15 +130,15 @@ def register_standard_roofline(prim: Primitive) -> None:
         >>> from xtrace.experimental import roofline
         >>> roofline.register_standard_roofline(xtrace.extend.core.Primitive("fused"))
     """
-    _check_primitive("register_standard_roofline", prim)
+    _check_primitive(prim)
     _user_rules[prim] = count_nothing
 
 
-def _check_primitive(name: str, prim: object) -> None:
+def _check_primitive(prim: object) -> None:
     if not isinstance(prim, Primitive):
         raise TypeError(
-            f"{name}: prim must be a primitive, such as xtrace.extend.core.Primitive('name') or xtrace.lax.sin_p; got "
-            f"{abbreviate(prim)}"
+            f"{called_function()}: prim must be a primitive, such as xtrace.extend.core.Primitive('name') or "
+            f"xtrace.lax.sin_p; got {abbreviate(prim)}"
         )
 
 

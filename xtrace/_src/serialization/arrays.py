@@ -16,6 +16,7 @@ from xtrace._src.api.devices import process_index
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapeDtypeStruct
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.memory_layout import Format
 from xtrace._src.core.shardings import Sharding
 from xtrace._src.core.trace import Tracer
@@ -243,11 +244,11 @@ async def async_deserialize(
     )
 
 
-def _check_lengths(function: str, **lists: Any) -> None:
+def _check_lengths(**lists: Any) -> None:
     lengths = {name: len(values) for name, values in lists.items() if values is not None}
     if len(set(lengths.values())) > 1:
         counted = ", ".join([f"{n} {name}" for name, n in lengths.items()])
-        raise ValueError(f"{function}: there must be one of each for every array, got {counted}")
+        raise ValueError(f"{called_function()}: there must be one of each for every array, got {counted}")
 
 
 def run_serialization(arrays: Sequence[Array], tensorstore_specs: Sequence[Spec]) -> None:
@@ -270,7 +271,7 @@ def run_serialization(arrays: Sequence[Array], tensorstore_specs: Sequence[Spec]
         >>> serialization.run_deserialization([x.sharding], [spec])
         [Array([1., 1.], dtype=float32)]
     """
-    _check_lengths("run_serialization", arrays=arrays, tensorstore_specs=tensorstore_specs)
+    _check_lengths(arrays=arrays, tensorstore_specs=tensorstore_specs)
 
     async def write() -> None:
         await asyncio.gather(*map(async_serialize, arrays, tensorstore_specs))
@@ -309,7 +310,7 @@ def run_deserialization(
         [Array([1, 1], dtype=bfloat16)]
     """
     _check_lengths(
-        "run_deserialization", shardings=shardings, tensorstore_specs=tensorstore_specs, global_shapes=global_shapes,
+        shardings=shardings, tensorstore_specs=tensorstore_specs, global_shapes=global_shapes,
         dtypes=dtypes,
     )
     count = len(shardings)

@@ -127,7 +127,7 @@ class ModuleBuilder:
         # The variables of its symbolic dimensions, whose values are the first arguments of its private functions.
         self.variables: tuple[str, ...] = ()
 
-    def nested(self, name: str) -> ModuleBuilder:
+    def make_nested(self, name: str) -> ModuleBuilder:
         """Return the builder of a module whose functions will become some of this one's, with its callbacks."""
         made = ModuleBuilder(name, self.platform, num_partitions=self.num_partitions)
         made.mesh, made.manual_mesh, made.is_explicit = self.mesh, self.manual_mesh, self.is_explicit

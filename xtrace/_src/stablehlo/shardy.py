@@ -41,7 +41,7 @@ class Meshes:
         """Return the lines that declare the meshes."""
         return [f"  sdy.mesh {name} = {_axes_text(*mesh)}" for mesh, name in self._names.items()]
 
-    def inlined(self, sharding: NamedSharding, ndim: int, free: frozenset[Any] = frozenset()) -> str:
+    def inline_sharding(self, sharding: NamedSharding, ndim: int, free: frozenset[Any] = frozenset()) -> str:
         """Return what `sharding` does with the mesh in the place of its name, for text in other modules."""
         return self.inline(self.sharding(sharding, ndim, free))
 

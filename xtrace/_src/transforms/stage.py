@@ -249,7 +249,7 @@ class StagingTrace(Trace):
         outer = [(v, value) for v, value in self.constants if isinstance(value, Tracer)]
         return explain.Provenance.of(variable, self.inputs, equations, self.debug_info, outer)
 
-    def made_at(self, tracer: Tracer) -> Position | None:
+    def find_origin(self, tracer: Tracer) -> Position | None:
         """Return where the equation that made `tracer` was bound, if it was not an input."""
         assert isinstance(tracer, StagedTracer)
         for equation in self.equations:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xtrace._src.xla.hlo_computations import Computation, read_computations
 from xtrace._src.xla.hlo_frames import Frames
+from xtrace._src.xla.hlo_text import PrintedComputation, read_computations
 from xtrace._src.xla.hlo_types import arrays_of
 
 
@@ -66,7 +66,7 @@ def collectives_of(text: str, devices: int) -> list[Collective]:
     return collectives
 
 
-def runs_of_computations(computations: Sequence[Computation]) -> dict[str, int]:
+def runs_of_computations(computations: Sequence[PrintedComputation]) -> dict[str, int]:
     """Return how often one run of the program runs each computation; a loop of unknown length counts once."""
     calls = _calls(computations)
     known: dict[str, tuple[int, bool]] = {}
@@ -81,7 +81,7 @@ class _Call(NamedTuple):
     at_least: bool
 
 
-def _calls(computations: Sequence[Computation]) -> dict[str, list[_Call]]:
+def _calls(computations: Sequence[PrintedComputation]) -> dict[str, list[_Call]]:
     """Return the calls of each computation."""
     calls: dict[str, list[_Call]] = {}
     bounds = {one.name: _bound([i.text for i in one.instructions.values()]) for one in computations}

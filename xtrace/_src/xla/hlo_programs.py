@@ -188,12 +188,12 @@ class _Reader:
                 operands += integers(value)
             elif field == 38:
                 called += integers(value)
-        scopes, place = self._described(metadata)
+        scopes, place = self._read_metadata(metadata)
         return Instruction(
             number, name, opcode, self._shape(shape), tuple(operands), tuple(called), index, kind, scopes, place
         )
 
-    def _described(self, metadata: bytes) -> tuple[str, Place | None]:
+    def _read_metadata(self, metadata: bytes) -> tuple[str, Place | None]:
         known = self._metadata.get(metadata)
         if known is None:
             values = dict(fields(metadata))
@@ -224,12 +224,12 @@ class _Reader:
         if kind == _TUPLE:
             return Shape(f"({', '.join([part.text for part in parts])})", 0, 0, tuple(parts))
         name, bits = _DTYPES.get(kind, ("?", 0))
-        stored, space = _stored(dimensions, layout)
+        stored, space = _find_sizes_in_memory(dimensions, layout)
         size = (math.prod(stored) * bits + 7) // 8
         return Shape(f"{name}[{','.join(map(str, dimensions))}]", size, space, None)
 
 
-def _stored(dimensions: list[int], layout: bytes) -> tuple[list[int], int]:
+def _find_sizes_in_memory(dimensions: list[int], layout: bytes) -> tuple[list[int], int]:
     """Return the sizes of an array as it lies in memory, where its first tile pads the minor ones; and the memory."""
     order: list[int] = []
     tile: list[int] = []

@@ -86,14 +86,14 @@ class Lifetimes:
                 known[instruction.number] = parameters[instruction.position]
                 continue
             if opcode in _NAMES_ONLY:
-                known[instruction.number] = _named(instruction, operands, by_number)
+                known[instruction.number] = _find_renamed_values(instruction, operands, by_number)
                 continue
             self._use(operands, step)
             if opcode in ("while", "conditional", "call") and instruction.called:
                 known[instruction.number] = self._call(instruction, operands)
                 self._use([*operands, known[instruction.number]], len(self.steps) - 1)
             elif opcode.endswith("-done"):
-                known[instruction.number] = self._finished(instruction, operands[0])
+                known[instruction.number] = self._find_finished_values(instruction, operands[0])
             else:
                 dying = [
                     known[n] for n in instruction.operands
@@ -105,7 +105,7 @@ class Lifetimes:
     def _use(self, operands: Iterable[Iterable[int]], step: int) -> None:
         for numbers in operands:
             for number in numbers:
-                self._values[self._lead(number)].last = step
+                self._values[self._find_leader(number)].last = step
 
     def _call(self, instruction: Instruction, operands: list[list[int]]) -> list[int]:
         """Follow the computations of a loop, a choice or a call; what they return and the results are one value."""
@@ -123,7 +123,7 @@ class Lifetimes:
             self._join(branches[0], branch)
         return branches[0]
 
-    def _finished(self, instruction: Instruction, started: list[int]) -> list[int]:
+    def _find_finished_values(self, instruction: Instruction, started: list[int]) -> list[int]:
         """Return the values of an operation that was started: those of its type."""
         wanted = [leaf.text for leaf in instruction.shape.leaves]
         texts = [self._values[number].shape.text for number in started]
@@ -139,7 +139,7 @@ class Lifetimes:
     ) -> list[int]:
         """Return the numbers of an instruction's new values."""
         numbers = []
-        carried = self._carried(instruction, [number for operand in operands for number in operand])
+        carried = self._find_carried_operands(instruction, [number for operand in operands for number in operand])
         for leaf, (shape, path) in enumerate(zip(instruction.shape.leaves, _paths(instruction.shape), strict=True)):
             if leaf in carried:
                 numbers.append(carried[leaf])
@@ -147,7 +147,7 @@ class Lifetimes:
             number = len(self._values)
             value = Value(instruction, shape, step, Slot(_OF_ITS_OWN, number, shape.size))
             slot = self._assignment.slots.get((instruction.number, path)) if self._assignment is not None else None
-            value.slot = slot or self._overwritten(instruction, shape, dying) or value.slot
+            value.slot = slot or self._find_overwritten_slot(instruction, shape, dying) or value.slot
             if instruction.opcode == "constant":
                 value.kind = LITERAL
             elif instruction.opcode == "parameter":
@@ -157,7 +157,7 @@ class Lifetimes:
             numbers.append(number)
         return numbers
 
-    def _carried(self, instruction: Instruction, operands: list[int]) -> dict[int, int]:
+    def _find_carried_operands(self, instruction: Instruction, operands: list[int]) -> dict[int, int]:
         """Return the operands in the result of an operation that is started, by their positions in it."""
         if not instruction.opcode.endswith("-start"):
             return {}
@@ -167,7 +167,7 @@ class Lifetimes:
         same = [self._values[number].shape.text for number in operands] == texts[: len(operands)]
         return dict(enumerate(operands)) if same and len(texts) > len(operands) else {}
 
-    def _overwritten(self, instruction: Instruction, shape: Shape, dying: list[list[int]]) -> Slot | None:
+    def _find_overwritten_slot(self, instruction: Instruction, shape: Shape, dying: list[list[int]]) -> Slot | None:
         """Return the slot of an operand that XLA overwrites with a value, where its assignment is not known."""
         if self._assignment is not None:
             return None
@@ -178,12 +178,12 @@ class Lifetimes:
         if root.opcode not in _UPDATES and instruction.opcode not in _ELEMENTWISE and instruction.kind != "kLoop":
             return None
         for numbers in dying:
-            values = [self._values[self._lead(number)] for number in numbers]
+            values = [self._values[self._find_leader(number)] for number in numbers]
             if len(values) == 1 and values[0].kind == TEMPORARY and values[0].shape.size == shape.size > 0:
                 return values[0].slot
         return None
 
-    def _lead(self, number: int) -> int:
+    def _find_leader(self, number: int) -> int:
         while self._leads_to[number] != number:
             number = self._leads_to[number]
         return number
@@ -191,7 +191,7 @@ class Lifetimes:
     def _join(self, one: Iterable[int], other: Iterable[int]) -> None:
         """Note that values are pairwise the same arrays."""
         for a, b in zip(one, other, strict=True):
-            first, second = sorted((self._lead(a), self._lead(b)))
+            first, second = sorted((self._find_leader(a), self._find_leader(b)))
             if first != second:
                 self._leads_to[second] = first
                 kept, gone = self._values[first], self._values[second]
@@ -207,7 +207,7 @@ class Lifetimes:
             if value.parameter not in donated:
                 value.last = end
         for position, number in enumerate(results):
-            value = self._values[self._lead(number)]
+            value = self._values[self._find_leader(number)]
             value.results += (position,)
             value.last = end
             if value.kind == TEMPORARY:
@@ -273,7 +273,9 @@ def _meet(values: Iterable[Value], others: Iterable[Value]) -> bool:
     return any(a.first <= b.last and b.first <= a.last for a in values for b in others)
 
 
-def _named(instruction: Instruction, operands: list[list[int]], by_number: dict[int, Instruction]) -> list[int]:
+def _find_renamed_values(
+    instruction: Instruction, operands: list[list[int]], by_number: dict[int, Instruction]
+) -> list[int]:
     """Return the values that an instruction gives another name; `operands` are those of each operand."""
     if instruction.opcode == "tuple":
         return [number for operand in operands for number in operand]

@@ -7,20 +7,22 @@ from typing import Any
 
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.callables import check_callable
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace.example_libraries.stax.layers import Function, Layer, build_layer, first_shape
 from xtrace.numpy import shape
 from xtrace.random import split
 
 
-def _unzip_layers(name: str, layers: tuple[Any, ...]) -> tuple[tuple[Function, ...], tuple[Function, ...]]:
+def _unzip_layers(layers: tuple[Any, ...]) -> tuple[tuple[Function, ...], tuple[Function, ...]]:
     """Return the init_fun and the apply_fun of each layer."""
     if not layers:
-        raise ValueError(f"{name}: give at least one layer")
+        raise ValueError(f"{called_function()}: give at least one layer")
     for position, layer in enumerate(layers):
         if not (isinstance(layer, (tuple, list)) and len(layer) == 2 and all(map(callable, layer))):
             kind = "a function that builds layers; call it" if callable(layer) else "no such pair"
             raise TypeError(
-                f"{name}: a layer is a pair (init_fun, apply_fun); layer {position}, {abbreviate(layer)}, is {kind}"
+                f"{called_function()}: a layer is a pair (init_fun, apply_fun); layer {position}, {abbreviate(layer)}, "
+                f"is {kind}"
             )
     inits, applies = zip(*layers, strict=True)
     return inits, applies
@@ -32,10 +34,10 @@ def _take_keys(kwargs: dict[str, Any], count: int) -> Any:
     return (None,) * count if key is None else split(key, count)
 
 
-def _check_number(name: str, what: str, values: Any, count: int) -> Any:
+def _check_number(what: str, values: Any, count: int) -> Any:
     values = list(values)
     if len(values) != count:
-        raise ValueError(f"{name}: {count} layers need as many {what}, got {len(values)}")
+        raise ValueError(f"{called_function()}: {count} layers need as many {what}, got {len(values)}")
     return values
 
 
@@ -59,7 +61,7 @@ def serial(*layers: Layer) -> Layer:
         >>> shape, apply_fun(params, jnp.ones((5, 3))).shape
         ((-1, 2), (5, 2))
     """
-    inits, applies = _unzip_layers("serial", layers)
+    inits, applies = _unzip_layers(layers)
 
     def init_fun(rng: Any, input_shape: Any) -> Any:
         params = []
@@ -71,7 +73,7 @@ def serial(*layers: Layer) -> Layer:
 
     def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
         keys = _take_keys(kwargs, len(applies))
-        params = _check_number("serial", "parameters", params, len(applies))
+        params = _check_number("parameters", params, len(applies))
         for call, values, key in zip(applies, params, keys, strict=True):
             inputs = call(values, inputs, rng=key, **kwargs)
         return inputs
@@ -102,18 +104,18 @@ def parallel(*layers: Layer) -> Layer:
         >>> shapes
         ((-1, 4), (-1, 2))
     """
-    inits, applies = _unzip_layers("parallel", layers)
+    inits, applies = _unzip_layers(layers)
 
     def init_fun(rng: Any, input_shape: Any) -> Any:
         first_shape("parallel", input_shape)
-        shapes = _check_number("parallel", "input shapes", input_shape, len(inits))
+        shapes = _check_number("input shapes", input_shape, len(inits))
         results = [init(key, s) for init, key, s in zip(inits, split(rng, len(inits)), shapes, strict=True)]
         return tuple(s for s, _ in results), tuple(values for _, values in results)
 
     def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
         keys = _take_keys(kwargs, len(applies))
-        inputs = _check_number("parallel", "inputs", inputs, len(applies))
-        params = _check_number("parallel", "parameters", params, len(applies))
+        inputs = _check_number("inputs", inputs, len(applies))
+        params = _check_number("parameters", params, len(applies))
         return [
             call(values, x, rng=key, **kwargs)
             for call, values, x, key in zip(applies, params, inputs, keys, strict=True)

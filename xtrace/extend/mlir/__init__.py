@@ -6,6 +6,7 @@ from typing import Any
 
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.diagnostics.messages import called_function as _called_function
 from xtrace._src.core.public_modules import late_imports as _late_imports
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.shardings import open_dimensions
@@ -72,7 +73,7 @@ def deserialize_portable_artifact(mlir_module: bytes, context: Any = None) -> An
         >>> "stablehlo.sine" in str(mlir.deserialize_portable_artifact(artifact))
         True
     """
-    return mlir_names.from_artifact(_check_bytes("deserialize_portable_artifact", "mlir_module", mlir_module), context)
+    return mlir_names.from_artifact(_check_bytes("mlir_module", mlir_module), context)
 
 
 def hlo_to_stablehlo(computation: bytes) -> bytes:
@@ -95,7 +96,7 @@ def hlo_to_stablehlo(computation: bytes) -> bytes:
         >>> "stablehlo.sine" in str(module)
         True
     """
-    return mlir_names.from_hlo(_check_bytes("hlo_to_stablehlo", "computation", computation))
+    return mlir_names.from_hlo(_check_bytes("computation", computation))
 
 
 def refine_polymorphic_shapes(
@@ -127,7 +128,7 @@ def refine_polymorphic_shapes(
         True
     """
     return mlir_names.with_static_shapes(
-        _check_bytes("refine_polymorphic_shapes", "mlir_module", mlir_module), bool(enable_shape_assertions),
+        _check_bytes("mlir_module", mlir_module), bool(enable_shape_assertions),
         bool(validate_static_shapes), bool(enable_shardy),
     )
 
@@ -156,12 +157,12 @@ def lower_with_sharding_in_types(ctx: Any, op: Any, aval: ShapedArray) -> Any:
     sharding = aval.explicit_sharding
     if sharding is None:
         return op
-    return mlir_rules.constrain(op, Meshes().inlined(sharding, aval.ndim, open_dimensions(sharding, aval.ndim)))
+    return mlir_rules.constrain(op, Meshes().inline_sharding(sharding, aval.ndim, open_dimensions(sharding, aval.ndim)))
 
 
-def _check_bytes(function: str, name: str, given: object) -> bytes:
+def _check_bytes(name: str, given: object) -> bytes:
     if not isinstance(given, bytes):
-        raise TypeError(f"{function}: {name} must be bytes, got {abbreviate(given)}")
+        raise TypeError(f"{_called_function()}: {name} must be bytes, got {abbreviate(given)}")
     return given
 
 

@@ -38,7 +38,7 @@ def _check_method(method: object) -> None:
 
 def _to_axis(position: int, points: Any) -> Array:
     """Return the coordinates along one axis of the grid."""
-    aval = operand_aval(points, f"points[{position}]", function="RegularGridInterpolator")
+    aval = operand_aval(points, f"points[{position}]")
     if aval.ndim != 1 or not aval.shape[0]:
         raise ValueError(
             f"RegularGridInterpolator: points[{position}] must be a vector of coordinates, got the shape {aval.shape}"
@@ -115,7 +115,7 @@ class RegularGridInterpolator:
                 "RegularGridInterpolator: bounds_error=True is not supported, since a compiled program raises no "
                 "errors; fill_value marks points outside of the grid"
             )
-        aval = operand_aval(values, "values", function="RegularGridInterpolator")
+        aval = operand_aval(values, "values")
         if len(points) > aval.ndim:
             raise ValueError(
                 f"RegularGridInterpolator: there are {len(points)} point arrays, but values has {aval.ndim} dimensions"
@@ -128,10 +128,10 @@ class RegularGridInterpolator:
                 f"{aval.shape}"
             )
         self.method, self.bounds_error = method, bounds_error
-        self.values = promote_dtypes((asarray(values),), as_inexact, function="RegularGridInterpolator")[1][0]
+        self.values = promote_dtypes((asarray(values),), as_inexact)[1][0]
         self.fill_value = None
         if fill_value is not None:
-            given = operand_aval(fill_value, "fill_value", function="RegularGridInterpolator").dtype
+            given = operand_aval(fill_value, "fill_value").dtype
             if not can_cast(given, self.values.dtype, "same_kind"):
                 raise ValueError(
                     "RegularGridInterpolator: fill_value must be either None or of a type compatible with values; "
@@ -154,7 +154,7 @@ class RegularGridInterpolator:
             coordinates = [asarray(x) for x in xi]
             at = stack(broadcast_arrays(*coordinates), axis=-1) if coordinates else None
         else:
-            operand_aval(xi, "xi", function="RegularGridInterpolator")
+            operand_aval(xi, "xi")
             at = asarray(xi)
             # A vector lists the coordinates of the points, point by point.
             at = reshape(at, (-1, dimension)) if at.ndim == 1 and dimension and at.shape[0] % dimension == 0 else at

@@ -51,7 +51,7 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
         >>> scipy.stats.dirichlet.logpdf(jnp.array([0.5, 0.5]), jnp.ones(2))
         Array(-9.536743e-07, dtype=float32)
     """
-    (own, concentrations), dtype, _ = common_dtype((x, alpha), as_inexact, function="dirichlet.logpdf")
+    (own, concentrations), dtype, _ = common_dtype((x, alpha), as_inexact)
     if concentrations.ndim != 1:
         raise ValueError(f"dirichlet.logpdf: `alpha` must be one-dimensional; got shape {concentrations.shape}")
     count = concentrations.shape[0]

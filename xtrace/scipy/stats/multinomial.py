@@ -41,13 +41,13 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
         >>> scipy.stats.multinomial.logpmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5]))
         Array(-0.69314694, dtype=float32)
     """
-    (counts, trials), dtype, _ = common_dtype((x, n), function="multinomial.logpmf")
+    (counts, trials), dtype, _ = common_dtype((x, n))
     if not dtypes.is_integer(dtype):
         raise ValueError(
             "multinomial.logpmf: x and n must be of integer type; got dtypes "
             f"{counts.dtype.name} and {trials.dtype.name}"
         )
-    (p,) = promote_operands(p, function="multinomial.logpmf")
+    (p,) = promote_operands(p)
     x, n = convert_to(to_array(x), dtype), convert_to(to_array(n), dtype)
     fits = sum(x, -1) == n
     x, n = convert_to(x, p.dtype), convert_to(n, p.dtype)

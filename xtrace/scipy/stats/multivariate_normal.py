@@ -29,7 +29,7 @@ def _whiten(differences: Array, factor: Array) -> Array:
     if factor.ndim == 2:
         rows = differences.reshape((math.prod(differences.shape[:-1]), n))
         return triangular_solve(factor, rows, lower=True, transpose_a=True).reshape(differences.shape)
-    batch = check_broadcast([differences.shape[:-1], factor.shape[:-2]], function="multivariate_normal.logpdf")
+    batch = check_broadcast([differences.shape[:-1], factor.shape[:-2]])
     rows = broadcast_to_shape(differences, (*batch, n))[..., None, :]
     return triangular_solve(broadcast_to_shape(factor, (*batch, n, n)), rows, lower=True, transpose_a=True)[..., 0, :]
 

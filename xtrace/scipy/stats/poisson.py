@@ -51,7 +51,7 @@ def entropy(mu: RealLike, loc: RealLike = 0) -> Array:
     For means from 100 on it is the sum of the first terms of its series in 1 / mu (Evans and Boersma 1988).
     """
     own = aval_of(mu)
-    mu = broadcast_to_shape(mu, check_broadcast([own.shape, aval_of(loc).shape], function="poisson.entropy"))
+    mu = broadcast_to_shape(mu, check_broadcast([own.shape, aval_of(loc).shape]))
     large, none = mu >= _LARGE_MEAN, mu == 0
     # The unselected branch must have a finite derivative.
     small = select_where(large | none, 1.0, mu)[..., None]

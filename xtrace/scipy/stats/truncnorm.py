@@ -9,6 +9,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.numpy.ufuncs import abs, exp, log, log1p, square
 from xtrace.scipy.special.normal import log_ndtr, ndtr
@@ -52,12 +53,12 @@ def _log_below(z: RealLike, a: RealLike, b: RealLike) -> Array:
     return select_where(z <= a, -math.inf, select_where(z >= b, 0.0, logarithm))
 
 
-def _where_ordered(name: str, a: RealLike, b: RealLike, value: RealLike) -> Array:
-    """Return `value`, a result of the function `name`, where a < b, and NaN elsewhere."""
+def _where_ordered(a: RealLike, b: RealLike, value: RealLike) -> Array:
+    """Return `value` where a < b, and NaN elsewhere."""
     dtype = aval_of(a).dtype
     if dtype not in (dtypes.float32, dtypes.float64):
         raise TypeError(
-            f"truncnorm.{name}: dtype {dtype.name} is not supported; convert the arguments to float32 or float64"
+            f"{called_function()}: dtype {dtype.name} is not supported; convert the arguments to float32 or float64"
         )
     # NaN is selected last: XLA's CPU compiler turns the exponential of a constant NaN into arbitrary memory.
     return select_where(a < b, value, math.nan)
@@ -66,37 +67,37 @@ def _where_ordered(name: str, a: RealLike, b: RealLike, value: RealLike) -> Arra
 @distribution.defines("Array(-0.8437722, dtype=float32)")
 def logpdf(x: RealLike, a: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of the density, NaN unless a < b."""
-    return _where_ordered("logpdf", a, b, _log_density(x, a, b, loc, scale))
+    return _where_ordered(a, b, _log_density(x, a, b, loc, scale))
 
 
 @distribution.defines("Array(0.43008512, dtype=float32)")
 def pdf(x: RealLike, a: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the density, NaN unless a < b."""
-    return _where_ordered("pdf", a, b, exp(_log_density(x, a, b, loc, scale)))
+    return _where_ordered(a, b, exp(_log_density(x, a, b, loc, scale)))
 
 
 @distribution.defines("Array(-0.42942935, dtype=float32)")
 def logcdf(x: RealLike, a: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of `cdf`, exact near both ends, NaN unless a < b."""
-    return _where_ordered("logcdf", a, b, _log_below((x - loc) / scale, a, b))
+    return _where_ordered(a, b, _log_below((x - loc) / scale, a, b))
 
 
 @distribution.defines("Array(0.6508804, dtype=float32)")
 def cdf(x: RealLike, a: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the probability of a value up to `x`, NaN unless a < b."""
-    return _where_ordered("cdf", a, b, exp(_log_below((x - loc) / scale, a, b)))
+    return _where_ordered(a, b, exp(_log_below((x - loc) / scale, a, b)))
 
 
 @distribution.defines("Array(-1.0523407, dtype=float32)")
 def logsf(x: RealLike, a: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of `sf`, exact near both ends, NaN unless a < b."""
-    return _where_ordered("logsf", a, b, _log_below((loc - x) / scale, -b, -a))
+    return _where_ordered(a, b, _log_below((loc - x) / scale, -b, -a))
 
 
 @distribution.defines("Array(0.3491196, dtype=float32)")
 def sf(x: RealLike, a: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the probability of a value above `x`, 1 - `cdf`, NaN unless a < b."""
-    return _where_ordered("sf", a, b, exp(_log_below((loc - x) / scale, -b, -a)))
+    return _where_ordered(a, b, exp(_log_below((loc - x) / scale, -b, -a)))
 
 
 _make_public(globals(), __all__)

@@ -491,19 +491,19 @@ class _Concrete(ast.NodeTransformer):
         if called == self.outermost:
             return node
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-        if self._made_by_numpy(owner):  # jnp.array(x.shape).prod() becomes np.prod(x.shape)
+        if self._is_made_by_numpy(owner):  # jnp.array(x.shape).prod() becomes np.prod(x.shape)
             node.args.insert(0, owner)
             node.func = self._function(node.func.attr)
         elif called.startswith(f"{self.jnp}."):
             node.func = self._function(called.removeprefix(f"{self.jnp}."))
-        if node.args and self._made_by_numpy(node.args[0]) and not self._made_by_numpy(node):
+        if node.args and self._is_made_by_numpy(node.args[0]) and not self._is_made_by_numpy(node):
             node.args[0] = node.args[0].args[0]
         return node
 
     def _function(self, name: str) -> Any:
         return ast.parse(f"{self.numpy}.{name}", mode="eval").body
 
-    def _made_by_numpy(self, node: Any) -> bool:
+    def _is_made_by_numpy(self, node: Any) -> bool:
         made = [f"{self.numpy}.{name}" for name in _CONVERTERS]
         return isinstance(node, ast.Call) and len(node.args) == 1 and ast.unparse(node.func) in made
 

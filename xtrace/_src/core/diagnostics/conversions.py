@@ -131,7 +131,7 @@ def unhashable(tracer: Tracer) -> TypeError:
     return TypeError(_message(head, tracer, advice.for_key))
 
 
-def formatted(tracer: Tracer, specification: str) -> TypeError:
+def format_specification(tracer: Tracer, specification: str) -> TypeError:
     """The error of a tracer formatted as a number."""
     head = f"the format {specification!r} needs a value, and the traced array {tracer!r} has none while Python runs"
     return TypeError(_message(head, tracer, advice.for_format))

@@ -52,8 +52,8 @@ def unexpected_tracer(tracer: Tracer, holder: str = "") -> UnexpectedTracerError
 def _origin(tracer: Tracer) -> tuple[Position | None, DebugInfo | None]:
     """Return the place where a tracer was made, unless it is an argument, and the function of its trace."""
     trace: Any = tracer.owner
-    if hasattr(trace, "made_at"):
-        return trace.made_at(tracer), trace.debug_info
+    if hasattr(trace, "find_origin"):
+        return trace.find_origin(tracer), trace.debug_info
     made_at = None
     info: DebugInfo | None = trace.described() if getattr(trace, "described", None) is not None else None
     # Linearization records its operations on tangents, so the place where a value with a tangent was made is known.

@@ -158,7 +158,7 @@ def _stack_batch(
 
 
 @primitive(
-    "stack", ("axis",), sharding=sharding_rules.stacked, abstract=_stack_abstract, emit=_stack_emit,
+    "stack", ("axis",), sharding=sharding_rules.stack, abstract=_stack_abstract, emit=_stack_emit,
     jvp=LINEAR, transpose=_stack_transpose, batch=_stack_batch, moves_elements=True,
 )
 def stack(operands: Sequence[Any], axis: int = 0) -> Array:
@@ -275,7 +275,7 @@ def _split_batch(
 
 
 @primitive(
-    "split", ("sizes", "axis"), sharding=sharding_rules.resized, abstract=_split_abstract, emit=_split_emit,
+    "split", ("sizes", "axis"), sharding=sharding_rules.resize, abstract=_split_abstract, emit=_split_emit,
     multiple_results=True,
     jvp=PIECES, transpose=_split_transpose, batch=_split_batch, moves_elements=True,
 )

@@ -25,7 +25,7 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.core.ir import Literal, scalar_literal
 from xtrace._src.core.primitive import primitive
-from xtrace._src.core.sharding_rules import resized, update_slice
+from xtrace._src.core.sharding_rules import resize, update_slice
 from xtrace._src.core.sizes import is_known_to_exceed, is_symbolic
 from xtrace._src.core.sum_rules import linear_in
 from xtrace._src.core.tangents import UndefinedPrimal
@@ -110,7 +110,7 @@ def _dynamic_slice_batch(
 
 
 @primitive(
-    "dynamic_slice", ("slice_sizes",), sharding=resized, sums=linear_in(0),
+    "dynamic_slice", ("slice_sizes",), sharding=resize, sums=linear_in(0),
     abstract=_dynamic_slice_abstract, emit=_dynamic_slice_emit,
     jvp=LINEAR, transpose=_dynamic_slice_transpose, batch=_dynamic_slice_batch, moves_elements=True,
 )

@@ -21,7 +21,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.core.ir import Literal, scalar_literal
 from xtrace._src.core.primitive import primitive
-from xtrace._src.core.sharding_rules import resized
+from xtrace._src.core.sharding_rules import resize
 from xtrace._src.core.sizes import has_symbolic, largest, to_size, to_sizes
 from xtrace._src.core.sum_rules import linear_in
 from xtrace._src.core.tangents import UndefinedPrimal
@@ -93,7 +93,7 @@ def _slice_batch(
 
 
 @linear(
-    "slice", ("start_indices", "limit_indices", "strides"), sharding=resized, abstract=_slice_abstract,
+    "slice", ("start_indices", "limit_indices", "strides"), sharding=resize, abstract=_slice_abstract,
     emit=_slice_emit,
     transpose=_slice_transpose, batch=_slice_batch,
 )
@@ -247,7 +247,7 @@ def _pad_batch(
 
 
 @primitive(
-    "pad", ("padding_config",), sharding=resized, sums=linear_in(0), abstract=_pad_abstract, emit=_pad_emit,
+    "pad", ("padding_config",), sharding=resize, sums=linear_in(0), abstract=_pad_abstract, emit=_pad_emit,
     jvp=LINEAR, transpose=_pad_transpose, batch=_pad_batch,
 )
 def pad(operand: ArrayLike, padding_value: object, padding_config: Sequence[tuple[int, int, int]]) -> Array:

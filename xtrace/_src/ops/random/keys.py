@@ -21,7 +21,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.dtypes import StoredDType
 from xtrace._src.core.ir import scalar_literal
 from xtrace._src.core.primitive import ArrayPrimitive
-from xtrace._src.core.sharding_rules import appended, join
+from xtrace._src.core.sharding_rules import append_axes, join
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.comparisons import shift_right_logical
 from xtrace._src.ops.lower_fun import emit_bitcast, lower_fun
@@ -159,7 +159,7 @@ def _seed_batch(
 
 
 random_seed = ArrayPrimitive(
-    "random_seed", ("impl",), sharding=appended, abstract=_seed_abstract, emit=_seed_emit, jvp=ZERO_DERIVATIVE,
+    "random_seed", ("impl",), sharding=append_axes, abstract=_seed_abstract, emit=_seed_emit, jvp=ZERO_DERIVATIVE,
     batch=_seed_batch,
     evaluate=_seed_evaluate,
 )
@@ -200,7 +200,7 @@ def _wrap_batch(
 
 
 random_wrap = ArrayPrimitive(
-    "random_wrap", ("impl",), sharding=appended, abstract=_wrap_abstract, emit=emit_bitcast, jvp=ZERO_DERIVATIVE,
+    "random_wrap", ("impl",), sharding=append_axes, abstract=_wrap_abstract, emit=emit_bitcast, jvp=ZERO_DERIVATIVE,
     batch=_wrap_batch,
     evaluate=_wrap_evaluate,
 )
@@ -221,7 +221,7 @@ def _unwrap_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[in
 
 
 random_unwrap = ArrayPrimitive(
-    "random_unwrap", sharding=appended, abstract=_unwrap_abstract, emit=emit_bitcast, jvp=ZERO_DERIVATIVE,
+    "random_unwrap", sharding=append_axes, abstract=_unwrap_abstract, emit=emit_bitcast, jvp=ZERO_DERIVATIVE,
     batch=_unwrap_batch,
     evaluate=_unwrap_evaluate,
 )
@@ -262,7 +262,7 @@ def _split_batch(
 
 
 random_split = ArrayPrimitive(
-    "random_split", ("shape",), sharding=appended, abstract=_split_abstract,
+    "random_split", ("shape",), sharding=append_axes, abstract=_split_abstract,
     emit=_lower_words(lambda impl, words, *, shape: impl.split(words, shape)), jvp=ZERO_DERIVATIVE, batch=_split_batch,
 )
 
@@ -320,7 +320,7 @@ def _bits_batch(
 
 
 random_bits = ArrayPrimitive(
-    "random_bits", ("bit_width", "shape"), sharding=appended, abstract=_bits_abstract,
+    "random_bits", ("bit_width", "shape"), sharding=append_axes, abstract=_bits_abstract,
     emit=_lower_words(lambda impl, words, *, bit_width, shape: impl.random_bits(words, bit_width, shape)),
     jvp=ZERO_DERIVATIVE, batch=_bits_batch,
 )
@@ -336,7 +336,7 @@ def _clone_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int
 
 
 random_clone = ArrayPrimitive(
-    "random_clone", sharding=appended, abstract=_clone_abstract, emit=emit_bitcast, jvp=ZERO_DERIVATIVE,
+    "random_clone", sharding=append_axes, abstract=_clone_abstract, emit=emit_bitcast, jvp=ZERO_DERIVATIVE,
     batch=_clone_batch,
     evaluate=lambda keys: _bitcast(keys, keys.aval),
 )

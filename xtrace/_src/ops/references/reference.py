@@ -10,6 +10,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ADVICE, AbstractRef, ShapedArray, ShapeDtypeStruct, aval_of, is_array_like
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.references import Reference
 from xtrace._src.core.source import describe, user_position
@@ -229,10 +230,11 @@ class _PartMaker:
         return TransformedRef(self.ref, [Transform(indexer, tuple(traced)) for indexer in indexers])
 
 
-def _check_reference(function: str, ref: Any) -> Ref:
+def _check_reference(ref: Any, *, function: str = "") -> Ref:
     if not isinstance(ref, Ref):
         raise TypeError(
-            f"{function} takes a reference, got {abbreviate(ref)} of type {type(ref)}; make one with xtrace.new_ref"
+            f"{function or called_function()} takes a reference, got {abbreviate(ref)} of type {type(ref)}; make one "
+            "with xtrace.new_ref"
         )
     ref._check_alive()
     return ref
@@ -345,7 +347,7 @@ def freeze(ref: Ref) -> Any:
         >>> xtrace.freeze(ref)
         Array([1., 0.], dtype=float32)
     """
-    ref = _check_whole("freeze", ref)
+    ref = _check_whole(ref)
     array = operations.freeze(ref.target)
     ref._end("frozen")
     return array
@@ -365,15 +367,17 @@ def free_ref(ref: Ref) -> None:
     Example:
         >>> xtrace.free_ref(xtrace.new_ref(0.0))
     """
-    ref = _check_whole("free_ref", ref)
+    ref = _check_whole(ref)
     operations.free(ref.target)
     ref._end("freed")
 
 
-def _check_whole(function: str, ref: Any) -> Ref:
-    whole = _check_reference(function, ref)
+def _check_whole(ref: Any) -> Ref:
+    whole = _check_reference(ref)
     if whole._indexers:
-        raise ValueError(f"{function} ends a whole reference, not a part of one; give the reference before .at")
+        raise ValueError(
+            f"{called_function()} ends a whole reference, not a part of one; give the reference before .at"
+        )
     return whole
 
 
@@ -396,7 +400,7 @@ def get(ref: Ref, idx: Any = None) -> Any:
         >>> xtrace.ref.get(xtrace.new_ref(jnp.arange(3.0)), 1)
         Array(1., dtype=float32)
     """
-    return operations.get(*_check_reference("get", ref)._resolve(idx))
+    return operations.get(*_check_reference(ref)._resolve(idx))
 
 
 @boundary
@@ -419,7 +423,7 @@ def set(ref: Ref, idx: Any, value: ArrayLike) -> None:
         >>> ref
         Ref([1., 0.], dtype=float32)
     """
-    _swap("set", _check_reference("set", ref), idx, value)
+    _swap("set", _check_reference(ref), idx, value)
 
 
 @boundary
@@ -444,7 +448,7 @@ def swap(ref: Ref, idx: Any, value: ArrayLike, _function_name: str = "swap") -> 
         >>> xtrace.ref.swap(xtrace.new_ref(jnp.zeros(2)), 0, 1.0)
         Array(0., dtype=float32)
     """
-    return _swap(_function_name, _check_reference(_function_name, ref), idx, value)
+    return _swap(_function_name, _check_reference(ref, function=_function_name), idx, value)
 
 
 @boundary
@@ -467,5 +471,5 @@ def addupdate(ref: Ref, idx: Any, x: ArrayLike) -> None:
         >>> ref
         Ref([2., 1.], dtype=float32)
     """
-    target, indexers, traced = _check_reference("addupdate", ref)._resolve(idx)
+    target, indexers, traced = _check_reference(ref)._resolve(idx)
     operations.addupdate(target, _value("addupdate", ref, x), indexers, traced)

@@ -8,6 +8,7 @@ import math
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace.numpy.joins_and_splits import stack
 from xtrace.numpy.ufuncs import absolute, arctan2, hypot, where
 
@@ -15,22 +16,23 @@ from xtrace.numpy.ufuncs import absolute, arctan2, hypot, where
 _DEGENERATE = 1e-7
 
 
-def parse_sequence(name: str, seq: object) -> tuple[tuple[int, ...], bool]:
+def parse_sequence(seq: object) -> tuple[tuple[int, ...], bool]:
     """Return the numbers of the axes, and whether rotations are intrinsic (capital letters)."""
     if not isinstance(seq, str):
-        raise TypeError(f"{name}: seq must be a text such as 'xyz', got {abbreviate(seq)}")
+        raise TypeError(f"{called_function()}: seq must be a text such as 'xyz', got {abbreviate(seq)}")
     if not 1 <= len(seq) <= 3:
         raise ValueError(
-            f"{name}: Expected axis specification to be a non-empty string of upto 3 characters, got {abbreviate(seq)}"
+            f"{called_function()}: Expected axis specification to be a non-empty string of upto 3 characters, got "
+            f"{abbreviate(seq)}"
         )
     intrinsic = set(seq) <= set("XYZ")
     if not intrinsic and not set(seq) <= set("xyz"):
         raise ValueError(
-            f"{name}: Expected axes from seq to be from 'x', 'y', 'z' for fixed axes, or from 'X', 'Y', 'Z' for axes "
-            f"that turn with the body, got {abbreviate(seq)}"
+            f"{called_function()}: Expected axes from seq to be from 'x', 'y', 'z' for fixed axes, or from 'X', 'Y', "
+            f"'Z' for axes that turn with the body, got {abbreviate(seq)}"
         )
     if any(one == other for one, other in itertools.pairwise(seq)):
-        raise ValueError(f"{name}: Expected consecutive axes to be different, got {abbreviate(seq)}")
+        raise ValueError(f"{called_function()}: Expected consecutive axes to be different, got {abbreviate(seq)}")
     return tuple("xyz".index(letter) for letter in seq.lower()), intrinsic
 
 

@@ -50,7 +50,7 @@ class Slerp(NamedTuple):
             raise TypeError(f"Slerp: rotations must be a Rotation instance, got {abbreviate(rotations)}")
         if rotations.single or len(rotations) < 2:
             raise ValueError("Slerp: rotations must be a sequence of at least 2 rotations")
-        moments = to_real("Slerp", times, "times")
+        moments = to_real(times, "times", function="Slerp")
         if moments.ndim != 1:
             raise ValueError(f"Slerp: Expected times to be a vector, got {moments.ndim} dimensions")
         if len(moments) != len(rotations):
@@ -70,7 +70,7 @@ class Slerp(NamedTuple):
 
         Outside of the given times the first and the last motion continue.
         """
-        moments = to_real("Slerp", times, "times")
+        moments = to_real(times, "times", function="Slerp")
         if moments.ndim > 1:
             raise ValueError(f"Slerp: times must be at most 1-dimensional, got {moments.ndim} dimensions")
         index = clip(searchsorted(self.times, moments) - 1, 0, len(self.timedelta) - 1)

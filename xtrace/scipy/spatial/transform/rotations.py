@@ -10,6 +10,7 @@ from xtrace._src.api.promotion import as_inexact, promote_dtypes
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace.numpy.broadcasting import broadcast_arrays, broadcast_to
 from xtrace.numpy.conversion import asarray
@@ -22,18 +23,23 @@ from xtrace.scipy.spatial.transform import quaternions
 from xtrace.scipy.spatial.transform.euler_angles import make_euler_angles, parse_sequence
 
 
-def to_real(name: str, value: Any, argument: str) -> Array:
+def to_real(value: Any, argument: str, *, function: str = "") -> Array:
     """Return real numbers, or lists of these, as a floating array."""
     array = asarray(value)
-    if dtypes.is_complex(operand_aval(array, argument, function=name).dtype):
-        raise TypeError(f"{name}: {argument} must be real, got {operand_aval(array, argument, function=name)}")
-    return promote_dtypes((array,), as_inexact, function=name)[1][0]
+    if dtypes.is_complex(operand_aval(array, argument, function=function).dtype):
+        raise TypeError(
+            f"{function or called_function()}: {argument} must be real, got "
+            f"{operand_aval(array, argument, function=function)}"
+        )
+    return promote_dtypes((array,), as_inexact, function=function)[1][0]
 
 
-def _to_vectors(name: str, value: Any, argument: str, size: int) -> Array:
-    array = to_real(name, value, argument)
+def _to_vectors(value: Any, argument: str, size: int) -> Array:
+    array = to_real(value, argument)
     if not array.ndim or array.shape[-1] != size:
-        raise ValueError(f"{name}: the last axis of {argument} must have the size {size}, got the shape {array.shape}")
+        raise ValueError(
+            f"{called_function()}: the last axis of {argument} must have the size {size}, got the shape {array.shape}"
+        )
     return array
 
 
@@ -73,13 +79,13 @@ class Rotation(NamedTuple):
     @boundary
     def from_quat(cls, quat: Any) -> Rotation:
         """Return rotations from quaternions (x, y, z, w), which are divided by their norm."""
-        return cls(quaternions.normalize(_to_vectors("Rotation.from_quat", quat, "quat", 4)))
+        return cls(quaternions.normalize(_to_vectors(quat, "quat", 4)))
 
     @classmethod
     @boundary
     def from_matrix(cls, matrix: Any) -> Rotation:
         """Return rotations from matrices of shape (..., 3, 3); they should be orthogonal (unchecked)."""
-        array = to_real("Rotation.from_matrix", matrix, "matrix")
+        array = to_real(matrix, "matrix")
         if array.shape[-2:] != (3, 3):
             raise ValueError(f"Rotation.from_matrix: the last two axes must have the size 3, got shape {array.shape}")
         return cls(quaternions.convert_matrices(array))
@@ -88,14 +94,14 @@ class Rotation(NamedTuple):
     @boundary
     def from_rotvec(cls, rotvec: Any, degrees: bool = False) -> Rotation:
         """Return rotations from vectors along the axes; their lengths are the angles, in radians or degrees."""
-        vector = _to_vectors("Rotation.from_rotvec", rotvec, "rotvec", 3)
+        vector = _to_vectors(rotvec, "rotvec", 3)
         return cls(quaternions.convert_rotation_vectors(deg2rad(vector) if degrees else vector))
 
     @classmethod
     @boundary
     def from_mrp(cls, mrp: Any) -> Rotation:
         """Return rotations from modified Rodrigues parameters: vectors along the axes of length tan(angle / 4)."""
-        return cls(quaternions.convert_rodrigues(_to_vectors("Rotation.from_mrp", mrp, "mrp", 3)))
+        return cls(quaternions.convert_rodrigues(_to_vectors(mrp, "mrp", 3)))
 
     @classmethod
     @boundary
@@ -106,8 +112,8 @@ class Rotation(NamedTuple):
         angles: an array whose last axis has an angle for each letter, or a scalar for one letter. degrees: whether
         angles are in degrees.
         """
-        axes, intrinsic = parse_sequence("Rotation.from_euler", seq)
-        array = atleast_1d(to_real("Rotation.from_euler", angles, "angles"))
+        axes, intrinsic = parse_sequence(seq)
+        array = atleast_1d(to_real(angles, "angles"))
         if array.shape[-1] != len(axes):
             raise ValueError(
                 f"Rotation.from_euler: the last axis of angles must have the size {len(axes)}, one angle for each "
@@ -178,7 +184,7 @@ class Rotation(NamedTuple):
         Angles lie between -π and π; the middle one lies between -π/2 and π/2, or between 0 and π if the first and the
         last axis are equal. At the ends of this range the outer angles are not unique, and the third is 0.
         """
-        axes, intrinsic = parse_sequence("Rotation.as_euler", seq)
+        axes, intrinsic = parse_sequence(seq)
         if len(axes) != 3:
             raise ValueError(f"Rotation.as_euler: Expected 3 axes, got {seq}")
         angles = make_euler_angles(self.quat, axes=axes, intrinsic=intrinsic)
@@ -189,9 +195,9 @@ class Rotation(NamedTuple):
     @boundary
     def apply(self, vectors: Any, inverse: bool = False) -> Array:
         """Return vectors, of shape (..., 3), rotated; with `inverse`, by the inverse rotations."""
-        array = _to_vectors("Rotation.apply", vectors, "vectors", 3)
+        array = _to_vectors(vectors, "vectors", 3)
         rotation = self.inv() if inverse else self
-        return quaternions.rotate_vectors(*_broadcast_leading("Rotation.apply", rotation.quat, array))
+        return quaternions.rotate_vectors(*_broadcast_leading(rotation.quat, array))
 
     @boundary
     def inv(self) -> Rotation:
@@ -214,7 +220,7 @@ class Rotation(NamedTuple):
         quat = atleast_2d(self.quat)
         if weights is None:
             return Rotation(quaternions.average(quat, ones(len(quat), quat.dtype)))
-        array = to_real("Rotation.mean", weights, "weights")
+        array = to_real(weights, "weights")
         if array.shape != quat.shape[:1]:
             raise ValueError(
                 "Rotation.mean: Expected weights to have number of values equal to number of rotations, got the shape "
@@ -230,7 +236,7 @@ class Rotation(NamedTuple):
     @boundary
     def __mul__(self, other: Any) -> Rotation:
         second = _to_rotation("Rotation.__mul__", other)
-        return Rotation(quaternions.compose(*_broadcast_leading("Rotation.__mul__", self.quat, second.quat)))
+        return Rotation(quaternions.compose(*_broadcast_leading(self.quat, second.quat)))
 
     @boundary
     def __getitem__(self, indexer: Any) -> Rotation:
@@ -245,7 +251,7 @@ class Rotation(NamedTuple):
         return int(self.quat.shape[0])
 
 
-def _broadcast_leading(name: str, quat: Any, other: Any) -> tuple[Array, Array]:
+def _broadcast_leading(quat: Any, other: Any) -> tuple[Array, Array]:
     """Broadcast the leading axes of quaternions and vectors."""
     first, second = quat[..., :1], other[..., :1]
     if first.shape == second.shape:

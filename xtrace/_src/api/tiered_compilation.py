@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from xtrace._src.api import call_arguments
 from xtrace._src.api.compilation import Compilation
-from xtrace._src.api.jit_cache import Compiled as CompiledCall
-from xtrace._src.api.jit_cache import Prepared
+from xtrace._src.api.jit_cache import CompiledCall, Prepared
 from xtrace._src.api.stages import Compiled, Lowered
 from xtrace._src.api.tracing import abstract_leaf, abstract_leaves
 from xtrace._src.core import config
@@ -135,7 +134,7 @@ def warm_up(jitted: Jitted, calls: Sequence[tuple[tuple[Any, ...], dict[str, Any
         if isinstance(one, Prepared):
             prepared[number] = one
         else:
-            table.get_or_make(key, functools.partial(_same, one))
+            table.get_or_make(key, functools.partial(_identity, one))
             one.warm_up(leaves)
     is_quick = (jitted.options.compilation or compilation_setting.value) == "quick"
     works = [functools.partial(_time, one.compilation, is_quick) for one in prepared.values()]
@@ -145,7 +144,7 @@ def warm_up(jitted: Jitted, calls: Sequence[tuple[tuple[Any, ...], dict[str, Any
         table.get_or_make(one.key, functools.partial(jitted.finish, one, program, seconds))
 
 
-def _same(program: CompiledCall) -> CompiledCall:
+def _identity(program: CompiledCall) -> CompiledCall:
     return program
 
 

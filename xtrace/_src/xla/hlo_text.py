@@ -24,7 +24,7 @@ _METADATA = re.compile(r', metadata=\{(?:[^"{}]|"(?:[^"\\]|\\.)*"|\{[^{}]*\})*\}
 
 
 @dataclasses.dataclass(slots=True)
-class Instruction:
+class PrintedInstruction:
     """An instruction: its place in the text, and what it reads, calls and comes from.
 
     line: the number of its line in the text, from 0. attributes: the text behind the operands.
@@ -48,13 +48,13 @@ class Instruction:
 
 
 @dataclasses.dataclass(slots=True)
-class Computation:
+class PrintedComputation:
     """A computation: its name, the lines of its head and its end, and its instructions by name, in order."""
 
     name: str
     line: int
     is_entry: bool
-    instructions: dict[str, Instruction]
+    instructions: dict[str, PrintedInstruction]
     end: int = 0
 
 
@@ -63,13 +63,13 @@ def without_metadata(line: str) -> str:
     return _METADATA.sub("", line) if "metadata={" in line else line
 
 
-def read_computations(lines: list[str]) -> list[Computation]:
+def read_computations(lines: list[str]) -> list[PrintedComputation]:
     """Return the computations of a module, in the order of its text."""
     return list(_read(lines))
 
 
-def _read(lines: list[str]) -> Iterator[Computation]:
-    current: Computation | None = None
+def _read(lines: list[str]) -> Iterator[PrintedComputation]:
+    current: PrintedComputation | None = None
     for number, line in enumerate(lines):
         if current is not None:
             if line.startswith("}"):
@@ -85,10 +85,10 @@ def _read(lines: list[str]) -> Iterator[Computation]:
         elif line.endswith("{") or ("{, " in line and not line.startswith(" ")):
             match = _COMPUTATION.match(line)
             if match is not None and not line.startswith("HloModule"):
-                current = Computation(match[2], number, match[1] is not None, {})
+                current = PrintedComputation(match[2], number, match[1] is not None, {})
 
 
-def _read_instruction(number: int, line: str, head: re.Match[str]) -> Instruction | None:
+def _read_instruction(number: int, line: str, head: re.Match[str]) -> PrintedInstruction | None:
     start = head.end()
     plain = _PLAIN.match(line, start) if line[start : start + 1] != "(" else None
     if plain is not None:
@@ -109,7 +109,7 @@ def _read_instruction(number: int, line: str, head: re.Match[str]) -> Instructio
         called = _CALLED.findall(attributes)
         for listed in _CALLED_LISTS.findall(attributes):
             called += [name.strip().lstrip("%") for name in listed.split(",") if name.strip()]
-    return Instruction(
+    return PrintedInstruction(
         number, head[2], opcode, kind, operands, called, attributes,
         _ESCAPE.sub(r"\1", operation[1]) if operation else "",
         head[1] is not None, line,

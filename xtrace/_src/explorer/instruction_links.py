@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from xtrace._src.explorer.origins import ORIGINS, Origin
-from xtrace._src.xla.hlo_computations import Computation, Instruction
 from xtrace._src.xla.hlo_frames import Frames
+from xtrace._src.xla.hlo_text import PrintedComputation, PrintedInstruction
 from xtrace._src.xla.source_locations import Location
 
 # How an instruction was linked, the surest first.
@@ -27,7 +27,8 @@ class Link(NamedTuple):
 
 
 def link_instructions(
-    computations: Sequence[Computation], frames: Frames, origins: Sequence[Origin], places: Sequence[Sequence[int]],
+    computations: Sequence[PrintedComputation], frames: Frames, origins: Sequence[Origin],
+    places: Sequence[Sequence[int]],
 ) -> dict[tuple[str, str], Link]:
     """Return the link of each instruction, by the names of its computation and itself.
 
@@ -44,12 +45,12 @@ def link_instructions(
                 links[computation.name, instruction.name] = Link(own, METADATA)
             elif computation.is_entry and instruction.opcode == "parameter" and instruction.operation in arguments:
                 links[computation.name, instruction.name] = Link((arguments[instruction.operation],), ARGUMENT)
-    _Spreading(computations, links).spread()
+    _LinkPropagation(computations, links).propagate()
     return links
 
 
 def _own_origins(
-    instruction: Instruction, frames: Frames, places: Sequence[Sequence[int]],
+    instruction: PrintedInstruction, frames: Frames, places: Sequence[Sequence[int]],
     by_expression: dict[tuple[object, ...], list[int]],
 ) -> tuple[int, ...]:
     stack = frames.stack(instruction.attributes) if "metadata={" in instruction.attributes else []
@@ -82,23 +83,25 @@ def _expression(at: Location) -> tuple[object, ...]:
     return at.file, at.line, at.end_line, at.column, at.end_column
 
 
-class _Spreading:
+class _LinkPropagation:
     """Gives instructions without metadata of their own the origins of those that they belong to."""
 
-    def __init__(self, computations: Sequence[Computation], links: dict[tuple[str, str], Link]) -> None:
+    def __init__(self, computations: Sequence[PrintedComputation], links: dict[tuple[str, str], Link]) -> None:
         self.computations, self.links = computations, links
         self.by_name = {c.name: c for c in computations}
-        self.callers: dict[str, list[tuple[str, Instruction]]] = {}
+        self.callers: dict[str, list[tuple[str, PrintedInstruction]]] = {}
         for computation in computations:
             for instruction in computation.instructions.values():
                 for called in instruction.called:
                     self.callers.setdefault(called, []).append((computation.name, instruction))
         self.users = {c.name: _users(c) for c in computations}
 
-    def spread(self) -> None:
+    def propagate(self) -> None:
         """Link what the surest ways reach first, until nothing changes."""
         self._join_fused()
-        ways: tuple[tuple[str, Callable[[str, Instruction], set[int]], Callable[[Instruction], bool]], ...] = (
+        ways: tuple[
+            tuple[str, Callable[[str, PrintedInstruction], set[int]], Callable[[PrintedInstruction], bool]], ...
+        ] = (
             (CALLER, self._of_callers, lambda i: i.opcode == "parameter"),
             (USERS, self._of_users, lambda i: i.opcode in _SERVING),
             (OPERANDS, self._of_operands, lambda i: i.opcode != "parameter"),
@@ -121,9 +124,9 @@ class _Spreading:
             self.links[computation, instruction.name] = Link((), NONE)
 
     def _link(
-        self, left: list[tuple[str, Instruction]], how: str, find: Callable[[str, Instruction], set[int]],
-        applies: Callable[[Instruction], bool],
-    ) -> list[tuple[str, Instruction]]:
+        self, left: list[tuple[str, PrintedInstruction]], how: str, find: Callable[[str, PrintedInstruction], set[int]],
+        applies: Callable[[PrintedInstruction], bool],
+    ) -> list[tuple[str, PrintedInstruction]]:
         rest = []
         # Chains of operands go forwards through the text, chains of users backwards.
         for computation, instruction in reversed(left) if how == OPERANDS else left:
@@ -158,7 +161,7 @@ class _Spreading:
                 origins.update(link.origins)
         return origins
 
-    def _of_callers(self, computation: str, instruction: Instruction) -> set[int]:
+    def _of_callers(self, computation: str, instruction: PrintedInstruction) -> set[int]:
         callers = self.callers.get(computation, [])
         if instruction.opcode == "parameter":
             number = _parameter_number(instruction)
@@ -170,14 +173,14 @@ class _Spreading:
                 return origins
         return self._union([(caller, call.name) for caller, call in callers])
 
-    def _of_users(self, computation: str, instruction: Instruction) -> set[int]:
+    def _of_users(self, computation: str, instruction: PrintedInstruction) -> set[int]:
         return self._union([(computation, name) for name in self.users[computation].get(instruction.name, ())])
 
-    def _of_operands(self, computation: str, instruction: Instruction) -> set[int]:
+    def _of_operands(self, computation: str, instruction: PrintedInstruction) -> set[int]:
         return self._union([(computation, name) for name in instruction.operands])
 
 
-def _users(computation: Computation) -> dict[str, list[str]]:
+def _users(computation: PrintedComputation) -> dict[str, list[str]]:
     users: dict[str, list[str]] = {}
     for instruction in computation.instructions.values():
         for operand in instruction.operands:
@@ -185,7 +188,7 @@ def _users(computation: Computation) -> dict[str, list[str]]:
     return users
 
 
-def _parameter_number(instruction: Instruction) -> int:
+def _parameter_number(instruction: PrintedInstruction) -> int:
     start = instruction.text.find(" parameter(")
     digits = instruction.text[start + 11 : instruction.text.find(")", start)] if start >= 0 else ""
     return int(digits) if digits.isdigit() else 0
