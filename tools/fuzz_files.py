@@ -76,12 +76,20 @@ def _refusal(read: Callable[[], Any], start: str) -> str | None:
 
 def fuzz_exports(count: int, draws: random.Random, outcomes: Outcomes) -> None:
     """Change files of exported functions: with their digest, none is read; without one, as jax's, many are refused."""
-    exported = export.export(xtrace.jit(factorize), platforms=["cpu", "cuda"])(X)
-    saved = bytes(exported.serialize(vjp_order=1))
-    bare = saved[:4] + bytes(4) + saved[8 : -DIGEST_SIZE - len(DIGEST_MARK)]
+    shape = export.symbolic_shape("2*n + floordiv(m, 2), n, m", constraints=["mod(m, 2) == 0"])
+    files = [
+        bytes(exported.serialize(vjp_order=1)) for exported in (
+            export.export(xtrace.jit(factorize), platforms=["cpu", "cuda"])(X),
+            export.export(xtrace.jit(lambda x: jnp.cumsum(x, 1)))(xtrace.ShapeDtypeStruct(shape, "float32")),
+        )
+    ]
     for i in range(count):
+        saved = files[i // 2 % 2]
+        bare = saved[:4] + bytes(4) + saved[8 : -DIGEST_SIZE - len(DIGEST_MARK)]
         if i % 2:
-            assert _refusal(lambda: export.deserialize(mutate(saved, draws)), "deserialize: ") is not None
+            changed = mutate(saved, draws)
+            message = _refusal(lambda data=changed: export.deserialize(data), "deserialize: ")
+            assert message is not None
             outcomes["exports refused by their digest"] += 1
             continue
         changed = mutate(bare, draws)

@@ -2,6 +2,7 @@
 
 import collections
 import copy
+import functools
 import os
 import pickle
 import subprocess
@@ -117,6 +118,8 @@ def test_custom_rules_of_a_module_are_pickled_by_name():
     local = xtrace.custom_jvp(lambda x: x * 2)
     local.defjvp(lambda primals, tangents: (local(*primals), 3 * tangents[0]))
     assert xtrace.grad(copy.deepcopy(local))(1.0) == 3
+    nameless = xtrace.custom_jvp(functools.partial(double))
+    assert copy.copy(nameless)(2.0) == 4
 
 
 SYMBOLIC = "n, 2*m + floordiv(n, 2)"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import xtrace
 import xtrace.numpy as jnp
+from tests.support.exports import GOLDEN
 from tests.support.exports import read_golden as read
 from xtrace import export
 from xtrace._src.export import flatbuffers, schema
@@ -53,6 +54,17 @@ def test_classes_platforms_and_keys():
     key = xtrace.random.key(0)
     drawn = export.deserialize(read("keys")).call(key)
     np.testing.assert_array_equal(np.asarray(drawn), np.asarray(xtrace.random.uniform(key, (2,))))
+
+
+def test_every_version_and_every_file_is_read():
+    files = {path.stem: export.deserialize(path.read_bytes()) for path in GOLDEN.glob("*.bin")}
+    versions = range(
+        export.minimum_supported_calling_convention_version, export.maximum_supported_calling_convention_version + 1
+    )
+    assert {exported.calling_convention_version for exported in files.values()} == set(versions)
+    oldest = files["convention_9"]
+    np.testing.assert_allclose(oldest.call(X), 3 * np.sin(X), 1e-6)
+    np.testing.assert_allclose(xtrace.grad(lambda x: oldest.call(x).sum())(X), 3 * np.cos(X), 1e-6)
 
 
 # Classes of users

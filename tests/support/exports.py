@@ -24,9 +24,12 @@ def assert_equal(one: Any, other: Any, rounding: int) -> None:
         assert_close(x, y, rounding=rounding, floor=1.0)
 
 
+GOLDEN = Path(__file__).parents[1] / "export" / "golden"
+
+
 def read_golden(name: str) -> bytes:
     """The file of an exported function that jax wrote."""
-    return (Path(__file__).parents[1] / "export" / "golden" / f"{name}.bin").read_bytes()
+    return (GOLDEN / f"{name}.bin").read_bytes()
 
 
 X = np.linspace(-1.5, 1.5, 12, dtype=np.float32).reshape(3, 4)

@@ -47,6 +47,9 @@ def main() -> None:
     write("symbolic_sizes", export.export(jax.jit(
         lambda x, y: (jnp.cumsum(x.reshape(rows, 2, -1), axis=0) / x.shape[1], y * jnp.arange(y.shape[0]))
     ))(jax.ShapeDtypeStruct(shapes[:2], "float32"), jax.ShapeDtypeStruct(shapes[2:], "float32")), 1)
+    jax.config.update("jax_export_calling_convention_version", 9)
+    write("convention_9", export.export(jax.jit(lambda x: jnp.sin(x) * x.shape[0]), platforms=["cpu", "tpu"])(
+        jax.ShapeDtypeStruct((size,), "float32")), 1)
 
 
 if __name__ == "__main__":
