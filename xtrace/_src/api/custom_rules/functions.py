@@ -108,10 +108,11 @@ class CustomFunction(Generic[_Arguments, _Result]):
         # One of a module is pickled and copied by its name, as Python's functions are. That of a program is not where
         # another process reads the pickle.
         module = sys.modules.get(self.__module__) if self.__module__ != "__main__" else None
-        value: Any = module
-        for name in self.__qualname__.split("."):
-            value = getattr(value, name, None)
-        return self.__qualname__ if value is self else super().__reduce_ex__(protocol)
+        own_name: str = getattr(self, "__qualname__", "")
+        named: Any = module
+        for name in own_name.split("."):
+            named = getattr(named, name, None)
+        return own_name if named is self else super().__reduce_ex__(protocol)
 
     @operation
     def __call__(self, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
