@@ -9,7 +9,8 @@ with _late_imports(globals()):
     from xtrace._src.ops.host.callbacks import io_callback as io_callback
     from xtrace.experimental import (
         array_serialization as array_serialization,
-        checkify as checkify, compilation_cache as compilation_cache, compute_on as compute_on, hijax as hijax, jet as jet, key_reuse as key_reuse,
+        checkify as checkify, compilation_cache as compilation_cache,
+        compute_on as compute_on, hijax as hijax, jet as jet, key_reuse as key_reuse,
         layout as layout, mesh_utils as mesh_utils, multihost_utils as multihost_utils, ode as ode,
         pjit as pjit, random as random, rnn as rnn, roofline as roofline,
         scheduling_groups as scheduling_groups, serialize_executable as serialize_executable, shard_map as shard_map,
