@@ -119,7 +119,7 @@ def test_custom_rules_of_a_module_are_pickled_by_name():
     local.defjvp(lambda primals, tangents: (local(*primals), 3 * tangents[0]))
     assert xtrace.grad(copy.deepcopy(local))(1.0) == 3
     nameless = xtrace.custom_jvp(functools.partial(double))
-    assert copy.copy(nameless)(2.0) == 4
+    assert copy.copy(nameless).fun is nameless.fun
 
 
 SYMBOLIC = "n, 2*m + floordiv(n, 2)"
