@@ -16,10 +16,11 @@ import numpy as np
 
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.avals import ShapedArray, physical_aval
-from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.host_evaluation.rules import EXACT, MOVES, ROUNDED, Declined
 from xtrace._src.ops.calls import jit_call
+from xtrace._src.ops.elementwise import div
 from xtrace._src.ops.lower_fun import emit_bitcast, jaxpr_of_formula
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.execute import Assignment
@@ -78,7 +79,7 @@ def host_program(
     is_placed = assignment.mesh is not None or assignment.layouts is not None
     if is_placed or (closed.in_avals and assignment.platform != "cpu"):
         return None
-    run = _Plan().of(closed)
+    run = _Plan(closed.jaxpr.invars).of(closed)
     if run is None:
         return None
     device, out_avals = assignment.device, closed.out_avals
@@ -107,8 +108,8 @@ def _to_host(x: Any) -> _Values:
 class _Plan:
     """Looks for the rules of a jaxpr's equations, and adds up what they do."""
 
-    def __init__(self) -> None:
-        self.elements, self.rounded = 0, 0
+    def __init__(self, inputs: Sequence[Var]) -> None:
+        self.elements, self.rounded, self.inputs = 0, 0, frozenset(inputs)
 
     def of(self, closed: ClosedJaxpr) -> _Run | None:
         """Return the function that evaluates a jaxpr; None if it cannot be evaluated, or is too large."""
@@ -146,7 +147,11 @@ class _Plan:
             rule = EXACT.get(primitive)
         if rule is None and primitive in ROUNDED and all(a.dtype.kind == "f" and a.dtype.itemsize >= 4 for a in avals):
             # XLA may compute otherwise with numbers that it knows: it drops a sum with zero.
-            rule = ROUNDED[primitive] if not any(type(x) is Literal for x in equation.invars) else None
+            rule = None if any(type(x) is Literal for x in equation.invars) else ROUNDED[primitive]
+            # It multiplies by the inverse of a divisor that is repeated.
+            if primitive is div:
+                divisor, whole = equation.invars[1], equation.outvars[0].aval.shape
+                rule = rule if divisor in self.inputs and divisor.aval.shape == whole else None
             self.rounded += 1
         return None if rule is None else self._bind(rule, equation)
 
