@@ -428,7 +428,6 @@ class Jitted:
         of: Callable[[Any], ShapedArray],
     ) -> Prepared | ReferenceProgram:
         """Trace and lower for leaves whose types `of` says; a function of references is compiled when it is called."""
-        log = config.log_compiles.value
         avals = abstract_leaves(self.fun, static, leaves, in_tree, of)
         avals = types_in_shardings(avals, self.given_shardings(in_tree, None)[0], leaves)
         traces = set(self.cache.traced.entries.values()) if config.explain_cache_misses.value else ()
@@ -438,7 +437,7 @@ class Jitted:
         if traced.takes_references:
             return ReferenceProgram(traced, self.without_references(traced, static), (traced.seconds, 0.0, 0.0))
         assignment = self._assignment(leaves, traced)
-        if log:
+        if config.log_compiles.value:
             count = len(in_tree.children()[0].children()) + len(static.positional)
             named = cache_miss_reports.static_values(self.fun, static, count)
             cache_miss_reports.report_types(self.name, traced.debug_info.argument_paths(), avals, named)
@@ -459,7 +458,7 @@ class Jitted:
         )
         text = module.text(debug_info=True)
         seconds = time.perf_counter() - start
-        if log:
+        if config.log_compiles.value:
             cache_miss_reports.report_step("lowering", self.name, seconds)
         options = dict(self.options.compiler_options)
         made = Compilation(module, text, traced.closed, assignment, options, kept=kept)
