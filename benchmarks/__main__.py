@@ -6,11 +6,12 @@ import json
 import os
 import pathlib
 import platform
+import shutil
 import sys
 from typing import Any
 
 from benchmarks.measure import QUICK, Plan, Result, measure_rows, percentiles
-from benchmarks.rows import ROWS
+from benchmarks.rows import ROWS, warm_start_folder
 
 UNITS = {"us": 1e6, "ms": 1e3, "MB": 1e-6, "kB": 1e-3, "B": 1, "lines": 1, "instr": 1, "times": 1}
 
@@ -103,6 +104,8 @@ def main() -> int:
     about = environment()
     print(", ".join(f"{name} {value}" for name, value in about.items()))
     results = measure_rows(rows, options.subject, options.reference, QUICK if options.quick else Plan(), report)
+    for library in (options.subject, options.reference):
+        shutil.rmtree(warm_start_folder(os.getpid(), library), ignore_errors=True)
     report("")
     print(table(results, options.subject, options.reference))
     if options.json:

@@ -102,15 +102,15 @@ def mlp(library: Library, sizes: tuple[int, ...] = (64, 128, 128, 128, 10), batc
 
 def transformer_gradient(library: Library, layers: int, width: int = 32, heads: int = 4, length: int = 16) -> Program:
     """The loss of a decoder-only transformer on random tokens, and its gradient; layers are unrolled."""
-    jnp, root = library.numpy, library.root
+    jnp, lax, root = library.numpy, library.lax, library.root
     vocabulary, batch = 50, 2
 
     def normalised(parameters: dict[str, Any], x: Any) -> Any:
         mean, variance = jnp.mean(x, -1, keepdims=True), jnp.var(x, axis=-1, keepdims=True)
-        return (x - mean) * library.lax.rsqrt(variance + 1e-5) * parameters["gain"] + parameters["bias"]
+        return (x - mean) * lax.rsqrt(variance + 1e-5) * parameters["gain"] + parameters["bias"]
 
     def softmax(x: Any) -> Any:
-        weights = jnp.exp(x - root.lax.stop_gradient(jnp.max(x, axis=-1, keepdims=True)))
+        weights = jnp.exp(x - lax.stop_gradient(jnp.max(x, axis=-1, keepdims=True)))
         return weights / jnp.sum(weights, axis=-1, keepdims=True)
 
     def attention(parameters: dict[str, Any], x: Any) -> Any:
@@ -124,14 +124,14 @@ def transformer_gradient(library: Library, layers: int, width: int = 32, heads: 
     def block(parameters: dict[str, Any], x: Any) -> Any:
         x = x + attention(parameters, normalised(parameters["first"], x))
         hidden = normalised(parameters["second"], x) @ parameters["up"]
-        return x + hidden * library.lax.logistic(1.702 * hidden) @ parameters["down"]
+        return x + hidden * lax.logistic(1.702 * hidden) @ parameters["down"]
 
     def loss(parameters: dict[str, Any], tokens: Any, targets: Any) -> Any:
         x = parameters["words"][tokens] + parameters["places"]
         for each in parameters["blocks"]:
             x = block(each, x)
         scores = x @ parameters["words"].T
-        shifted = scores - root.lax.stop_gradient(jnp.max(scores, axis=-1, keepdims=True))
+        shifted = scores - lax.stop_gradient(jnp.max(scores, axis=-1, keepdims=True))
         chosen = shifted - jnp.log(jnp.sum(jnp.exp(shifted), axis=-1, keepdims=True))
         return -jnp.mean(jnp.sum(jnp.where(targets[..., None] == jnp.arange(vocabulary), chosen, 0), axis=-1))
 

@@ -2,6 +2,8 @@
 
 import gc
 import importlib
+import os
+import tempfile
 import time
 import timeit
 from collections.abc import Callable
@@ -48,6 +50,37 @@ batches = [x[:5], x[5:], x.T, np.concatenate([x, x]), np.where(x > 0.5, x, 0.0),
 print(time.perf_counter() - start)
 """
 
+# From the start of a process to the result, with what earlier processes kept on disk.
+WARM_START = """
+import os, subprocess, sys
+from benchmarks.rows import warm_start_folder
+folder = warm_start_folder(os.getppid(), "{library}")
+names = {
+    "JAX_COMPILATION_CACHE_DIR": folder, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "XTRACE_TRACE_CACHE": "{traces}",
+}
+script = '''
+import time
+start = time.perf_counter()
+from benchmarks import applications, programs
+library = programs.load("{library}")
+if "{program}" in programs.PROGRAMS:
+    function, arguments = programs.build(library, "{program}")
+else:
+    function, arguments = applications.build(library.root, "{program}")[:2]
+library.root.block_until_ready(library.root.jit(function)(*arguments))
+print(time.perf_counter() - start)
+'''
+def run():
+    command = [sys.executable, "-c", script]
+    return subprocess.run(command, env=os.environ | names, capture_output=True, text=True, check=True).stdout
+mark = os.path.join(folder, "{program}".replace(" ", "_").replace(",", "") + "{traces}")
+if not os.path.exists(mark):
+    run()
+    open(mark, "w").close()
+print(run())
+"""
+
 MEMORY = """
 import resource, sys
 import {library}, {library}.numpy as np
@@ -88,6 +121,17 @@ def imports(statement: str) -> Fresh:
 
 def cold(program: str, stage: str) -> Fresh:
     return Fresh(COLD.replace("{program}", program).replace("{stage}", stage))
+
+
+def warm_start_folder(process: int, library: str) -> str:
+    """The folder of compiled programs that the rows of one run of the benchmarks share, by its process."""
+    return os.path.join(tempfile.gettempdir(), f"xtrace_benchmarks_{process}_{library}")
+
+
+def warm_start(program: str, traces: bool = True) -> Row:
+    script = WARM_START.replace("{program}", program).replace("{traces}", str(int(traces)))
+    what = "warm start, traces kept" if traces else "warm start"
+    return Row(f"{what}: {program}", Fresh(script), unit="ms")
 
 
 def kept_memory(name: str, statement: str, setup: str, calls: int) -> Row:
@@ -308,6 +352,7 @@ MIXED_STATEMENTS = (
     "jnp.clip(a, 0.1, 0.9)", "list(matrix)[0]", "jnp.median(a)", "jnp.arange(8)",
 )
 SMALL = ("selu", "log2", "mlp")
+WARM = ("selu", "mlp", "trained perceptron", "gradient of a transformer, 12 layers")
 GRADIENTS = ("gradient of a transformer, 12 layers", "gradient of a transformer, 48 layers")
 EQUATIONS = {"straightline 1,000": 1_000, "straightline 5,000": 5_000, "straightline 20,000": 20_000}
 SIZED = ("mlp", "gradient of a transformer, 12 layers", *applications.APPLICATIONS)
@@ -377,6 +422,7 @@ ROWS = [
     Row("first call straightline 1,000", partial(staged, program="straightline 1,000", stage=first_call), unit="ms"),
     *(Row(f"cold first call {program}", cold(program, FIRST_CALL), unit="ms") for program in SMALL),
     Row("cold set-up without jit", Fresh(SET_UP), target=0.3, unit="ms"),
+    *(warm_start(program, traces) for program in WARM for traces in (False, True)),
     dispatch("1 array", "f(a)", partial(jitted_sum, count=1), target=1.0),
     dispatch("2 arrays", "f(a, b)", jitted_sum, target=1.0),
     dispatch("10 arrays", "f(*arrays)", partial(jitted_sum, count=10)),

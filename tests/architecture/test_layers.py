@@ -126,6 +126,7 @@ LATE = {
     "xtrace._src.api.dump": "the setting that writes programs to files, 4",
     "xtrace._src.api.serialized_programs": "compiled programs that are pickled, 4",
     "xtrace._src.api.tiered_compilation": "programs compiled in tiers, together, or before they are called, 2",
+    "xtrace._src.api.trace_cache": "the setting that keeps traces on disk, 12",
     "xtrace._src.api.xla_errors": "a program that XLA refuses or that fails while it runs, 4",
     "xtrace._src.api.memory_fits": "whether a program fits a device that is not here, 1",
     "xtrace._src.api.memory_reports": "the memory of a compiled program, 20",

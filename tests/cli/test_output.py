@@ -67,7 +67,7 @@ def test_the_cache_as_json(tmp_path, capsys):
     (tmp_path / "cache").mkdir(mode=0o700)
     directory = ("--directory", str(tmp_path / "cache"))
     assert as_json(capsys, "cache", *directory) == (0, {
-        "directory": str(tmp_path / "cache"), "programs": 0, "bytes": 0, "set_aside": 0, "verified": False,
+        "directory": str(tmp_path / "cache"), "programs": 0, "bytes": 0, "traces": 0, "set_aside": 0, "verified": False,
     })
     assert as_json(capsys, "cache", *directory, "--clear")[1]["deleted"] == 0
 

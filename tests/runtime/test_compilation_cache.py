@@ -154,14 +154,81 @@ def test_linear_algebra_is_found_by_another_process(cache):
     assert run() == (values, [stored, "0"])
 
 
-def test_programs_that_call_python_are_compiled_each_time(cache):
-    def run():
-        xtrace.clear_caches()
-        shape = xtrace.ShapeDtypeStruct((), np.float32)
-        return float(xtrace.jit(lambda x: xtrace.pure_callback(lambda v: v + 1, shape, x))(jnp.float32(1)))
+def call_python(*functions):
+    """Return what a program gives that calls these functions in Python, compiled as after a start of the process."""
+    xtrace.clear_caches()
+    shape = xtrace.ShapeDtypeStruct((), np.float32)
 
-    assert run() == run() == 2
-    assert xtrace.cache_info().not_cacheable == 2
+    def calls(x):
+        for function in functions:
+            x = xtrace.pure_callback(lambda v, function=function: function(np.asarray(v)), shape, x)
+        return x
+
+    return float(xtrace.jit(calls)(jnp.float32(1)))
+
+
+def test_programs_from_the_folder_call_the_functions_of_this_process(cache):
+    first = call_python(lambda v: v + 1, lambda v: v * 3)
+    info = xtrace.cache_info()
+    assert first == 6 and info.not_cacheable == 0 and info.stored
+    # Their text is the same.
+    assert call_python(lambda v: v * 5, lambda v: v - 1) == 4
+    after = xtrace.cache_info()
+    assert (after.hits, after.stored) == (info.hits + 1, info.stored)
+    assert call_python(lambda v: v + 1) == 2
+    assert xtrace.cache_info().stored == info.stored + 1
+
+
+def test_prints_of_programs_from_the_folder_are_in_order(cache, capsys):
+    for start in (0, 10):
+        xtrace.clear_caches()
+
+        @xtrace.jit
+        def count(x):
+            for i in range(3):
+                xtrace.debug.print("{} {}", x, i, ordered=True)
+            return x + 1
+
+        for x in (start, start + 1):
+            count(x)
+        xtrace.effects_barrier()
+        lines = capsys.readouterr().out.split()
+        assert lines == [str(n) for x in (start, start + 1) for i in range(3) for n in (x, i)]
+    assert xtrace.cache_info().hits and not xtrace.cache_info().not_cacheable
+
+
+def test_errors_of_functions_in_programs_from_the_folder(cache):
+    def fail(v):
+        raise KeyError("no such value")
+
+    assert call_python(lambda v: v + 1) == 2
+    for _ in range(2):
+        with pytest.raises(Exception, match="no such value"):
+            call_python(fail)
+    assert xtrace.cache_info().hits == 2
+
+
+CALLS_PYTHON = """
+import numpy as np, xtrace, xtrace.numpy as jnp, sys
+shape = xtrace.ShapeDtypeStruct((2,), np.float32)
+f = lambda x: xtrace.pure_callback(lambda v: np.asarray(v) * np.float32(sys.argv[1]), shape, x) + 1
+print(np.asarray(xtrace.jit(f)(np.ones(2, "f"))).sum(), xtrace.cache_info().hits, "jaxlib.mlir.ir" in sys.modules)
+"""
+
+
+def test_another_process_calls_its_own_functions(tmp_path):
+    environment = os.environ | {
+        "XTRACE_COMPILATION_CACHE_DIR": str(tmp_path / "programs"),
+        "XTRACE_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", CALLS_PYTHON, factor], env=environment, capture_output=True, text=True, check=True
+        ).stdout.split()
+        for factor in ("2", "5")
+    ]
+    # MLIR's bindings are loaded to compile such a program, and not to load it.
+    assert outputs == [["6.0", "0", "True"], ["12.0", "1", "False"]]
 
 
 def test_a_failed_compilation_is_not_stored(cache):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xtrace._src.core import compilation_cache_settings as cache_settings
+from xtrace._src.runtime.compilation_cache import count_entries
 from xtrace._src.runtime.disk_cache import DiskCache
 from xtrace.cli.errors import FAILED, WRONG_COMMAND, CommandError
 from xtrace.cli.results import Result
@@ -26,12 +27,17 @@ def describe_cache(directory: str | None, clear: bool, verify: bool) -> Result:
             deleted = cache.clear()
             return Result(f"{cache.directory}: {deleted} files deleted", {**about, "deleted": deleted})
         wrong = cache.verify()[1] if verify else []
-        sizes = [state.st_size for _, state in cache.files()]
+        sizes, traces = count_entries(cache)
         aside = cache.count_wrong()
     except OSError as error:
         raise CommandError(str(error)) from None
-    state = f"{cache.directory}: {len(sizes)} programs, {sum(sizes) / 1e6:.1f} MB, {aside} wrong ones set aside"
+    state = (
+        f"{cache.directory}: {len(sizes)} programs, {sum(sizes) / 1e6:.1f} MB, {traces} traces, {aside} wrong ones set "
+        "aside"
+    )
     if wrong:
         raise CommandError("\n".join([state, *[f"  {name} was wrong" for name in wrong]]), FAILED)
-    data = {**about, "programs": len(sizes), "bytes": sum(sizes), "set_aside": aside, "verified": verify}
+    data = {
+        **about, "programs": len(sizes), "bytes": sum(sizes), "traces": traces, "set_aside": aside, "verified": verify
+    }
     return Result(state + (", all verified" if verify else ""), data)

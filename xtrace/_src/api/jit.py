@@ -25,6 +25,7 @@ from xtrace._src.api.eager import check_live
 from xtrace._src.api.jit_cache import Cache, CompiledCall, Options, Prepared
 from xtrace._src.api.reference_programs import ReferenceProgram
 from xtrace._src.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, trace
+from xtrace._src.core import compilation_cache_settings as cache_settings
 from xtrace._src.core import config, key_paths, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
@@ -57,7 +58,7 @@ from xtrace._src.xla.late_modules import late_modules
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 with late_modules(globals()):
-    from xtrace._src.api import cache_info, cache_miss_reports, tiered_compilation
+    from xtrace._src.api import cache_info, cache_miss_reports, tiered_compilation, trace_cache
     from xtrace._src.core import high_nodes
     from xtrace._src.debug_nans import search as debug_nans
     from xtrace._src.host_evaluation import programs as host_programs
@@ -65,7 +66,6 @@ with late_modules(globals()):
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
-
 
 
 @overload
@@ -311,7 +311,7 @@ class Jitted:
         if self.inlines and not fusion_level and (self.of_library or all(isinstance(x, Array) for x in leaves)):
             return self.fun(*args, **kwargs)  # A user's function sees numbers as arrays, below.
         if self.options.has_shardings and self.inlines:
-            leaves = constrain_all(leaves, self._given_shardings(in_tree, None)[0])
+            leaves = constrain_all(leaves, self.given_shardings(in_tree, None)[0])
         avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of)
         # Jits nest as deep as Python's stack allows, so there are as few frames between two of them as possible.
         traced = self.cache.traced.get_or_make(*self._tracing(static, in_tree, avals))
@@ -332,7 +332,7 @@ class Jitted:
         else:
             results = jit_call.bind_positional(operands, parameters)
         if self.options.has_shardings and self.inlines:
-            results = constrain_all(results, self._given_shardings(None, traced.out_tree)[1])
+            results = constrain_all(results, self.given_shardings(None, traced.out_tree)[1])
         return pytree.tree_unflatten(traced.out_tree, results)
 
     def _places(self, traced: TracedFunction, in_tree: PyTreeDef) -> Places:
@@ -341,7 +341,7 @@ class Jitted:
         if not self.options.has_shardings or self.inlines:
             return places
         sides = []
-        rows = self._given_shardings(in_tree, traced.out_tree), self._given_layouts(in_tree, traced.out_tree)
+        rows = self.given_shardings(in_tree, traced.out_tree), self._given_layouts(in_tree, traced.out_tree)
         for shardings, layouts in zip(*rows, strict=True):
             pairs = zip(shardings, layouts or [None] * len(shardings), strict=True)
             sides.append([Place(UNSPECIFIED if s is None else s, layout) for s, layout in pairs])
@@ -389,11 +389,15 @@ class Jitted:
         return traced
 
     def _compile(self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...]) -> CompiledCall:
-        if self.of_library and evaluates_on_host():
-            host = self._evaluate_on_host(static, in_tree, leaves, key)
-            if host is not None:
-                return host
-        prepared = self.prepare(static, in_tree, leaves, key, aval_of_value)
+        on_host = self.of_library and evaluates_on_host()
+        if on_host and (host := self._evaluate_on_host(static, in_tree, leaves, key)) is not None:
+            return host
+        if cache_settings.trace_cache.value and not self.of_library:
+            return trace_cache.load_or_compile(self, static, in_tree, leaves, key)
+        return self.compile(self.prepare(static, in_tree, leaves, key, aval_of_value))
+
+    def compile(self, prepared: Prepared | ReferenceProgram) -> CompiledCall:
+        """Return the program of a signature that was traced and lowered."""
         if isinstance(prepared, ReferenceProgram):
             return prepared
         start, way = time.perf_counter(), self.options.compilation or compilation.value
@@ -424,9 +428,8 @@ class Jitted:
         of: Callable[[Any], ShapedArray],
     ) -> Prepared | ReferenceProgram:
         """Trace and lower for leaves whose types `of` says; a function of references is compiled when it is called."""
-        log = config.log_compiles.value
         avals = abstract_leaves(self.fun, static, leaves, in_tree, of)
-        avals = types_in_shardings(avals, self._given_shardings(in_tree, None)[0], leaves)
+        avals = types_in_shardings(avals, self.given_shardings(in_tree, None)[0], leaves)
         traces = set(self.cache.traced.entries.values()) if config.explain_cache_misses.value else ()
         traced = self.traced(static, in_tree, avals)
         if traced in traces:
@@ -434,7 +437,7 @@ class Jitted:
         if traced.takes_references:
             return ReferenceProgram(traced, self.without_references(traced, static), (traced.seconds, 0.0, 0.0))
         assignment = self._assignment(leaves, traced)
-        if log:
+        if config.log_compiles.value:
             count = len(in_tree.children()[0].children()) + len(static.positional)
             named = cache_miss_reports.static_values(self.fun, static, count)
             cache_miss_reports.report_types(self.name, traced.debug_info.argument_paths(), avals, named)
@@ -455,7 +458,7 @@ class Jitted:
         )
         text = module.text(debug_info=True)
         seconds = time.perf_counter() - start
-        if log:
+        if config.log_compiles.value:
             cache_miss_reports.report_step("lowering", self.name, seconds)
         options = dict(self.options.compiler_options)
         made = Compilation(module, text, traced.closed, assignment, options, kept=kept)
@@ -486,7 +489,7 @@ class Jitted:
         """Return the function of arrays that a trace with references is, jitted with the options of this one."""
         function, captured = traced.function_of_arrays(self.name)
         donated = self.donated_leaves(static, traced.in_tree)
-        shardings = self._given_shardings(traced.in_tree, None)[0]
+        shardings = self.given_shardings(traced.in_tree, None)[0]
         gone = [captured + i for i, flag in enumerate(donated) if flag and not traced.is_reference(i)]
         given = (*[None] * captured, *shardings) if shardings else None
         return _with_options(function, self.options._replace(
@@ -569,7 +572,7 @@ class Jitted:
         """Return the static arguments, the trace, and the devices that the program is for."""
         static, leaves, in_tree = call_arguments.flatten(self.fun, self.static, args, kwargs)
         avals = abstract_leaves(self.fun, static, leaves, in_tree, abstract_leaf)
-        avals = types_in_shardings(avals, self._given_shardings(in_tree, None)[0], leaves)
+        avals = types_in_shardings(avals, self.given_shardings(in_tree, None)[0], leaves)
         traced = self.traced(static, in_tree, avals)
         return static, traced, self._assignment(leaves, traced)
 
@@ -581,7 +584,7 @@ class Jitted:
         if not self.options.keep_unused and any(committed_sharding(x) is not None for x in leaves):
             read = dce.eliminate_dead_code(traced.jaxpr)[1]
             unread = frozenset([i for i, used in enumerate(read) if not used])
-        inputs, results = self._given_shardings(traced.in_tree, traced.out_tree)
+        inputs, results = self.given_shardings(traced.in_tree, traced.out_tree)
         return assign(
             leaves, self.name, traced.debug_info.argument_paths, traced.jaxpr, inputs, results, traced.out_avals,
             unread, functools.partial(_paths_of_results, traced.out_tree), traced.consts, not self.of_library,
@@ -594,7 +597,7 @@ class Jitted:
         inputs = given.layouts_of_leaves(in_tree.children()[0]) if given.says_layout else ()
         return inputs, wanted.layouts_of_leaves(out_tree) if wanted.says_layout else ()
 
-    def _given_shardings(self, in_tree: Any, out_tree: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+    def given_shardings(self, in_tree: Any, out_tree: Any) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return the shardings that `jit` was given, of the leaves of the trees at hand; none if it was not."""
         inputs: Sequence[Any] = ()
         if in_tree is not None and not self.options.in_shardings.is_empty:
@@ -643,7 +646,7 @@ class Jitted:
 
     def out_info(self, traced: TracedFunction) -> Any:
         """Return the results of a trace as a tree of ShapeDtypeStruct."""
-        places: Sequence[Any] = self._given_shardings(traced.in_tree, traced.out_tree)[1]
+        places: Sequence[Any] = self.given_shardings(traced.in_tree, traced.out_tree)[1]
         layouts = self._given_layouts(traced.in_tree, traced.out_tree)[1]
         if layouts:
             pairs = zip(layouts, places, strict=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -76,22 +76,35 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
         raise ValueError(f"serialize: {name} was compiled for a device that is not here. {_AGAIN}")
     _check_contents(compiled, program)
     assignment = compiled._partition.assignment
-    hidden = list(map(_read_constant, program.constants))
+    record, constants = record_of_program(name, program, assignment, traced)
     code = _code_of(name, program)
-    head = {
-        "environment": environments.environment_of(assignment.device), "name": name,
-        "devices": [d.id for d in assignment.devices], "committed": assignment.committed,
-        "in_avals": list(map(_record_of_aval, traced.jaxpr.in_avals)), "paths": list(compiled._paths()),
-        "out_avals": list(map(_record_of_aval, traced.out_avals)),
-        "donated": list(compiled.donate_argnums), "kept": None if program.kept is None else list(program.kept),
-        "mesh": None if assignment.mesh is None else _record_of_mesh(assignment.mesh),
-        "inputs": list(map(_record_of_sharding, program.inputs or ())),
-        "results": list(map(_record_of_sharding, program.results or ())),
-        "layouts": _record_of_layouts(program.layouts),
-        "hidden": [record for record, _ in hidden], "code": len(code),
+    head = record | {
+        "environment": environments.environment_of(assignment.device), "paths": list(compiled._paths()),
+        "donated": list(compiled.donate_argnums), "code": len(code),
     }
-    data = _FORMAT.encode(json.dumps(head).encode(), b"".join([code, *[content for _, content in hidden]]))
-    return data, compiled.in_tree, compiled.out_tree
+    return _FORMAT.encode(json.dumps(head).encode(), code + constants), compiled.in_tree, compiled.out_tree
+
+
+def record_of_program(
+    name: str, program: Program, assignment: Assignment, traced: TracedFunction
+) -> tuple[dict[str, Any], bytes]:
+    """Return what it takes to call a program as a record that JSON holds, and the data of the arrays it closes over.
+
+    NotImplementedError for a dtype that was defined in this process.
+    """
+    hidden = list(map(_read_constant, program.constants))
+    record = {
+        "name": name, "devices": [d.id for d in assignment.devices], "committed": assignment.committed,
+        "in_avals": list(map(record_of_aval, traced.jaxpr.in_avals)),
+        "out_avals": list(map(record_of_aval, traced.out_avals)),
+        "kept": None if program.kept is None else list(program.kept),
+        "mesh": None if assignment.mesh is None else record_of_mesh(assignment.mesh),
+        "inputs": list(map(record_of_sharding, program.inputs or ())),
+        "results": list(map(record_of_sharding, program.results or ())),
+        "layouts": _record_of_layouts(program.layouts),
+        "hidden": [record for record, _ in hidden],
+    }
+    return record, b"".join([content for _, content in hidden])
 
 
 def _code_of(name: str, program: Program) -> bytes:
@@ -182,7 +195,7 @@ def deserialize_and_load(
     different = _understand(lambda: environments.differences(head["environment"], devices[0]))
     if different:
         raise ValueError(f"{function}: {head['name']} was compiled elsewhere: {'; '.join(different)}. {_AGAIN}")
-    return _load(_Reader(head, devices, execution_devices is not None), payload, in_tree, out_tree)
+    return _load(RecordReader(head, devices, execution_devices is not None), payload, in_tree, out_tree)
 
 
 # The parts of the head.
@@ -256,22 +269,18 @@ def _devices(head: Mapping[str, Any], backend: Any, given: Sequence[Any] | None)
     return devices
 
 
-def _load(reader: _Reader, payload: bytes, in_tree: PyTreeDef, out_tree: PyTreeDef) -> Compiled:
-    head, assignment = reader.head, _understand(reader.assignment)
-    avals = _understand(lambda: [list(map(reader.aval, head[side])) for side in ("in_avals", "out_avals")])
-    constants = _understand(lambda: reader.constants(payload[head["code"] :]))
-    partitioned = request_partitioning(assignment, len(head["hidden"]))
-    code = payload[: head["code"]]
+def _load(reader: RecordReader, payload: bytes, in_tree: PyTreeDef, out_tree: PyTreeDef) -> Compiled:
+    head = reader.head
+    described = _understand(lambda: reader.program(payload[head["code"] :]))
+    code, assignment = payload[: head["code"]], described.assignment
     try:
-        executable = executables.load_executable(code, "", assignment.devices, None, partitioned)
+        executable = executables.load_executable(code, "", assignment.devices, None, described.partitioned)
     except executables.CompileError as error:
         raise ValueError(
             f"deserialize_and_load: XLA refuses the program of {head['name']}: {error}. {_AGAIN}"
         ) from None
-    program = Program(
-        executable, assignment, avals[1], hidden=constants, kept=head["kept"], read_code=lambda: code
-    )
-    traced = _trace_of(head, in_tree, out_tree, avals)
+    program = described.load(executable, lambda: code)
+    traced = described.trace(in_tree, out_tree, lambda: head["paths"])
     function: Any = _LoadedFunction(head["name"], head["donated"], head["paths"])
     partition = Partition(assignment, program.kept, program.inputs, program.results)
     return Compiled(function, call_arguments.NO_STATIC, traced, executable, partition, program)
@@ -322,22 +331,45 @@ serialized_executable = Primitive(
 )
 
 
-def _trace_of(head: Mapping[str, Any], in_tree: PyTreeDef, out_tree: PyTreeDef, avals: list[list[ShapedArray]]) -> Any:
-    """Return the trace of a function that does nothing but run the program."""
-    name, (invars, outvars) = head["name"], [list(map(Var, side)) for side in avals]
-    call = JaxprEqn([*invars], outvars, serialized_executable, (name, tuple(avals[1])), NO_EFFECTS, None)
-    info = DebugInfo("jit", name, None, None, lambda: head["paths"])
-    return TracedFunction(Jaxpr([], invars, [*outvars], [call], debug_info=info), [], in_tree, out_tree, info)
+class DescribedProgram(NamedTuple):
+    """What a record says of a program, without its code."""
+
+    name: str
+    assignment: Assignment
+    in_avals: list[ShapedArray]
+    out_avals: list[ShapedArray]
+    constants: list[Any]
+    kept: Sequence[int] | None
+
+    @property
+    def partitioned(self) -> executables.Partitioned | None:
+        """The shardings that XLA chooses."""
+        return request_partitioning(self.assignment, len(self.constants))
+
+    def load(self, executable: Any, read_code: Callable[[], bytes]) -> Program:
+        """Return the program whose code was loaded."""
+        return Program(
+            executable, self.assignment, self.out_avals, hidden=self.constants, kept=self.kept, read_code=read_code
+        )
+
+    def trace(self, in_tree: PyTreeDef, out_tree: PyTreeDef, paths: Callable[[], Sequence[str]]) -> TracedFunction:
+        """Return the trace of a function that does nothing but run the program."""
+        invars, outvars = [list(map(Var, side)) for side in (self.in_avals, self.out_avals)]
+        parameters = (self.name, tuple(self.out_avals))
+        call = JaxprEqn([*invars], outvars, serialized_executable, parameters, NO_EFFECTS, None)
+        info = DebugInfo("jit", self.name, None, None, paths)
+        return TracedFunction(Jaxpr([], invars, [*outvars], [call], debug_info=info), [], in_tree, out_tree, info)
 
 
 # Records of the head, and what they stand for
 
 
-def _record_of_aval(aval: ShapedArray) -> list[Any]:
+def record_of_aval(aval: ShapedArray) -> list[Any]:
+    """Return a type as a record that JSON holds."""
     own = aval.explicit_sharding
     return [
         aval.shape, _name_of(aval.dtype), aval.weak_type, aval.memory_space.value,
-        None if own is None else _record_of_sharding(own),
+        None if own is None else record_of_sharding(own),
     ]
 
 
@@ -351,7 +383,8 @@ def _name_of(dtype: Any) -> str:
     return name
 
 
-def _record_of_mesh(mesh: BaseMesh) -> dict[str, Any]:
+def record_of_mesh(mesh: BaseMesh) -> dict[str, Any]:
+    """Return a mesh as a record that JSON holds."""
     device = None if isinstance(mesh, Mesh) else mesh.abstract_mesh.abstract_device
     return {
         "sizes": mesh.axis_sizes, "names": mesh.axis_names, "types": [t.name for t in mesh.axis_types],
@@ -367,13 +400,14 @@ def _record_of_layouts(layouts: Layouts | None) -> list[list[bool]] | None:
     return [[layout is not None for layout in row] for row in (layouts.inputs, layouts.results)]
 
 
-def _record_of_sharding(sharding: Sharding) -> dict[str, Any]:
+def record_of_sharding(sharding: Sharding) -> dict[str, Any]:
+    """Return a sharding as a record that JSON holds."""
     record: dict[str, Any] = {"memory": sharding.memory_kind}
     if isinstance(sharding, NamedSharding):
         spec = sharding.spec
         entries = [[*axes_of_entry(entry)] for entry in spec]
         sums = {"unreduced": sorted(spec.unreduced), "reduced": sorted(spec.reduced)}
-        return record | {"mesh": _record_of_mesh(sharding.mesh), "spec": entries} | sums
+        return record | {"mesh": record_of_mesh(sharding.mesh), "spec": entries} | sums
     return record | {"devices": [d.id for d in sharding.devices], "tiles": sharding.tiles(0)}
 
 
@@ -381,18 +415,23 @@ def _read_constant(array: ConcreteArray) -> tuple[list[Any], bytes]:
     """Return the record and the data of an array that a program closes over."""
     own = mesh_sharding(array)
     data = array.physical_array().tobytes()
-    return [_record_of_aval(array.aval), None if own is None else _record_of_sharding(own), len(data)], data
+    return [record_of_aval(array.aval), None if own is None else record_of_sharding(own), len(data)], data
 
 
-class _Reader:
+class RecordReader:
     """Reads the records in the head of a program's bytes; its devices are `devices`."""
 
     def __init__(self, head: Mapping[str, Any], devices: Sequence[Any], committed: bool) -> None:
         self.head, self._devices, self._committed = head, tuple(devices), committed
         self._by_number = dict(zip(head["devices"], devices, strict=True))
 
-    def assignment(self) -> Assignment:
-        """Return where the program runs."""
+    def program(self, data: bytes) -> DescribedProgram:
+        """Return what the record says of a program; `data` is that of the arrays it closes over."""
+        head, assignment = self.head, self._assignment()
+        arguments, results = [list(map(self._aval, head[side])) for side in ("in_avals", "out_avals")]
+        return DescribedProgram(head["name"], assignment, arguments, results, self._constants(data), head["kept"])
+
+    def _assignment(self) -> Assignment:
         head = self.head
         committed = head["committed"] or self._committed
         if head["mesh"] is None:
@@ -413,23 +452,21 @@ class _Reader:
         if head["layouts"] is None:
             return None
         kept = range(len(head["in_avals"])) if head["kept"] is None else head["kept"]
-        types = tuple([self.aval(head["in_avals"][i]) for i in kept])
+        types = tuple([self._aval(head["in_avals"][i]) for i in kept])
         inputs, results = [tuple([Layout.AUTO if own else None for own in row]) for row in head["layouts"]]
         if (len(inputs), len(results)) != (len(types), len(head["out_avals"])):
             raise ValueError(f"{(len(inputs), len(results))} layouts of {len(types)} inputs and their results")
         return Layouts(inputs, results, types)
 
-    def aval(self, record: Sequence[Any]) -> ShapedArray:
-        """Return a type."""
+    def _aval(self, record: Sequence[Any]) -> ShapedArray:
         shape, name, weak, memory, own = record
         sharding = None if own is None else self._sharding(own)
         return ShapedArray(shape, _DTYPES[name], weak, sharding, MemorySpace(memory))
 
-    def constants(self, data: bytes) -> list[Any]:
-        """Return the arrays that the program closes over."""
+    def _constants(self, data: bytes) -> list[Any]:
         arrays, start = [], 0
         for record, own, size in self.head["hidden"]:
-            aval = self.aval(record)
+            aval = self._aval(record)
             stored = physical_aval(aval)
             value = np.frombuffer(data[start : start + size], stored.dtype).reshape(stored.shape)
             array = array_from_host(value, aval, self._devices[0])

@@ -28,3 +28,8 @@ include_locations = option(
 raise_errors = option(
     "jax_raise_persistent_cache_errors", False, BOOLEAN, "Errors of the folder are raised; off, they are warnings."
 )
+trace_cache = option(
+    "xtrace_trace_cache", False, BOOLEAN,
+    "Traces are kept in the folder, too: a later process neither traces nor lowers a function of the same code, which "
+    "reads the same values. Where it cannot be told what a function reads, it is traced.",
+)

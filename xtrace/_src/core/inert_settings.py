@@ -67,7 +67,7 @@ INERT: tuple[Option, ...] = tuple([
         ("jax_ragged_dot_use_ragged_dot_instruction", True, BOOLEAN, "ragged_dot is written with dense products"),
         ("jax_refs_to_pins", False, BOOLEAN, _REFERENCES), ("jax_remat3", False, BOOLEAN, _TRANSITION),
         ("jax_remove_custom_partitioning_ptr_from_cache_key", False, BOOLEAN,
-            "programs that call Python functions are not kept on disk"),
+            "programs name functions in Python by their places"),
         ("jax_remove_size_one_mesh_axis_from_type", False, BOOLEAN, "types name the axes of size 1 as the others"),
         ("jax_scan3", False, BOOLEAN, _TRANSITION),
         ("jax_send_traceback_to_runtime", "off", one_of("off", "on", "full"), "the runtime is not told your lines"),

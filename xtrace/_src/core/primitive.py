@@ -26,6 +26,8 @@ from xtrace._src.core.trace import FUSES_ALL, FUSES_NONLINEAR, FUSES_SEVERAL, cu
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
+# Names of the library's primitives that users have given other rules.
+with_rules_of_users: set[str] = set()
 _primitives: dict[str, Primitive] = {}
 
 
@@ -415,6 +417,8 @@ class Primitive:
             table.clear()
         # A user's rule may do more than record operations.
         self.replayable = False
+        if not self.is_users:
+            with_rules_of_users.add(self.name)
 
     @overload
     def rule(self, kind: Literal["jvp", "batch"]) -> Callable[..., tuple[Any, Any]]: ...

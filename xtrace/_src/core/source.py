@@ -116,6 +116,11 @@ def is_internal(filename: str) -> bool:
     return internal
 
 
+def is_of_package(filename: str) -> bool:
+    """Whether the file is one of xtrace's, or code that it wrote."""
+    return filename.startswith((_PACKAGE, "<xtrace "))
+
+
 def leave_out(path: str) -> None:
     """Let operations that a file makes, or those in a folder, have the place of their caller."""
     if not isinstance(path, str):

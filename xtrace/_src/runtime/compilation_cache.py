@@ -16,7 +16,7 @@ from xtrace._src.core import monitoring
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.tables import memoize
 from xtrace._src.runtime.checked_bytes import WrongBytesError
-from xtrace._src.runtime.disk_cache import DiskCache, Entry
+from xtrace._src.runtime.disk_cache import PROGRAM, TRACE, DiskCache, Entry
 from xtrace._src.xla import executables
 from xtrace._src.xla.clients import Device
 
@@ -43,7 +43,12 @@ class CompilationCacheInfo(NamedTuple):
         wrong: how many entries differed from what was written, and were moved aside.
         rejected: how many right entries XLA refused to load.
         failed: how often the folder could not be read or written.
-        not_cacheable: how many programs call Python functions or run in several processes, and are compiled each time.
+        not_cacheable: how many programs run in several processes, or call Python functions from other devices than
+            CPUs, and are compiled each time.
+        traces: the number of traces in the folder (see the setting ``xtrace_trace_cache``).
+        trace_hits: how often this process found the trace of a function, and neither traced nor lowered it.
+        trace_misses: how often there was no trace that could be used, and the function was traced.
+        trace_uncertain: how often it could not be told what a function depends on, and it was traced.
     """
 
     directory: str | None
@@ -56,9 +61,14 @@ class CompilationCacheInfo(NamedTuple):
     rejected: int = 0
     failed: int = 0
     not_cacheable: int = 0
+    traces: int = 0
+    trace_hits: int = 0
+    trace_misses: int = 0
+    trace_uncertain: int = 0
 
 
-_counts: dict[str, int] = dict.fromkeys(("hits", "misses", "stored", "wrong", "rejected", "failed", "not_cacheable"), 0)
+_STATE = ("directory", "entries", "size", "traces")
+_counts: dict[str, int] = {name: 0 for name in CompilationCacheInfo._fields if name not in _STATE}
 _lock = threading.Lock()
 # Each problem is reported once, and so many of them.
 _warned: set[str] = set()
@@ -77,13 +87,13 @@ def compile_or_load(*compilation: Any) -> _Found:
     `compile_text`'s.
     """
     place = _place_of(*compilation, counted=True)
-    executable, read_again = _load(place, *compilation)
+    executable, read_again = load_at(place, *compilation)
     return (_compile_and_keep(place, compilation), None) if executable is None else (executable, read_again)
 
 
 def load(*compilation: Any) -> _Found:
     """Return the executable of a module from the folder, or None; as `compile_or_load` otherwise."""
-    return _load(_place_of(*compilation, counted=True), *compilation)
+    return load_at(_place_of(*compilation, counted=True), *compilation)
 
 
 def compile_and_keep(*compilation: Any) -> _Found:
@@ -99,17 +109,43 @@ def _place_of(
     callbacks: Sequence[Callable[..., Any]], partitioned: executables.Partitioned | None, *, counted: bool = False,
 ) -> _Place | None:
     """Return the folder and the key of a program; None if it cannot be kept, which may be `counted`."""
-    if callbacks or len({d.process_index for d in devices}) > 1:
+    # The text names functions in Python by their places; on other platforms they are reached through channels.
+    calls_python = callbacks and devices[0].platform != "cpu"
+    if calls_python or len({d.process_index for d in devices}) > 1:
         if counted:
-            _count("not_cacheable")
+            count("not_cacheable")
         return None
     if counted:
         monitoring.record_event(REQUESTS)
-    directory = os.path.abspath(os.path.expanduser(cache_settings.directory.value))
-    cache = _attempt("opened", lambda: _open_cache(directory))
+    cache = open_cache()
     if cache is None:
         return None
     return cache, _key_of(text, executables.describe_compilation(text, devices, compiler_options, partitioned))
+
+
+def open_cache() -> DiskCache | None:
+    """Return the folder that the settings name, None if it cannot be used, which is reported."""
+    directory = os.path.abspath(os.path.expanduser(cache_settings.directory.value))
+    cache: DiskCache | None = attempt("opened", lambda: _open_cache(directory))
+    return cache
+
+
+def key_in_cache(cache: DiskCache, *compilation: Any) -> bytes | None:
+    """Return the key of a program that is in the folder, None if it is not there."""
+    place = _place_of(*compilation)
+    return place[1] if place is not None and cache.has(place[1]) else None
+
+
+def read_trace(cache: DiskCache, key: bytes) -> bytes | None:
+    """Return what was kept of a trace, None if it is not there or wrong."""
+    entry = attempt("read", lambda: cache.read(key, kind=TRACE))
+    return None if entry is None else bytes(entry.payload)
+
+
+def keep_trace(cache: DiskCache, key: bytes, payload: bytes, seconds: float) -> None:
+    """Keep what a trace gave in the folder; making it took so many seconds."""
+    size = cache_settings.max_size.value
+    attempt("written", lambda: cache.write(key, Entry(payload, seconds), -1 if size is None else size, TRACE))
 
 
 def _compile_and_keep(place: _Place | None, compilation: tuple[Any, ...]) -> Any:
@@ -117,7 +153,7 @@ def _compile_and_keep(place: _Place | None, compilation: tuple[Any, ...]) -> Any
     executable = executables.compile_text(*compilation)
     seconds = time.perf_counter() - start
     if place is not None and seconds >= (cache_settings.min_compile_seconds.value or 0):
-        _attempt("written", lambda: _store(*place, executable, seconds))
+        attempt("written", lambda: _store(*place, executable, seconds))
     return executable
 
 
@@ -125,8 +161,9 @@ def compilation_cache_info() -> CompilationCacheInfo:
     """Return the state of the compilation cache on disk: its folder, its entries, and how this process used it.
 
     Returns:
-        A named tuple with `directory`, `entries`, `size` in bytes, and the counts of this process: `hits`, `misses`,
-        `stored`, `wrong`, `rejected`, `failed`, `not_cacheable`.
+        A named tuple with `directory`, `entries`, `size` in bytes, `traces`, and the counts of this process: `hits`,
+        `misses`, `stored`, `wrong`, `rejected`, `failed`, `not_cacheable`, `trace_hits`, `trace_misses`,
+        `trace_uncertain`.
 
     Raises:
         OSError: the folder cannot be read, or could be written by another user.
@@ -138,8 +175,15 @@ def compilation_cache_info() -> CompilationCacheInfo:
     directory = cache_settings.directory.value
     if directory is None or not cache_settings.enabled.value:
         return CompilationCacheInfo(None, **_counts)
-    sizes = [state.st_size for _, state in DiskCache(directory).files()]
-    return CompilationCacheInfo(directory, len(sizes), sum(sizes), **_counts)
+    sizes, traces = count_entries(DiskCache(directory))
+    return CompilationCacheInfo(directory, len(sizes), sum(sizes), traces=traces, **_counts)
+
+
+def count_entries(cache: DiskCache) -> tuple[list[int], int]:
+    """Return the sizes of the programs in a folder, and the number of its traces."""
+    files = list(cache.files())
+    sizes = [state.st_size for name, state in files if name.endswith(PROGRAM)]
+    return sizes, len(files) - len(sizes)
 
 
 def reset_cache() -> None:
@@ -169,29 +213,32 @@ def _key_of(text: str, compilation: bytes) -> bytes:
     return hashlib.sha256(b"%d:" % len(compilation) + compilation + text.encode()).digest()
 
 
-def _load(
-    place: _Place | None, text: str, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None,
-    _callbacks: object, partitioned: executables.Partitioned | None,
+def load_at(
+    place: tuple[DiskCache, bytes] | None, text: str, devices: Sequence[Device],
+    compiler_options: Mapping[str, Any] | None, callbacks: Sequence[Callable[..., Any]],
+    partitioned: executables.Partitioned | None,
 ) -> _Found:
     """Return the executable kept at a place, None if it is not there, is wrong, or is refused."""
     if place is None:
         return None, None
     cache, key = place
     start = time.perf_counter()
-    entry = _attempt("read", lambda: cache.read(key))
+    entry = attempt("read", lambda: cache.read(key))
     executable = None
     if entry is not None:
         try:
-            executable = executables.load_executable(entry.payload, text, devices, compiler_options, partitioned)
+            executable = executables.load_executable(
+                entry.payload, text, devices, compiler_options, partitioned, callbacks
+            )
         except executables.CompileError as error:
-            _count("rejected")
+            count("rejected")
             cache.set_aside(key)
             _report(f"XLA refused a program in {cache.directory}, and it is compiled again: {error}", error)
     if entry is None or executable is None:
-        _count("misses")
+        count("misses")
         monitoring.record_event(MISSES)
         return None, None
-    _count("hits")
+    count("hits")
     monitoring.record_event(HITS)
     seconds = time.perf_counter() - start
     monitoring.record_event_duration_secs(RETRIEVAL, seconds)
@@ -211,18 +258,18 @@ def _store(cache: DiskCache, key: bytes, executable: Any, seconds: float) -> Non
     if len(payload) >= (cache_settings.min_entry_size.value or 0):
         size = cache_settings.max_size.value
         if cache.write(key, Entry(payload, seconds), -1 if size is None else size):
-            _count("stored")
+            count("stored")
 
 
-def _attempt(verb: str, action: Callable[[], Any]) -> Any:
+def attempt(verb: str, action: Callable[[], Any]) -> Any:
     """Return ``action()``, None if the folder or an entry is at fault, which is reported."""
     try:
         return action()
     except WrongBytesError as error:
-        _count("wrong")
+        count("wrong")
         _report(f"an entry of the compilation cache is wrong, is moved aside, and is compiled again: {error}", error)
     except (OSError, executables.CompileError) as error:
-        _count("failed")
+        count("failed")
         _report(f"the compilation cache could not be {verb}: {error}", error)
     return None
 
@@ -239,6 +286,7 @@ def _report(message: str, error: Exception) -> None:
         warn_user(message)
 
 
-def _count(name: str) -> None:
+def count(name: str) -> None:
+    """Count an event of this process, by a field of `CompilationCacheInfo`."""
     with _lock:
         _counts[name] += 1

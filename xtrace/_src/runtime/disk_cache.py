@@ -1,4 +1,4 @@
-"""A folder of compiled programs, one file an entry, that many processes share.
+"""A folder of compiled programs and of traces, one file an entry, that many processes share.
 
 An entry is written under a temporary name and renamed, so a reader never sees a part of one. Its checksum is verified
 at each reading; a wrong entry is moved aside. A compiled program is code that runs with the user's rights, so a folder
@@ -18,11 +18,14 @@ from typing import NamedTuple
 
 from xtrace._src.runtime.checked_bytes import Format, WrongBytesError
 
-_FORMAT = Format(b"xtrace\x00c", 2, "compiled program")
+# The kinds of entries are the endings of their files' names.
+PROGRAM, TRACE = ".program", ".trace"
+_FORMATS = {
+    PROGRAM: Format(b"xtrace\x00c", 2, "compiled program"), TRACE: Format(b"xtrace\x00t", 1, "trace of a program"),
+}
 # The key, and the seconds that the compilation took.
 _HEAD = struct.Struct("<32sd")
-_ENTRY = ".program"
-_NAME = re.compile(r"[0-9a-f]{64}\.program")
+_NAME = re.compile(r"([0-9a-f]{64})(\.program|\.trace)")
 _TEMPORARY = ".temporary"
 _QUARANTINE = "quarantine"
 # A temporary file of this age was left by a process that was killed.
@@ -34,7 +37,7 @@ class UnsafeDirectoryError(OSError):
 
 
 class Entry(NamedTuple):
-    """A compiled program, and the seconds that its compilation took."""
+    """A compiled program, or what is known of its trace, and the seconds that making it took."""
 
     payload: bytes
     seconds: float
@@ -52,13 +55,13 @@ class DiskCache:
             self._check_directory()
         self._has_old_files = True
 
-    def read(self, key: bytes, use: bool = True) -> Entry | None:
+    def read(self, key: bytes, use: bool = True, kind: str = PROGRAM) -> Entry | None:
         """Return the entry of `key`, a SHA-256 digest, and mark it as used if it is for `use`; None if there is none.
 
         Raises `WrongBytesError` for a wrong entry, which is moved aside, `UnsafeDirectoryError` for one that another
         user could write, and OSError.
         """
-        path = self._path(key)
+        path = self._path(key, kind)
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -76,20 +79,24 @@ class DiskCache:
                 with contextlib.suppress(OSError):
                     os.utime(descriptor)
         try:
-            return _decode(content, key)
+            return _decode(content, key, kind)
         except WrongBytesError:
-            self.set_aside(key, state.st_ino)
+            self.set_aside(key, state.st_ino, kind)
             raise
 
-    def write(self, key: bytes, entry: Entry, max_size: int = -1) -> bool:
+    def has(self, key: bytes) -> bool:
+        """Whether there is a program for a key, right or wrong."""
+        return os.path.lexists(self._path(key, PROGRAM))
+
+    def write(self, key: bytes, entry: Entry, max_size: int = -1, kind: str = PROGRAM) -> bool:
         """Store an entry; where `max_size`, in bytes, is not negative, evict those that were used longest ago.
 
         Returns whether it was stored: an entry larger than that is not. Raises OSError, and leaves no part of an entry.
         """
-        content = _FORMAT.encode(_HEAD.pack(key, entry.seconds), entry.payload)
+        content = _FORMATS[kind].encode(_HEAD.pack(key, entry.seconds), entry.payload)
         if 0 <= max_size < len(content):
             return False
-        path = self._path(key)
+        path = self._path(key, kind)
         os.makedirs(self.directory, mode=0o700, exist_ok=True)
         self._check_directory()
         temporary = f"{path}.{os.getpid()}.{os.urandom(8).hex()}{_TEMPORARY}"
@@ -111,16 +118,16 @@ class DiskCache:
                 self._evict(max_size)
         return True
 
-    def set_aside(self, key: bytes, inode: int | None = None) -> None:
+    def set_aside(self, key: bytes, inode: int | None = None, kind: str = PROGRAM) -> None:
         """Move the entry of `key` into the folder of wrong entries, where nothing reads it.
 
         With `inode` only the file of that number: another process may have put a right one in its place.
         """
-        folder, path = os.path.join(self.directory, _QUARANTINE), self._path(key)
+        folder, path = os.path.join(self.directory, _QUARANTINE), self._path(key, kind)
         with contextlib.suppress(OSError):
             if inode is None or os.lstat(path).st_ino == inode:
                 os.makedirs(folder, mode=0o700, exist_ok=True)
-                os.rename(path, os.path.join(folder, key.hex() + _ENTRY))
+                os.rename(path, os.path.join(folder, os.path.basename(path)))
 
     def verify(self) -> tuple[int, list[str]]:
         """Return the number of right entries, and the names of those that are wrong or cannot be read.
@@ -130,7 +137,8 @@ class DiskCache:
         right, wrong = 0, []
         for name, _ in self.files():
             try:
-                right += self.read(bytes.fromhex(name.removesuffix(_ENTRY)), use=False) is not None
+                key, kind = _NAME.fullmatch(name).groups()  # type: ignore[union-attr]
+                right += self.read(bytes.fromhex(key), use=False, kind=kind) is not None
             except (WrongBytesError, OSError):
                 wrong.append(name)
         return right, wrong
@@ -141,7 +149,7 @@ class DiskCache:
         for folder in (self.directory, os.path.join(self.directory, _QUARANTINE)):
             with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
                 for item in entries:
-                    if item.name.endswith((_ENTRY, _TEMPORARY)):
+                    if item.name.endswith((*_FORMATS, _TEMPORARY)):
                         count += _delete(item.path)
         return count
 
@@ -164,8 +172,8 @@ class DiskCache:
     def _check_directory(self) -> None:
         _check_owner(os.lstat(self.directory), self.directory, stat.S_ISDIR, "give the path of a directory")
 
-    def _path(self, key: bytes) -> str:
-        return os.path.join(self.directory, key.hex() + _ENTRY)
+    def _path(self, key: bytes, kind: str) -> str:
+        return os.path.join(self.directory, key.hex() + kind)
 
     def _evict(self, max_size: int) -> None:
         files = sorted(self.files(), key=lambda item: item[1].st_mtime_ns)
@@ -203,8 +211,8 @@ def _check_owner(state: os.stat_result, path: str, is_kind: Callable[[int], bool
         )
 
 
-def _decode(content: bytes, key: bytes) -> Entry:
-    head, payload = _FORMAT.decode(content)
+def _decode(content: bytes, key: bytes, kind: str) -> Entry:
+    head, payload = _FORMATS[kind].decode(content)
     own_key, seconds = _HEAD.unpack(head)
     if own_key != key:
         raise WrongBytesError("it is the entry of another program")

@@ -90,9 +90,11 @@ def serialize_executable(executable: LoadedExecutable) -> bytes:
 
 def load_executable(
     payload: bytes, text: str, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None,
-    partitioned: Partitioned | None,
+    partitioned: Partitioned | None, callbacks: Sequence[Callable[..., Any]] = (),
 ) -> LoadedExecutable:
     """Return the program, compiled from `text` for these devices and options, that `serialize_executable` returned.
+
+    It calls the Python functions `callbacks`, as many as it was compiled with, by their places.
 
     The bytes are code: they must come from this user. JaxRuntimeError where the runtime refuses them.
     """
@@ -100,16 +102,19 @@ def load_executable(
     if b"lapack_" in payload:
         lapack.register()
     options = _options_of_text(text, devices, compiler_options, partitioned)
-    return devices[0].client.deserialize_executable(payload, _jax.DeviceList(tuple(devices)), options)
+    client, device_list = devices[0].client, _jax.DeviceList(tuple(devices))
+    if callbacks:
+        return client.deserialize_executable(payload, device_list, options, list(callbacks))
+    return client.deserialize_executable(payload, device_list, options)
 
 
 def _options_of_text(
     text: str, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None, partitioned: Partitioned | None
 ) -> xla_client.CompileOptions:
-    return options_for(devices, _with_safe_fusions(text, devices[0], compiler_options), partitioned)
+    return options_for(devices, with_safe_fusions(text, devices[0], compiler_options), partitioned)
 
 
-def _with_safe_fusions(
+def with_safe_fusions(
     text: str, device: Device, compiler_options: Mapping[str, Any] | None
 ) -> Mapping[str, Any] | None:
     """Return the compiler options, without fused reductions where they end the process; the user's own options stay."""

@@ -27,8 +27,21 @@ flatten_with_path = registry.flatten_with_path
 # (tree) -> (children, metadata), None for a leaf.
 flatten_one_level = registry.flatten_one_level
 is_node = registry.is_node
-register_node = registry.register_node
-register_dataclass_node = registry.register_dataclass_node
+
+# What the registry was told of each class, which it does not say again: functions, or the names of fields.
+functions_of_nodes: dict[type, tuple[Any, ...]] = {}
+
+
+def register_node(kind: type, *functions: Any) -> None:
+    """Register a class with the functions that take its instances apart and put them together."""
+    registry.register_node(kind, *functions)
+    functions_of_nodes[kind] = functions
+
+
+def register_dataclass_node(kind: type, data: Any, metadata: Any) -> None:
+    """Register a dataclass with the names of the fields that are children, and of those that are metadata."""
+    registry.register_dataclass_node(kind, data, metadata)
+    functions_of_nodes[kind] = (tuple(data), tuple(metadata))
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], Hashable] | None:
