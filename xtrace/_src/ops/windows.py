@@ -444,11 +444,16 @@ def _gather_emit(
     return _write_windows(builder, [operand, tangents], start, region, Window(**window), [result, result])[1]
 
 
-def _gather_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: object) -> tuple[Any, Any]:
+def _move_at_extremes(
+    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: object
+) -> tuple[Any, Any]:
     values, moved = tuple(parameters.values()), tangents[0]
-    result = select_and_gather_add.bind_positional(primals, values)
+    result = primitive.bind_positional(primals, values)
     # The position of the extreme is constant almost everywhere.
-    return result, None if moved is None else select_and_gather_add.bind_positional((moved, primals[1]), values)
+    return result, None if moved is None else primitive.bind_positional((moved, primals[1]), values)
+
+
+_EXTREMES_JVP = Derived(_move_at_extremes)
 
 
 def _gather_transpose(
@@ -472,7 +477,7 @@ def _gather_batch(
 
 select_and_gather_add = Primitive(
     "select_and_gather_add", ("select_prim", *Window._fields), abstract=_gather_abstract, emit=_gather_emit,
-    jvp=_gather_jvp, transpose=_gather_transpose, batch=_gather_batch, sharding=resize,
+    jvp=_EXTREMES_JVP, transpose=_gather_transpose, batch=_gather_batch, sharding=resize,
 )
 
 
@@ -536,12 +541,6 @@ def _write_scatter(
     return builder.gather_along(result, axes)
 
 
-def _scatter_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: object) -> tuple[Any, Any]:
-    values, moved = tuple(parameters.values()), tangents[0]
-    result = select_and_scatter_add.bind_positional(primals, values)
-    return result, None if moved is None else select_and_scatter_add.bind_positional((moved, primals[1]), values)
-
-
 def _scatter_transpose(
     cotangent: ArrayLike, source: object, operand: ArrayLike, *, select_prim: Primitive, **window: Any
 ) -> list[Any]:
@@ -561,7 +560,7 @@ def _scatter_batch(
 
 select_and_scatter_add = Primitive(
     "select_and_scatter_add", ("select_prim", *Window._fields[:3]), abstract=_scatter_abstract, emit=_scatter_emit,
-    jvp=_scatter_jvp, transpose=_scatter_transpose, batch=_scatter_batch, sharding=resize,
+    jvp=_EXTREMES_JVP, transpose=_scatter_transpose, batch=_scatter_batch, sharding=resize,
 )
 
 

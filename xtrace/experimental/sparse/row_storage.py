@@ -8,26 +8,22 @@ from typing import Any, Self, TypeVar
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.sparse.layouts import Layout, SparseInfo, row_layout
-from xtrace.experimental.sparse.sparse_arrays import JAXSparse, infer_mapped_shape
+from xtrace.experimental.sparse.batched_storage import BatchedStorage
+from xtrace.experimental.sparse.sparse_arrays import infer_mapped_shape
 from xtrace.numpy.conversion import asarray
 
 Rows = TypeVar("Rows", bound="RowStorage")
 
 
-class RowStorage(JAXSparse):
+class RowStorage(BatchedStorage):
     """A sparse array that stores elements, columns ``indices[*batch, nse]``, and ``indptr[*batch, rows + 1]``."""
-
-    indices_sorted: bool
-    unique_indices: bool
-    pattern: object = None
 
     def __init__(
         self, args: tuple[Any, Any, Any], *, shape: Sequence[int], indices_sorted: bool = False,
         unique_indices: bool = False,
     ) -> None:
-        super().__init__(args, shape=shape)
+        super().__init__(args, shape=shape, indices_sorted=indices_sorted, unique_indices=unique_indices)
         self.data, self.indices, self.indptr = (asarray(x) for x in args)
-        self.indices_sorted, self.unique_indices = bool(indices_sorted), bool(unique_indices)
         self.layout(type(self).__name__)
 
     @property
@@ -45,21 +41,8 @@ class RowStorage(JAXSparse):
         return 2
 
     @property
-    def n_dense(self) -> int:
-        """The number of dense axes."""
-        return int(self.data.ndim) - 1 - self.n_batch
-
-    @property
-    def _info(self) -> SparseInfo:
-        return SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
-
-    @property
     def _bufs(self) -> tuple[Any, Any, Any]:
         return self.data, self.indices, self.indptr
-
-    def _description(self) -> str:
-        extra = "".join([f", {name}={n}" for name in ("n_batch", "n_dense") if (n := getattr(self, name))])
-        return f"nse={self.nse}{extra}"
 
     def layout(self, name: str) -> Layout:
         """Return the kinds of axes; ValueError, for the function `name`, if the buffers do not fit the shape."""

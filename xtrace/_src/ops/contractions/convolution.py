@@ -117,6 +117,19 @@ def _check_preferred(dtype: np.dtype[Any], preferred: np.dtype[Any]) -> None:
         )
 
 
+def _check_steps(name: str, rank: int, **steps: Ints) -> None:
+    """Raise an error unless each of `steps`, strides or dilations, has `rank` entries, all positive."""
+    for argument, values in steps.items():
+        if len(values) != rank:
+            raise ValueError(
+                f"{name} window and {argument} must have the same number of dimensions, but got {rank} and "
+                f"{len(values)}"
+            )
+        if any(n < 1 for n in values):
+            kind = ValueError if argument == "window_strides" else TypeError
+            raise kind(f"{name}: all {argument} must be positive, got {values}.")
+
+
 def _conv_abstract(
     lhs: ShapedArray, rhs: ShapedArray, *, window_strides: Ints, padding: Pads, lhs_dilation: Ints,
     rhs_dilation: Ints, dimension_numbers: ConvDimensionNumbers, feature_group_count: int, batch_group_count: int,
@@ -139,17 +152,9 @@ def _conv_abstract(
     window = [rhs.shape[i] for i in dimension_numbers.rhs_spec[2:]]
     if any(n == 0 for n in window):
         raise ValueError(f"{name}: the window, the spatial axes of rhs, must have no size 0, got {tuple(window)}")
-    for argument, values in (
-        ("window_strides", window_strides), ("lhs_dilation", lhs_dilation), ("rhs_dilation", rhs_dilation),
-    ):
-        if len(values) != len(space):
-            raise ValueError(
-                f"{name} window and {argument} must have the same number of dimensions, but got {len(space)} and "
-                f"{len(values)}"
-            )
-        if any(n < 1 for n in values):
-            kind = ValueError if argument == "window_strides" else TypeError
-            raise kind(f"{name}: all {argument} must be positive, got {values}.")
+    _check_steps(
+        name, len(space), window_strides=window_strides, lhs_dilation=lhs_dilation, rhs_dilation=rhs_dilation
+    )
     if preferred_element_type is not None:
         _check_preferred(lhs.dtype, preferred_element_type)
     ordered = [lhs.shape[dimension_numbers.lhs_spec[0]], 0, *dilated_sizes(space, lhs_dilation)]
@@ -426,15 +431,7 @@ def conv_general_dilated(
                 "pairs, or use conv_transpose."
             )
         window = [right.shape[i] for i in numbers.rhs_spec[2:]]
-        for argument, values in (("window_strides", strides), ("rhs_dilation", rhs_dilation)):
-            if len(values) != len(window):
-                raise ValueError(
-                    f"{name} window and {argument} must have the same number of dimensions, but got {len(window)} and "
-                    f"{len(values)}"
-                )
-            if any(n < 1 for n in values):
-                kind = ValueError if argument == "window_strides" else TypeError
-                raise kind(f"{name}: all {argument} must be positive, got {values}.")
+        _check_steps(name, len(window), window_strides=strides, rhs_dilation=rhs_dilation)
         space = [left.shape[i] for i in numbers.lhs_spec[2:]]
         pads = tuple(padtype_to_pads(space, dilated_sizes(window, rhs_dilation), strides, padding))
     else:
