@@ -33,7 +33,7 @@ from types import (
     UnionType,
     WrapperDescriptorType,
 )
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -272,7 +272,7 @@ class Fingerprint:
         self.add(kind, f"the class {kind.__qualname__}")
         base: Any = next((b for b in _BASES if b is not object and isinstance(value, b)), None)
         if base is dict:
-            self._add_mapping("base", value)
+            self._add_mapping("base", cast("dict[Any, Any]", value))
         elif base is not None:
             self.add(base(value))
         self._add_state(value, kind)
@@ -314,7 +314,7 @@ class Fingerprint:
         elif isinstance(value, tuple) and kind.__name__ == "ShardingTree":
             self._put("shardings")
             self.add(tuple(value))
-        elif kind is Selection:
+        elif isinstance(value, Selection):
             self._put("selection", repr((value.numbers, value.names)))
         else:
             raise self._refuse(value, f"an object of {name}, whose state is not known")
@@ -639,7 +639,7 @@ def _has_constant_name(instructions: list[dis.Instruction]) -> bool:
     for instruction in instructions:
         argument = instruction.arg
         if instruction.opname in ("PRECALL", "CALL") and argument == len(stack):
-            return argument >= 2 and type(stack[1]) is str and stack[1] not in _REFLECTIONS
+            return len(stack) >= 2 and type(stack[1]) is str and stack[1] not in _REFLECTIONS
         jumps = instruction.is_jump_target or instruction.opcode in dis.hasjrel or instruction.opcode in dis.hasjabs
         if jumps or instruction.opname.startswith(("SWAP", "COPY", "UNPACK", "ROT", "FOR_")):
             return False
