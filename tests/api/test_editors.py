@@ -36,7 +36,7 @@ DEFINED = [
     ("xtrace.export.export", "xtrace._src.export.export", True),
     ("xtrace.experimental.checkify.checkify", "xtrace._src.checkify.transformation", True),
     ("xtrace.scipy.special.erf", "xtrace.scipy.special.primitive", False),
-    ("xtrace.jit(lambda x: x).lower", "xtrace._src.api.stages", True),
+    ("xtrace.jit(lambda x: x).lower", "xtrace._src.api.jitted_type", True),
 ]
 
 

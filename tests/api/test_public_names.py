@@ -263,3 +263,13 @@ def test_dir_of_tracers_lists_no_internals():
         "block_until_ready", "copy_to_host_async", "format", "is_ready", "weak_type"
     }
     assert {"sum", "at", "T", "shape"} <= package_names
+
+
+def test_a_class_with_an_abbreviation_is_pickled_by_its_name_once_its_module_is_loaded():
+    program = """
+import pickle, xtrace
+assert pickle.loads(pickle.dumps(xtrace.P)) is xtrace.P
+import xtrace.sharding
+assert pickle.loads(pickle.dumps(xtrace.P)) is xtrace.P is xtrace.sharding.PartitionSpec
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)

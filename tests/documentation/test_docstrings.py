@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import xtrace
+from xtrace import stages
 from xtrace._src.api.compile_time_reports import CompileTimeReport
 from xtrace._src.api.explore import Explored
 from xtrace._src.api.memory_reports import MemoryReport
@@ -24,6 +25,7 @@ from xtrace.numpy.updates import IndexedArray
 
 # Functions that accept every argument, so that there is no error to name.
 RAISE_NOTHING = frozenset(f"xtrace.{name}" for name in (
+    "experimental.compilation_cache.compilation_cache.reset_cache",
     "block_until_ready", "clear_caches", "copy_to_host_async", "default_backend", "device_get", "disable_jit",
     "get_abstract_mesh",
     "distributed.is_initialized", "ensure_compile_time_eval", "numpy.__array_namespace_info__", "numpy.isscalar",
@@ -268,12 +270,16 @@ METHODS = {
         (IndexedArray, ("set", "add", "subtract", "multiply", "mul", "divide", "power", "min", "max", "get", "apply")),
         (MemoryReport, ("by_line", "fits", "to_json")), (CompileTimeReport, ("to_json",)),
         (Explored, ("beside", "to_json", "html", "save")),
+        (stages.Traced, ("lower", "explore")), (stages.Lowered, ("as_text", "compiler_ir", "cost_analysis", "compile")),
+        (stages.Compiled, ("as_text", "cost_analysis", "memory_analysis", "report", "fits", "runtime_executable")),
     )
     for name in names
 }
 # Methods that accept every argument, so that there is no error to name.
 METHODS_RAISE_NOTHING = frozenset(("MemoryReport.by_line", "MemoryReport.to_json", "CompileTimeReport.to_json",
-                                   "Explored.to_json", "Explored.html"))
+                                   "Explored.to_json", "Explored.html", "Lowered.cost_analysis", "Compiled.as_text",
+                                   "Compiled.cost_analysis", "Compiled.memory_analysis", "Compiled.report",
+                                   "Compiled.runtime_executable"))
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -289,9 +295,11 @@ def test_methods_follow_the_template(name):
     assert not report, "".join(report)
 
 
-@pytest.mark.parametrize("cls", [MemoryReport, CompileTimeReport, Explored])
+@pytest.mark.parametrize(
+    "cls", [MemoryReport, CompileTimeReport, Explored, stages.Traced, stages.Lowered, stages.Compiled]
+)
 def test_all_members_of_reports_are_described(cls):
-    members = {name: member for name, member in vars(cls).items() if not name.startswith("_")}
+    members = {name: member for name, member in vars(cls).items() if not name.startswith("_") and name != "call"}
     methods = {name for name, member in members.items() if isinstance(member, types.FunctionType)}
     assert {f"{cls.__name__}.{name}" for name in methods} <= METHODS.keys()
     for name in members.keys() - methods:

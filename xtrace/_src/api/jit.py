@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType, MethodType
 from typing import Any, ParamSpec, TypeVar, overload
 
-from xtrace._src.api import call_arguments, dispatch, stages
+from xtrace._src.api import call_arguments, dispatch, jitted_type, stages
 from xtrace._src.api.caches import table_of
 from xtrace._src.api.call_arguments import Selection, Static
 from xtrace._src.api.compilation import Compilation, check_execution, evaluates_on_host
@@ -75,7 +75,7 @@ def jit(
     donate_argnums: int | Sequence[int] | None = ..., donate_argnames: str | Sequence[str] | None = ...,
     keep_unused: bool = ..., device: Any = ..., backend: str | None = ..., inline: bool | Inline = ...,
     compiler_options: dict[str, Any] | None = ..., compilation: str | None = ...,
-) -> stages.Wrapped[_Arguments, _Result]: ...
+) -> jitted_type.Wrapped[_Arguments, _Result]: ...
 
 
 @overload
@@ -85,7 +85,7 @@ def jit(
     donate_argnums: int | Sequence[int] | None = ..., donate_argnames: str | Sequence[str] | None = ...,
     keep_unused: bool = ..., device: Any = ..., backend: str | None = ..., inline: bool | Inline = ...,
     compiler_options: dict[str, Any] | None = ..., compilation: str | None = ...,
-) -> Callable[[Callable[_Arguments, _Result]], stages.Wrapped[_Arguments, _Result]]: ...
+) -> Callable[[Callable[_Arguments, _Result]], jitted_type.Wrapped[_Arguments, _Result]]: ...
 
 
 def jit(

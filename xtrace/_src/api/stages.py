@@ -5,19 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import weakref
-from collections.abc import Callable, Iterable, Sequence
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Concatenate,
-    NamedTuple,
-    ParamSpec,
-    Protocol,
-    Self,
-    TypeVar,
-    overload,
-    runtime_checkable,
-)
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from xtrace._src.api.call_arguments import Static, compiler_options_of, flatten
 from xtrace._src.api.compilation import check_execution, compile_module, explain_errors, run_program
@@ -52,65 +41,6 @@ if TYPE_CHECKING:
     from xtrace._src.api.jit import Jitted
     from xtrace._src.api.memory_reports import Fit, MemoryReport
     from xtrace._src.api.partition_reports import PartitionReport
-
-_Arguments = ParamSpec("_Arguments")
-_Rest = ParamSpec("_Rest")
-_Result = TypeVar("_Result", covariant=True)
-
-
-@runtime_checkable
-class Wrapped(Protocol[_Arguments, _Result]):
-    """The result of `jit`: a function with the signature of the given one, and its stages.
-
-    Example:
-        >>> isinstance(xtrace.jit(jnp.sin), xtrace.stages.Wrapped)
-        True
-    """
-
-    __name__: str
-    __wrapped__: Callable[..., Any]
-
-    def __call__(self, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
-        """Run the compiled function."""
-        ...
-
-    @overload
-    def __get__(self, instance: None, owner: type, /) -> Self: ...
-
-    @overload
-    def __get__(
-        self: Wrapped[Concatenate[Any, _Rest], _Result], instance: object, owner: type | None = None, /
-    ) -> Callable[_Rest, _Result]: ...
-
-    def __get__(self, instance: object, owner: type | None = None, /) -> Any:
-        """Return the method of an instance."""
-
-    def trace(self, *args: object, **kwargs: object) -> Traced:
-        """Trace the function on arguments, or on ShapeDtypeStructs in their place."""
-        ...
-
-    def lower(self, *args: object, **kwargs: object) -> Lowered:
-        """Trace the function and write its StableHLO."""
-        ...
-
-    def eval_shape(self, *args: object, **kwargs: object) -> Any:
-        """Return the shapes and dtypes of the results."""
-
-    def warm_up(self, *args: object, **kwargs: object) -> None:
-        """Compile for arguments, or for ShapeDtypeStructs in their place, without a call."""
-
-    def warm_up_all(self, signatures: Iterable[tuple[Any, ...]]) -> None:
-        """Compile on all cores, each for a tuple of arguments by position."""
-
-    def wait_for_compilation(self, timeout: float | None = None) -> bool:
-        """Wait until programs are compiled fully; False if that takes longer than `timeout` in seconds."""
-        ...
-
-    def clear_cache(self) -> None:
-        """Forget the programs compiled so far."""
-
-    def cache_info(self) -> Any:
-        """Return how often the function was compiled, and why."""
 
 
 class ArgInfo:
@@ -201,6 +131,26 @@ class Stage:
         flags = self._jitted.donated_leaves(self._static, self.in_tree)
         return tuple(i for i, flag in enumerate(flags) if flag)
 
+    @boundary
+    def explore(self, *, target: str | None = None, name: str | None = None) -> Explored:
+        """Return a page of the function's source, jaxpr, StableHLO and optimised HLO, as `xtrace.explore` does.
+
+        Args:
+            target: a device that need not be here, such as "h200"; None for those of the arguments, or of the program.
+            name: the name of the program on the page; None for that of the function.
+
+        Returns:
+            An `Explored`, which shows itself in notebooks; `save` writes it to a file.
+
+        Raises:
+            ValueError: `target` is unknown.
+
+        Example:
+            >>> xtrace.jit(jnp.sin).trace(1.0).explore(name="sine").to_json()["programs"][0]["name"]
+            'sine'
+        """
+        return explore.explore_stage(self, target=target, name=name)  # type: ignore[arg-type]
+
     def _leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """Return the leaves of a call's arguments, given with static ones or without; TypeError for other trees."""
         leaves, in_tree = pytree.tree_flatten((args, kwargs))
@@ -262,17 +212,22 @@ class Traced(Stage):
         return ClosedJaxpr(dce.name_dropped(self._traced.jaxpr), self._traced.consts)
 
     @boundary
-    def explore(self, *, target: str | None = None, name: str | None = None) -> Explored:
-        """Return a page of the function's source, jaxpr, StableHLO and optimised HLO, as `xtrace.explore` does.
-
-        It is compiled for the arguments' devices, or for `target`, a device that need not be here, such as
-        "h200". `name` is what the page calls the program.
-        """
-        return _explore(self, target, name)
-
-    @boundary
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
-        """Lower to StableHLO, for the default device's platform or the one named."""
+        """Lower the trace to StableHLO.
+
+        Args:
+            lowering_platforms: a tuple of one platform, such as ``("cuda",)``; None for that of the arguments' devices.
+
+        Returns:
+            A `Lowered`.
+
+        Raises:
+            ValueError: there are several platforms, or one is unknown.
+
+        Example:
+            >>> xtrace.jit(jnp.sin).trace(1.0).lower().fun_name
+            'sin'
+        """
         if lowering_platforms is not None and len(lowering_platforms) != 1:
             raise ValueError(f"lower: one platform at a time; got {tuple(lowering_platforms)}")
         if self._traced.takes_references:
@@ -348,7 +303,22 @@ class Lowered(Stage):
         return result
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """Return the module's text: ``dialect`` "stablehlo" (the default) or "hlo"; with user lines if `debug_info`."""
+        """Return the module's text.
+
+        Args:
+            dialect: "stablehlo", or "hlo" for HLO before XLA's passes; None for the first.
+            debug_info: whether the text has the user's lines.
+
+        Returns:
+            The text.
+
+        Raises:
+            ValueError: `dialect` is another one.
+
+        Example:
+            >>> "sine(" in xtrace.jit(jnp.sin).lower(1.0).as_text("hlo")
+            True
+        """
         if dialect in (None, "stablehlo"):
             return self._module.text(debug_info)
         if dialect == "hlo":
@@ -356,7 +326,21 @@ class Lowered(Stage):
         raise ValueError(f"as_text: unknown dialect {abbreviate(dialect)}; the dialects are 'stablehlo' and 'hlo'")
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
-        """Return the module as jaxlib's object: MLIR's ("stablehlo", the default) or an XlaComputation ("hlo")."""
+        """Return the module as an object of jaxlib.
+
+        Args:
+            dialect: "stablehlo" for a module of MLIR, "hlo" for an XlaComputation; None for the first.
+
+        Returns:
+            The object.
+
+        Raises:
+            ValueError: `dialect` is another one.
+
+        Example:
+            >>> type(xtrace.jit(jnp.sin).lower(1.0).compiler_ir("hlo")).__name__
+            'XlaComputation'
+        """
         if dialect in (None, "stablehlo"):
             return modules.parse(self._module.text(debug_info=True))
         if dialect == "hlo":
@@ -364,24 +348,36 @@ class Lowered(Stage):
         raise ValueError(f"compiler_ir: unknown dialect {abbreviate(dialect)}; the dialects are 'stablehlo' and 'hlo'")
 
     def cost_analysis(self) -> dict[str, float]:
-        """Return XLA's estimate of the module's operations and bytes, before it optimises."""
+        """Return XLA's estimate of what the module costs, before XLA's passes.
+
+        Returns:
+            A dictionary of numbers by name: "flops" are floating-point operations, "bytes accessed" bytes.
+
+        Example:
+            >>> xtrace.jit(lambda x: x + 1).lower(jnp.ones(8)).cost_analysis()["flops"]
+            8.0
+        """
         return executables.cost_of(self._module.text())
 
     @boundary
-    def explore(self, *, target: str | None = None, name: str | None = None) -> Explored:
-        """Return a page of the function's source, jaxpr, StableHLO and optimised HLO, as `xtrace.explore` does.
-
-        It is compiled for the arguments' devices, or for `target`, a device that need not be here, such as
-        "h200". `name` is what the page calls the program.
-        """
-        return _explore(self, target, name)
-
-    @boundary
     def compile(self, compiler_options: dict[str, Any] | None = None, *, target: str | None = None) -> Compiled:
-        """Compile with XLA for the device at hand, or for `target`, a device that need not be here.
+        """Compile the module with XLA.
 
-        Targets are names such as "h200" or "tpu-v5e"; they need the extra ``aot`` (ImportError names the command),
-        and the result has `as_text`, `cost_analysis` and `memory_analysis` but cannot be called.
+        Args:
+            compiler_options: options of XLA by name, which replace those of `jit`.
+            target: a device that need not be here, such as "h200" or "tpu-v5e:4x4". The result can then be looked at
+                but not called. None for the devices at hand.
+
+        Returns:
+            A `Compiled`.
+
+        Raises:
+            ValueError: the target has another number of devices than the program's mesh, or is unknown.
+            ImportError: the compiler of the target is not installed; the message has the command.
+
+        Example:
+            >>> xtrace.jit(jnp.cos).lower(0.0).compile()(0.0)
+            Array(1., dtype=float32, weak_type=True)
         """
         options = dict([*self._jitted.options.compiler_options, *compiler_options_of("compile", compiler_options)])
         if target is not None:
@@ -445,11 +441,6 @@ def _like(described: ShapeDtypeStruct, sharding: Sharding) -> Sharding | Format:
     """Return a sharding for a result, with the layout that its description says."""
     layout = described.format.layout
     return sharding if layout is None else Format(layout, sharding)
-
-
-def _explore(stage: Traced | Lowered | Compiled, target: str | None, name: str | None) -> Explored:
-    # Pages are made by few programs.
-    return explore.explore_stage(stage, target=target, name=name)
 
 
 def _call_compiled(stage: weakref.ref[Compiled], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -571,18 +562,39 @@ class Compiled(Stage):
         return result
 
     def as_text(self) -> str:
-        """Return XLA's optimised HLO."""
+        """Return XLA's optimised HLO.
+
+        Returns:
+            The text.
+
+        Example:
+            >>> xtrace.jit(jnp.sin).lower(1.0).compile().as_text().split(",")[0]
+            'HloModule jit_sin'
+        """
         return executables.hlo_text(self._executable)
 
     def cost_analysis(self) -> dict[str, float]:
-        """Return XLA's estimate of the program's floating-point operations and bytes, by name."""
+        """Return XLA's estimate of what the program costs.
+
+        Returns:
+            A dictionary of numbers by name: "flops" are floating-point operations, "bytes accessed" bytes.
+
+        Example:
+            >>> xtrace.jit(lambda x: x + 1).lower(jnp.ones(8)).compile().cost_analysis()["flops"]
+            8.0
+        """
         analysis = self._executable.cost_analysis()
         return dict(analysis[0] if isinstance(analysis, (list, tuple)) else analysis)
 
     def memory_analysis(self) -> MemoryReport:
         """Return the bytes that the program takes on a device, and the arrays that take them; printed, a table.
 
-        It has XLA's figures by JAX's names, too, such as ``temp_size_in_bytes``.
+        Returns:
+            A `MemoryReport`. It has XLA's figures by JAX's names, too, such as ``temp_size_in_bytes``.
+
+        Example:
+            >>> xtrace.jit(lambda x: x + 1).lower(jnp.ones(8)).compile().memory_analysis().output_size_in_bytes
+            32
         """
         partition = self._partition
         around = self._around._traced if self._around is not None else None
@@ -600,7 +612,15 @@ class Compiled(Stage):
         return lowered.compile(target=target)
 
     def report(self) -> PartitionReport:
-        """Return the costs on each device: memory, replicated arguments, collectives, operations; printed, a table."""
+        """Return the costs on each device: memory, replicated arguments, collectives, operations; printed, a table.
+
+        Returns:
+            A `PartitionReport`.
+
+        Example:
+            >>> len(xtrace.jit(lambda x: x + 1).lower(jnp.ones(8)).compile().report().collectives)
+            0
+        """
         partition = self._partition
         device = partition.assignment.device
         count = len(self._traced.jaxpr.in_avals)
@@ -613,23 +633,32 @@ class Compiled(Stage):
         )
 
     def fits(self, target: str | int | None = None) -> Fit:
-        """Return whether the program's memory is within that of its device, or of `target`; printed, a sentence.
+        """Return whether the program's memory is within that of a device; printed, a sentence.
 
-        A target is a name such as "h200", a device that need not be here, or a number of bytes.
+        Args:
+            target: a device that need not be here, such as "h200", or a number of bytes; None for the program's device.
+
+        Returns:
+            A `Fit`, which is true if it fits.
+
+        Raises:
+            ValueError: `target` is an unknown name, or negative.
+
+        Example:
+            >>> bool(xtrace.jit(lambda x: x + 1).lower(jnp.ones(8)).compile().fits(1000))
+            True
         """
         return self.memory_analysis().fits(target)
 
-    @boundary
-    def explore(self, *, target: str | None = None, name: str | None = None) -> Explored:
-        """Return a page of the function's source, jaxpr, StableHLO and optimised HLO, as `xtrace.explore` does.
-
-        It shows this program, or with a `target` one that is compiled for a device that need not be here. `name` is
-        what the page calls the program.
-        """
-        return _explore(self, target, name)
-
     def runtime_executable(self) -> Any:
-        """Return jaxlib's executable."""
+        """Return the executable of jaxlib.
+
+        Returns:
+            An object of this release of jaxlib.
+
+        Example:
+            >>> executable = xtrace.jit(jnp.sin).lower(1.0).compile().runtime_executable()
+        """
         return self._executable
 
     @property

@@ -70,6 +70,9 @@ def _name_module(module: str, name: str, value: Any) -> None:
     value.__module__ = home or module
     if not home and not _lists(module, value.__name__):
         value.__qualname__ = name
+    elif "." not in value.__qualname__:
+        # It was public under an abbreviation until its own module was loaded.
+        value.__qualname__ = value.__name__
 
 
 def _lists(module: str, name: str) -> bool:

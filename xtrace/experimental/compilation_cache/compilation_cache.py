@@ -11,7 +11,7 @@ __all__ = ["reset_cache", "set_cache_dir"]
 
 
 def set_cache_dir(path: str | os.PathLike[str]) -> None:
-    """Keep compiled programs in the folder `path`, for this process and later ones.
+    """Set the folder in which compiled programs are kept, for this process and later ones.
 
     It is the setting ``jax_compilation_cache_dir``.
 
