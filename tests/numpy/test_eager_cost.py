@@ -12,8 +12,8 @@ from tests.support.cost import calls_while
 from tests.support.operands import assert_same
 from xtrace._src.api.inline_jit import inline_jit
 
-# Past this many calls every signature has code of its own.
-WARM = 7
+# Past this many calls every signature has code of its own: the first three are evaluated with NumPy.
+WARM = 11
 
 A, M, MASK, FOUR = jnp.arange(12.0) + 1, jnp.ones((3, 4)), jnp.arange(12) > 5, jnp.arange(4.0)
 

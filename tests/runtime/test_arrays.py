@@ -647,7 +647,7 @@ def test_formats(shape, dtype):
     assert repr(ours.format) == repr(theirs.format) and repr(ours.T.format) == repr(theirs.T.format)
     assert ours.format == jnp.ones(shape, dtype).format and hash(ours.format) == hash(jnp.ones(shape, dtype).format)
     assert ours.format.sharding == ours.sharding and ours.format != jnp.zeros((1, 1, 1)).format
-    put = xtrace.device_put([np.ones(3)], ours.format)
+    put = xtrace.device_put([np.ones(shape)], ours.format)
     assert put[0].committed and put[0].device is ours.device
     assert "test_arrays.py" in str(ours.traceback)
     with pytest.raises(AttributeError, match="format"):

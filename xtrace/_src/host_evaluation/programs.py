@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._src.algebra.vector_space import convert
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
@@ -139,10 +140,11 @@ class _Plan:
         formula = jaxpr_of_formula(primitive, avals, equation.params)
         if formula is not None:
             return self.of(formula)
-        stored = [physical_aval(a).ndim - a.ndim for a in avals]
         rule = MOVES.get(primitive)
-        if any(isinstance(a.dtype, dtypes.ExtendedDType) for a in avals):
-            return None if rule is None else self._bind(_on_elements(rule, stored), equation)
+        if any(isinstance(x.aval.dtype, dtypes.ExtendedDType) for x in [*equation.invars, *equation.outvars]):
+            stored = [physical_aval(a).ndim - a.ndim for a in avals]
+            is_move = rule is not None and primitive is not convert
+            return self._bind(_on_elements(rule, stored), equation) if is_move else None
         if rule is None and all(a.dtype.kind in "biu" for a in avals):
             rule = EXACT.get(primitive)
         if rule is None and primitive in ROUNDED and all(a.dtype.kind == "f" and a.dtype.itemsize >= 4 for a in avals):
