@@ -142,9 +142,9 @@ class _Plan:
             return self.of(formula)
         rule = MOVES.get(primitive)
         if any(isinstance(x.aval.dtype, dtypes.ExtendedDType) for x in [*equation.invars, *equation.outvars]):
-            stored = [physical_aval(a).ndim - a.ndim for a in avals]
-            is_move = rule is not None and primitive is not convert
-            return self._bind(_on_elements(rule, stored), equation) if is_move else None
+            if rule is None or primitive is convert:
+                return None
+            return self._bind(_on_elements(rule, [physical_aval(a).ndim - a.ndim for a in avals]), equation)
         if rule is None and all(a.dtype.kind in "biu" for a in avals):
             rule = EXACT.get(primitive)
         if rule is None and primitive in ROUNDED and all(a.dtype.kind == "f" and a.dtype.itemsize >= 4 for a in avals):
