@@ -38,9 +38,19 @@ _STATIC = "newer jax counts static_argnums and names debug information otherwise
 
 _SETTINGS = "newer jax has other settings"
 _EFFORTS = "newer jaxlib has no efforts of compilation"
+_LAYOUTS = "tests/experimental/test_layouts_of_arrays.py"
+_LAYOUT_OF_RESULTS = "modules say the layout of a result that was constrained"
+_AUTO_LAYOUT = "jaxprs say AutoLayout"
 
 # The start of a test's name, and what newer jax does.
 CHANGED: dict[str, str] = {
+    f"{_LAYOUTS}::test_layouts_are_as_in_jax[order(put(X, F(L((0, 1), ((2, 2),)), S)))": "its CPU takes no tiles",
+    f"{_LAYOUTS}::test_layouts_are_as_in_jax[order(jit(lambda a: constrain(a, T))(X)), heads": _LAYOUT_OF_RESULTS,
+    f"{_LAYOUTS}::test_layouts_are_as_in_jax[heads(jit(lambda a: constrain": _LAYOUT_OF_RESULTS,
+    f"{_LAYOUTS}::test_layouts_are_as_in_jax[heads(jit(lambda a: lax.with_sharding_constraint": _LAYOUT_OF_RESULTS,
+    f"{_LAYOUTS}::test_layouts_are_as_in_jax[source76]": "pieces are put together in another order of axes",
+    f"{_LAYOUTS}::test_jaxprs_say_layouts[jit(lambda a: a * a, in_shardings=F(AUTO)": _AUTO_LAYOUT,
+    f"{_LAYOUTS}::test_jaxprs_say_layouts[lambda a: j.vjp(": _AUTO_LAYOUT,
     "tests/api/test_pickling.py::test_pickles_and_copies_are_equal[jax]": "its types differ from their copies",
     "tests/api/test_jit.py::test_positional_named_and_default_arguments[args10": _STATIC,
     "tests/api/test_jit_static.py::test_selections_infer_names_and_numbers_as_jax_does": _STATIC,
