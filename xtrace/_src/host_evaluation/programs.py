@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -43,12 +44,12 @@ class HostProgram:
     It has the members of a `Task` whose result is the compiled program.
     """
 
-    __slots__ = ("result", "error", "_evaluate", "_compile", "_left")
+    __slots__ = ("result", "error", "_evaluate", "_compile", "_left", "_lock")
 
     def __init__(
         self, evaluate: Callable[[Sequence[Any]], list[ConcreteArray]], compile: Callable[[Sequence[Any]], Any]
     ) -> None:
-        self._evaluate, self._compile, self._left = evaluate, compile, _CALLS
+        self._evaluate, self._compile, self._left, self._lock = evaluate, compile, _CALLS, threading.RLock()
         self.result: Any = None
         self.error: BaseException | None = None
 
@@ -59,8 +60,9 @@ class HostProgram:
                 return self._evaluate(values)
             except Declined:
                 self._left = 0
-        if self.result is None:
-            self.result = self._compile(values)
+        with self._lock:
+            if self.result is None:
+                self.result = self._compile(values)
         results: list[ConcreteArray] = self.result(values, *names)
         return results
 
