@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +25,11 @@ from xtrace._src.ops.host.mapped_calls import call_in_turn
 from xtrace._src.ops.references.binding import unwrap
 from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    from xtrace._src.extension import mlir_functions
+    from xtrace._src.xla import artifacts
 
 
 def call_exported(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -139,10 +143,8 @@ def _emit_program(
 def _emit_functions(
     builder: FunctionBuilder, exported: Any, program: Any, operands: Sequence[Value], results: Sequence[ShapedArray]
 ) -> list[Value]:
-    functions = importlib.import_module("xtrace._src.extension.mlir_functions")
     name = f"call_exported_{exported.fun_name}"
-    called: list[Value] = functions.emit_call_of_functions(builder, name, program, operands, results)
-    return called
+    return mlir_functions.emit_call_of_functions(builder, name, program, operands, results)
 
 
 def _retype(builder: FunctionBuilder, x: Value, aval: ShapedArray) -> Value:
@@ -165,7 +167,6 @@ def _program_for(
     main = FunctionBuilder(module, "main", "", public=True)
     main.return_values(_emit_program(main, exported, [main.argument(aval) for aval in operands], results))
     module.functions.append(main)
-    artifacts: Any = importlib.import_module("xtrace._src.xla.artifacts")
     try:
         return artifacts.functions_of(artifacts.refine(module.inlined_text()))
     except ValueError as error:

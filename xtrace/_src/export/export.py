@@ -19,10 +19,14 @@ from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.export.checks import check_custom_calls, maximum_supported_calling_convention_version
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
-from xtrace._src.export.exported import Exported, load_artifacts
+from xtrace._src.export.exported import Exported
 from xtrace._src.export.platforms import text_for_platforms
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.xla.clients import canonical_platform, default_platform
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    from xtrace._src.xla import artifacts
 
 
 def default_export_platform() -> str:
@@ -109,7 +113,6 @@ def _export_trace(
     name, function = traced.fun_name, lowered.traced
     _check_effects(name, lowered)
     module = text_for_platforms(name, platforms, lowered)
-    artifacts = load_artifacts()
     in_avals, out_avals = tuple(function.jaxpr.in_avals), tuple(function.out_avals)
     is_symbolic = any(has_symbolic(aval.shape) for aval in in_avals)
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +17,12 @@ from xtrace._src.export import serialization
 from xtrace._src.export.calls import call_exported
 from xtrace._src.export.checks import check_signature
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
+from xtrace._src.xla.late_modules import late_modules
 from xtrace._src.xla.pytree_registry import PyTreeDef
+
+with late_modules(globals()):
+    # jaxlib's MLIR bindings take 30 ms to import, and a file is read without them until its program is used.
+    from xtrace._src.xla import artifacts, modules
 
 _Positions = tuple[int, ...]
 
@@ -98,20 +102,20 @@ class Exported:
             ValueError: the program's bytes are damaged.
         """
         module = self._read_module()
-        return _modules().text_of(module, debug_info=True) if serialized else module
+        return modules.text_of(module, debug_info=True) if serialized else module
 
     def _read_module(self) -> Any:
         try:
             artifact = self.mlir_module_serialized
-            module = load_artifacts().read_artifact(artifact if self._is_intact else _rewrite(artifact))
-            check_signature(self, *load_artifacts().signature_of(module))
+            module = artifacts.read_artifact(artifact if self._is_intact else _rewrite(artifact))
+            check_signature(self, *artifacts.signature_of(module))
         except ValueError as error:
             raise ValueError(f"{self.fun_name}, an Exported, cannot be used: {error}") from None
         return module
 
     def functions(self) -> Any:
         """Return the functions of the program as text, ``main`` last."""
-        return load_artifacts().functions_of(self._read_module())
+        return artifacts.functions_of(self._read_module())
 
     @boundary
     def in_shardings_jax(self, mesh: Mesh | AbstractMesh) -> Sequence[NamedSharding | None]:
@@ -192,17 +196,6 @@ class Exported:
         return call_exported(self, args, kwargs)
 
 
-def load_artifacts() -> Any:
-    """Return the module of portable artifacts."""
-    # jaxlib's MLIR bindings take 30 ms to import, and reading a file needs them only when its program is used.
-    return importlib.import_module("xtrace._src.xla.artifacts")
-
-
 @memoize(64)
 def _rewrite(artifact: bytes) -> bytes:
-    data: bytes = load_artifacts().rewrite_in_process(artifact)
-    return data
-
-
-def _modules() -> Any:
-    return importlib.import_module("xtrace._src.xla.modules")
+    return artifacts.rewrite_in_process(artifact)

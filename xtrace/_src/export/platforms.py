@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
-from typing import Any
 
 from xtrace._src.api.stages import ExportedTrace
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.export.checks import PLATFORM_INDEX
 from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value, symbol
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    from xtrace._src.xla import mlir_rules
 
 
 def text_for_platforms(name: str, platforms: Sequence[str], lowered: ExportedTrace) -> str:
@@ -35,8 +37,6 @@ def text_for_platforms(name: str, platforms: Sequence[str], lowered: ExportedTra
 
 def _add_functions(module: ModuleBuilder, program: ModuleBuilder) -> str:
     """Add the functions of a platform's module, with their locations; return the name of its ``main`` there."""
-    # jaxlib's MLIR bindings, which most processes never need.
-    rename: Any = importlib.import_module("xtrace._src.xla.mlir_rules").rename_symbols
     names: dict[str, str] = {}
     main, *private = program.functions
     # Functions stand behind those that they call.
@@ -44,7 +44,7 @@ def _add_functions(module: ModuleBuilder, program: ModuleBuilder) -> str:
         copy = FunctionBuilder(module, function.name, function.scope)
         copy.arguments, copy.argument_attributes = function.arguments, [""] * len(function.arguments)
         copy.result_types, copy.result_attributes = function.result_types, [""] * len(function.result_types)
-        copy.lines = [rename(program.meshes.inline(line), names) for line in function.lines]
+        copy.lines = [mlir_rules.rename_symbols(program.meshes.inline(line), names) for line in function.lines]
         copy.places = function.places
         base = f"main_{program.platform}" if function is main else function.name
         names[function.name] = module.add_private(copy, base)

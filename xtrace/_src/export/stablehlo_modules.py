@@ -14,7 +14,11 @@ from xtrace._src.core.tables import memoize
 from xtrace._src.export.checks import maximum_supported_calling_convention_version
 from xtrace._src.export.deserialization import deserialize
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
-from xtrace._src.export.exported import Exported, load_artifacts
+from xtrace._src.export.exported import Exported
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    from xtrace._src.xla import artifacts
 
 _TENSOR = re.compile(r"tensor<((?:(?:[0-9]+|\?)x)*)([\w<>]+)>")
 _ALL: list[Any] = list(dtypes.all_dtypes.values())
@@ -53,7 +57,7 @@ def from_stablehlo(program: str | bytes | bytearray | memoryview) -> Callable[..
             f"{abbreviate(program)}"
         )
     data = program.encode(errors="surrogatepass") if isinstance(program, str) else bytes(program)
-    if not isinstance(program, str) and b"\0" in data and not load_artifacts().is_bytecode(data):
+    if not isinstance(program, str) and b"\0" in data and not artifacts.is_bytecode(data):
         return deserialize(data).call
     return _function_of(data)
 
@@ -77,13 +81,13 @@ class _Module:
 
     def __init__(self, data: bytes) -> None:
         self._data = _rewrite(data, ())
-        module = load_artifacts().read_artifact(self._data)
-        self.takes, self.returns = load_artifacts().signature_of(module)
-        self.name = load_artifacts().name_of(module)
-        replicas, self._partitions = load_artifacts().count_copies(module)
+        module = artifacts.read_artifact(self._data)
+        self.takes, self.returns = artifacts.signature_of(module)
+        self.name = artifacts.name_of(module)
+        replicas, self._partitions = artifacts.count_copies(module)
         if replicas != 1:
             raise ValueError(f"from_stablehlo: the module is for {replicas} replicas; write it for partitions of one")
-        python = [name for name in load_artifacts().custom_calls_of(module) if "python" in name and "callback" in name]
+        python = [name for name in artifacts.custom_calls_of(module) if "python" in name and "callback" in name]
         if python:
             raise ValueError(
                 f"from_stablehlo: the module calls Python, by {', '.join(python)}, and the function was in the process "
@@ -121,7 +125,7 @@ class _Module:
         if types not in self._programs:
             try:
                 artifact = _rewrite(self._data, types)
-                takes, returns = load_artifacts().signature_of(load_artifacts().read_artifact(artifact))
+                takes, returns = artifacts.signature_of(artifacts.read_artifact(artifact))
             except ValueError as error:
                 raise ValueError(
                     f"{self.name}: the sizes of its module cannot be found for ({', '.join(types)}): {error}"
@@ -157,7 +161,7 @@ def _no_derivative(exported: Exported) -> Exported:
 @memoize(64)
 def _rewrite(data: bytes, types: tuple[str, ...]) -> bytes:
     try:
-        artifact: bytes = load_artifacts().rewrite_in_process(data, types)
+        artifact: bytes = artifacts.rewrite_in_process(data, types)
     except ValueError as error:
         raise ValueError(f"from_stablehlo: program cannot be used: {error}") from None
     return artifact

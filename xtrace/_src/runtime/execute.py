@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -46,7 +45,7 @@ from xtrace._src.xla.clients import Device, lowering_platform
 from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
-    from xtrace._src.runtime import callbacks
+    from xtrace._src.runtime import callbacks, compilation_cache
 
 
 class Assignment(NamedTuple):
@@ -289,7 +288,7 @@ def compile_program(
     compilation = text, assignment.devices, compiler_options, callbacks, partitioned
     read_code: Callable[[], bytes] | None = None
     if cache_settings.directory.value is not None and cache_settings.enabled.value and origin.value:
-        find = getattr(importlib.import_module("xtrace._src.runtime.compilation_cache"), origin.value)
+        find = getattr(compilation_cache, origin.value)
         executable, read_code = find(*compilation)
     else:
         executable = None if origin is Origin.FOLDER else executables.compile_text(*compilation)
