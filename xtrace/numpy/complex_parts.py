@@ -21,7 +21,7 @@ from xtrace._src.ops import complex_numbers
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.comparisons import eq, ne
 from xtrace.numpy.conversion import asarray
-from xtrace.numpy.ufuncs import fill_as
+from xtrace.numpy.operands import fill_as
 
 # Complex numbers
 

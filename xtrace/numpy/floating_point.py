@@ -24,8 +24,7 @@ from xtrace._src.ops.comparisons import bitwise_and, bitwise_not, bitwise_or, eq
 from xtrace._src.ops.complex_numbers import imag, real
 from xtrace._src.ops.reinterpretation import bitcast_convert_type
 from xtrace._src.runtime.transfer import to_array
-from xtrace.numpy.operands import refuse
-from xtrace.numpy.ufuncs import fill_as, refuse_complex, strong_scalar
+from xtrace.numpy.operands import fill_as, refuse, refuse_complex, strong_scalar
 
 # Kinds of floating number
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -15,18 +15,19 @@ from xtrace._src.algebra.vector_space import (
     operand_aval,
     reshape,
 )
-from xtrace._src.api.promotion import cast_constant
+from xtrace._src.api.promotion import cast_constant, scalar_value
 from xtrace._src.core import dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.ir import Literal, scalar_literal
 from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import Tracer
+from xtrace._src.ops import complex_numbers
 from xtrace._src.ops.selection import select_n
 
 
@@ -155,3 +156,37 @@ def select_or_fill(mask: ArrayLike, x: ArrayLike, other: ArrayLike) -> Array:
         broadcast_operand_to(mask, own, shape, function="where"), fill,
         broadcast_operand_to(x, aval.shape, shape, function="where"),
     )
+
+
+def strong_scalar(example: Any, value: object) -> Literal:
+    """Return the strongly typed scalar `value` of the dtype of `example`."""
+    return scalar_literal(value, aval_of(example).dtype)
+
+
+def fill_as(x: ArrayLike, value: ArrayLike, dtype: np.dtype[Any] | None = None, weak: bool = False) -> Array:
+    """Return `value` in the shape of `x`, in its dtype or another."""
+    aval = aval_of(x)
+    kind = aval.dtype if dtype is None else dtype
+    literal = Literal(scalar_value(value, kind), ShapedArray((), kind, weak))
+    return broadcast_in_dim.bind_positional((literal,), (aval.shape, (), None))
+
+
+def refuse_complex(error: type[Exception] = TypeError, *, function: str = "") -> Callable[..., Any]:
+    """Return an operation that raises `error`: `function` is not defined for complex numbers."""
+
+    def refuse(*_: Array) -> Array:
+        raise error(
+            f"{function or called_function()} does not support complex dtypes; take the absolute value or a part "
+            "first"
+        )
+
+    return refuse
+
+
+def apply_to_parts(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return the function of complex numbers that applies `function` to both parts."""
+
+    def by_parts(x: ArrayLike) -> Array:
+        return complex_numbers.complex(function(complex_numbers.real(x)), function(complex_numbers.imag(x)))
+
+    return by_parts

@@ -17,8 +17,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.selection import select
-from xtrace.numpy.operands import refuse
-from xtrace.numpy.ufuncs import apply_to_parts
+from xtrace.numpy.operands import apply_to_parts, refuse
 
 # Rounding
 

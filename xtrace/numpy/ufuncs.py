@@ -6,10 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any, overload
 
-import numpy as np
-
 from xtrace._src.algebra.kinds import BOOL, COMPLEX, INTEGER
-from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, operand_aval
+from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api import operators
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.elementwise_functions import (
@@ -22,14 +20,12 @@ from xtrace._src.api.elementwise_functions import (
 )
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import scalar_like, select_where
-from xtrace._src.api.promotion import as_inexact, common_dtype, promote, scalar_value
+from xtrace._src.api.promotion import as_inexact, common_dtype, promote
 from xtrace._src.core import dtypes, jax_version
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.diagnostics.messages import called_function
+from xtrace._src.core.avals import aval_of
 from xtrace._src.core.function_names import copy_with_name
-from xtrace._src.core.ir import Literal, scalar_literal
 from xtrace._src.ops import complex_numbers
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.comparisons import bitwise_or, eq, ne
@@ -37,44 +33,11 @@ from xtrace._src.ops.selection import select
 from xtrace._src.ops.special import bessel_i0e
 from xtrace._src.runtime.transfer import to_array
 from xtrace._src.xla.late_modules import late_modules
+from xtrace.numpy.operands import apply_to_parts, fill_as, refuse_complex, strong_scalar
 from xtrace.numpy.ufunc_methods import as_ufunc
 
 with late_modules(globals()):
     from xtrace.numpy import nonzero_elements
-
-
-def strong_scalar(example: Any, value: object) -> Literal:
-    """Return the strongly typed scalar `value` of the dtype of `example`."""
-    return scalar_literal(value, aval_of(example).dtype)
-
-
-def fill_as(x: ArrayLike, value: ArrayLike, dtype: np.dtype[Any] | None = None, weak: bool = False) -> Array:
-    """Return `value` in the shape of `x`, in its dtype or another."""
-    aval = aval_of(x)
-    kind = aval.dtype if dtype is None else dtype
-    literal = Literal(scalar_value(value, kind), ShapedArray((), kind, weak))
-    return broadcast_in_dim.bind_positional((literal,), (aval.shape, (), None))
-
-
-def refuse_complex(error: type[Exception] = TypeError, *, function: str = "") -> Callable[..., Any]:
-    """Return an operation that raises `error`: `function` is not defined for complex numbers."""
-
-    def refuse(*_: Array) -> Array:
-        raise error(
-            f"{function or called_function()} does not support complex dtypes; take the absolute value or a part "
-            "first"
-        )
-
-    return refuse
-
-
-def apply_to_parts(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return the function of complex numbers that applies `function` to both parts."""
-
-    def by_parts(x: ArrayLike) -> Array:
-        return complex_numbers.complex(function(complex_numbers.real(x)), function(complex_numbers.imag(x)))
-
-    return by_parts
 
 
 # Arithmetic
