@@ -29,6 +29,7 @@ from xtrace._src.core.shardings import NamedSharding, Sharding, TiledSharding, T
 from xtrace._src.ops.random.keys import generators
 from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding
 from xtrace._src.runtime.checked_bytes import Format, WrongBytesError
+from xtrace._src.runtime.compilation_cache import KeptCode
 from xtrace._src.runtime.execute import Assignment, Program, request_partitioning
 from xtrace._src.runtime.transfer import array_from_host, put_at
 from xtrace._src.xla import clients, environments, executables
@@ -36,7 +37,7 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _Part = TypeVar("_Part")
 
-_FORMAT = Format(b"xtrace\x00e", 2, "serialized executable")
+_FORMAT = Format(b"xtrace\x00e", 3, "serialized executable")
 
 _ALL: list[Any] = [*dtypes.all_dtypes.values(), dtypes.float0, *[g.dtype for g in generators.values()]]
 _DTYPES = {dtypes.short_name(dtype): dtype for dtype in _ALL}
@@ -77,7 +78,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
     _check_contents(compiled, program)
     assignment = compiled._partition.assignment
     record, constants = record_of_program(name, program, assignment, traced)
-    code = _code_of(name, program)
+    code = _code_of(name, program).encode()
     head = record | {
         "environment": environments.environment_of(assignment.device), "paths": list(compiled._paths()),
         "donated": list(compiled.donate_argnums), "code": len(code),
@@ -107,19 +108,13 @@ def record_of_program(
     return record, b"".join([content for _, content in hidden])
 
 
-def _code_of(name: str, program: Program) -> bytes:
-    if program.read_code is None:
-        try:
-            return executables.serialize_executable(program.executable)
-        except executables.CompileError as error:
-            raise ValueError(f"serialize: the runtime cannot write the program of {name}: {error}") from None
+def _code_of(name: str, program: Program) -> KeptCode:
+    if program.kept_code is not None:
+        return program.kept_code
     try:
-        return program.read_code()
-    except (OSError, WrongBytesError) as error:
-        raise ValueError(
-            f"serialize: {name} cannot be written: {error}. Compile it again with xtrace.config.update("
-            "'jax_enable_compilation_cache', False)"
-        ) from None
+        return KeptCode.of_executable(program.executable)
+    except executables.CompileError as error:
+        raise ValueError(f"serialize: the runtime cannot write the program of {name}: {error}") from None
 
 
 def _check_contents(compiled: Compiled, program: Program) -> None:
@@ -272,14 +267,15 @@ def _devices(head: Mapping[str, Any], backend: Any, given: Sequence[Any] | None)
 def _load(reader: RecordReader, payload: bytes, in_tree: PyTreeDef, out_tree: PyTreeDef) -> Compiled:
     head = reader.head
     described = _understand(lambda: reader.program(payload[head["code"] :]))
-    code, assignment = payload[: head["code"]], described.assignment
+    assignment = described.assignment
     try:
-        executable = executables.load_executable(code, "", assignment.devices, None, described.partitioned)
-    except executables.CompileError as error:
+        code = KeptCode.decode(payload[: head["code"]])
+        executable = code.load(assignment.devices, None, described.partitioned)
+    except (executables.CompileError, WrongBytesError) as error:
         raise ValueError(
             f"deserialize_and_load: XLA refuses the program of {head['name']}: {error}. {_AGAIN}"
         ) from None
-    program = described.load(executable, lambda: code)
+    program = described.load(executable, code)
     traced = described.trace(in_tree, out_tree, lambda: head["paths"])
     function: Any = _LoadedFunction(head["name"], head["donated"], head["paths"])
     partition = Partition(assignment, program.kept, program.inputs, program.results)
@@ -346,10 +342,10 @@ class DescribedProgram(NamedTuple):
         """The shardings that XLA chooses."""
         return request_partitioning(self.assignment, len(self.constants))
 
-    def load(self, executable: Any, read_code: Callable[[], bytes]) -> Program:
+    def load(self, executable: Any, code: KeptCode) -> Program:
         """Return the program whose code was loaded."""
         return Program(
-            executable, self.assignment, self.out_avals, hidden=self.constants, kept=self.kept, read_code=read_code
+            executable, self.assignment, self.out_avals, hidden=self.constants, kept=self.kept, kept_code=code
         )
 
     def trace(self, in_tree: PyTreeDef, out_tree: PyTreeDef, paths: Callable[[], Sequence[str]]) -> TracedFunction:

@@ -88,12 +88,12 @@ class KeptTrace:
             self._cache.set_aside(self._key, kind=TRACE)
             _logger.warning("a trace of %s in %s cannot be read: %s", self._jitted.name, self._cache.directory, error)
             return None
-        executable, read_code = compilation_cache.load_at(
+        executable, code = compilation_cache.load_at(
             (self._cache, key), "", described.assignment.devices, record["options"], (), described.partitioned
         )
-        if executable is None or read_code is None:
+        if executable is None or code is None:
             return None
-        program = described.load(executable, read_code)
+        program = described.load(executable, code)
         paths = call_arguments.lazy_argument_paths(self._jitted.fun, self._static, self._in_tree)
         traced = described.trace(self._in_tree, out_tree, paths)
         return CompiledCall(program, program, traced, (0.0, 0.0, time.perf_counter() - start))

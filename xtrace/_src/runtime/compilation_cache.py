@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import os
 import re
 import threading
 import time
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from xtrace._src.runtime.checked_bytes import WrongBytesError
 from xtrace._src.runtime.disk_cache import PROGRAM, TRACE, DiskCache, Entry
 from xtrace._src.xla import executables
 from xtrace._src.xla.clients import Device
+from xtrace._src.xla.stripped_executables import StrippedExecutable, strip_executable
 
 REQUESTS = "/jax/compilation_cache/compile_requests_use_cache"
 HITS = "/jax/compilation_cache/cache_hits"
@@ -75,28 +76,25 @@ _warned: set[str] = set()
 _MOST_WARNINGS = 64
 
 
-_Found = tuple[Any, Callable[[], bytes] | None]
-
-
-def compile_or_load(*compilation: Any) -> _Found:
+def compile_or_load(*compilation: Any) -> tuple[Any, KeptCode | None]:
     """Return the executable of a module, from the folder ``jax_compilation_cache_dir`` if it is there.
 
-    With one from there comes the function that reads its bytes again, otherwise None. compilation: the arguments of
+    With one from there comes its code, otherwise None. compilation: the arguments of
     `executables.compile_text`. A compiled program is stored if its compilation took long enough. Errors of the folder
     are warnings, unless the setting ``jax_raise_persistent_cache_errors`` says otherwise; those of the compiler are
     `compile_text`'s.
     """
     place = _place_of(*compilation, counted=True)
-    executable, read_again = load_at(place, *compilation)
-    return (_compile_and_keep(place, compilation), None) if executable is None else (executable, read_again)
+    executable, code = load_at(place, *compilation)
+    return (_compile_and_keep(place, compilation), None) if executable is None else (executable, code)
 
 
-def load(*compilation: Any) -> _Found:
+def load(*compilation: Any) -> tuple[Any, KeptCode | None]:
     """Return the executable of a module from the folder, or None; as `compile_or_load` otherwise."""
     return load_at(_place_of(*compilation, counted=True), *compilation)
 
 
-def compile_and_keep(*compilation: Any) -> _Found:
+def compile_and_keep(*compilation: Any) -> tuple[Any, KeptCode | None]:
     """Return the executable of a module that `load` has not found, compiled and stored; see `compile_or_load`."""
     return _compile_and_keep(_place_of(*compilation), compilation), None
 
@@ -213,11 +211,64 @@ def _key_of(text: str, compilation: bytes) -> bytes:
     return hashlib.sha256(b"%d:" % len(compilation) + compilation + text.encode()).digest()
 
 
+# Bytes of the stripped code's length, at the start of a payload.
+_SIZE = 8
+
+
+class KeptCode(NamedTuple):
+    """The code of a program in the folder: without the HLO that it runs without, if it could be stripped, and whole.
+
+    The whole is compressed, to a fifth of its size or so.
+    """
+
+    stripped: bytes | None
+    compressed: bytes
+
+    @classmethod
+    def decode(cls, payload: bytes) -> KeptCode:
+        """Return the code in the payload of an entry; WrongBytesError if it is none."""
+        start = _SIZE
+        size = int.from_bytes(payload[:start], "little")
+        if len(payload) < start + size:
+            raise WrongBytesError(f"the {len(payload)} bytes are no compiled program")
+        return cls(payload[start : start + size] or None, payload[start + size :])
+
+    @classmethod
+    def of_executable(cls, executable: Any) -> KeptCode:
+        """Return the code of a program that was compiled here; XLA's error if the runtime cannot write it."""
+        code = executables.serialize_executable(executable)
+        is_cpu = executable.local_devices()[0].platform == "cpu"
+        return cls(strip_executable(code) if is_cpu else None, zlib.compress(code, 1))
+
+    def encode(self) -> bytes:
+        """Return the payload of an entry."""
+        stripped = self.stripped or b""
+        return b"".join([len(stripped).to_bytes(_SIZE, "little"), stripped, self.compressed])
+
+    def read(self) -> bytes:
+        """Return the serialized program, whole; WrongBytesError for other bytes."""
+        try:
+            return zlib.decompress(self.compressed)
+        except zlib.error as error:
+            raise WrongBytesError(f"a compiled program cannot be decompressed: {error}") from None
+
+    def load(self, *compilation: Any) -> Any:
+        """Return the executable; XLA's error if it refuses it. compilation: what `load_executable` takes after it."""
+        if self.stripped is None:
+            return executables.load_executable(self.read(), *compilation)
+        whole = KeptCode(None, self.compressed)
+        try:
+            running = executables.load_executable(self.stripped, *compilation)
+        except executables.CompileError:
+            return whole.load(*compilation)
+        return StrippedExecutable(running, lambda: whole.load(*compilation))
+
+
 def load_at(
     place: tuple[DiskCache, bytes] | None, text: str, devices: Sequence[Device],
     compiler_options: Mapping[str, Any] | None, callbacks: Sequence[Callable[..., Any]],
     partitioned: executables.Partitioned | None,
-) -> _Found:
+) -> tuple[Any, KeptCode | None]:
     """Return the executable kept at a place, None if it is not there, is wrong, or is refused."""
     if place is None:
         return None, None
@@ -226,11 +277,11 @@ def load_at(
     entry = attempt("read", lambda: cache.read(key))
     executable = None
     if entry is not None:
+        options = executables.with_safe_fusions(text, devices[0], compiler_options)
         try:
-            executable = executables.load_executable(
-                entry.payload, text, devices, compiler_options, partitioned, callbacks
-            )
-        except executables.CompileError as error:
+            code = KeptCode.decode(entry.payload)
+            executable = code.load(devices, options, partitioned, callbacks)
+        except (executables.CompileError, WrongBytesError) as error:
             count("rejected")
             cache.set_aside(key)
             _report(f"XLA refused a program in {cache.directory}, and it is compiled again: {error}", error)
@@ -243,18 +294,11 @@ def load_at(
     seconds = time.perf_counter() - start
     monitoring.record_event_duration_secs(RETRIEVAL, seconds)
     monitoring.record_event_duration_secs(SAVED, entry.seconds - seconds)
-    return executable, functools.partial(_read_again, cache, key)
-
-
-def _read_again(cache: DiskCache, key: bytes) -> bytes:
-    entry = cache.read(key)
-    if entry is None:
-        raise FileNotFoundError(f"the program was loaded from {cache.directory}, and is no longer there")
-    return entry.payload
+    return executable, code
 
 
 def _store(cache: DiskCache, key: bytes, executable: Any, seconds: float) -> None:
-    payload = executables.serialize_executable(executable)
+    payload = KeptCode.of_executable(executable).encode()
     if len(payload) >= (cache_settings.min_entry_size.value or 0):
         size = cache_settings.max_size.value
         if cache.write(key, Entry(payload, seconds), -1 if size is None else size):

@@ -21,7 +21,7 @@ from xtrace._src.runtime.checked_bytes import Format, WrongBytesError
 # The kinds of entries are the endings of their files' names.
 PROGRAM, TRACE = ".program", ".trace"
 _FORMATS = {
-    PROGRAM: Format(b"xtrace\x00c", 2, "compiled program"), TRACE: Format(b"xtrace\x00t", 1, "trace of a program"),
+    PROGRAM: Format(b"xtrace\x00c", 3, "compiled program"), TRACE: Format(b"xtrace\x00t", 1, "trace of a program"),
 }
 # The key, and the seconds that the compilation took.
 _HEAD = struct.Struct("<32sd")

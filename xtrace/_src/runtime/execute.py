@@ -106,22 +106,22 @@ class Program:
     inputs and results have the default one. `kept` are the positions of
     the inputs the program reads; `hidden` are the buffers of `constants`, passed before them. `run` takes the kept
     inputs' arrays and returns a list of results. `callbacks` are Python functions it calls, and `effects` their side
-    effects. `read_code` returns the bytes that the executable was loaded from, since the runtime cannot write such a
-    one again; None if it was compiled.
+    effects. `kept_code` is what the executable was loaded from, since the runtime cannot write such a one again; None
+    if it was compiled.
     """
 
     __slots__ = (
         "executable", "device", "out_avals", "hidden", "kept", "committed", "callbacks", "effects", "run", "handlers",
-        "inputs", "results", "layouts", "execute", "constants", "read_code",
+        "inputs", "results", "layouts", "execute", "constants", "kept_code",
     )
 
     def __init__(
         self, executable: Any, assignment: Assignment, out_avals: Sequence[ShapedArray], *, hidden: Sequence[Any] = (),
         kept: Sequence[int] | None = None, callbacks: Sequence[Callable[..., Any]] = (), effects: Effects = NO_EFFECTS,
-        read_code: Callable[[], bytes] | None = None,
+        kept_code: compilation_cache.KeptCode | None = None,
     ) -> None:
         """Make the program; `assignment` is that of the inputs that are kept."""
-        self.callbacks, self.effects, self.read_code = callbacks, effects, read_code
+        self.callbacks, self.effects, self.kept_code = callbacks, effects, kept_code
         self.executable, self.device, self.out_avals = executable, assignment.device, list(out_avals)
         self.kept, self.committed = kept, assignment.committed
         self.inputs: list[Sharding] | None = None
@@ -286,16 +286,16 @@ def compile_program(
     """
     partitioned = request_partitioning(assignment, len(hidden))
     compilation = text, assignment.devices, compiler_options, callbacks, partitioned
-    read_code: Callable[[], bytes] | None = None
+    code: compilation_cache.KeptCode | None = None
     if cache_settings.directory.value is not None and cache_settings.enabled.value and origin.value:
         find = getattr(compilation_cache, origin.value)
-        executable, read_code = find(*compilation)
+        executable, code = find(*compilation)
     else:
         executable = None if origin is Origin.FOLDER else executables.compile_text(*compilation)
     if executable is None:
         return None
     return Program(
-        executable, assignment, out_avals, callbacks=callbacks, hidden=hidden, read_code=read_code, **details
+        executable, assignment, out_avals, callbacks=callbacks, hidden=hidden, kept_code=code, **details
     )
 
 

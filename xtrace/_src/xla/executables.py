@@ -17,6 +17,7 @@ from xtrace._src.xla import buffers, clients, distributed, environments, lapack,
 from xtrace._src.xla.clients import Client, Device
 from xtrace._src.xla.compile_threads import compile_interruptibly
 from xtrace._src.xla.late_modules import late_modules
+from xtrace._src.xla.stripped_executables import StrippedExecutable
 
 with late_modules(globals()):
     from xtrace._src.xla import modules
@@ -89,19 +90,20 @@ def serialize_executable(executable: LoadedExecutable) -> bytes:
 
 
 def load_executable(
-    payload: bytes, text: str, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None,
+    payload: bytes, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None,
     partitioned: Partitioned | None, callbacks: Sequence[Callable[..., Any]] = (),
 ) -> LoadedExecutable:
-    """Return the program, compiled from `text` for these devices and options, that `serialize_executable` returned.
+    """Return the program, compiled for these devices and options, that `serialize_executable` returned.
 
-    It calls the Python functions `callbacks`, as many as it was compiled with, by their places.
+    The options are those of `with_safe_fusions`. It calls the Python functions `callbacks`, as many as it was compiled
+    with, by their places.
 
     The bytes are code: they must come from this user. JaxRuntimeError where the runtime refuses them.
     """
     # A process that has lowered no such program does not know the routines yet.
     if b"lapack_" in payload:
         lapack.register()
-    options = _options_of_text(text, devices, compiler_options, partitioned)
+    options = options_for(devices, compiler_options, partitioned)
     client, device_list = devices[0].client, _jax.DeviceList(tuple(devices))
     if callbacks:
         return client.deserialize_executable(payload, device_list, options, list(callbacks))
@@ -259,7 +261,9 @@ def _takes_turns(executable: LoadedExecutable) -> bool:
     devices = executable.local_devices()
     if len(devices) < 2 or devices[0].platform != "cpu":
         return False
-    return any(_COLLECTIVE.search(module.to_string()) for module in executable.hlo_modules())
+    # A stripped program has all of its collectives.
+    running = executable.running if isinstance(executable, StrippedExecutable) else executable
+    return any(_COLLECTIVE.search(module.to_string()) for module in running.hlo_modules())
 
 
 def hlo_text(executable: LoadedExecutable) -> str:
