@@ -37,7 +37,7 @@ def debug_info(
         A `DebugInfo`.
 
     Raises:
-        AttributeError: `fun` is no function.
+        AttributeError: `fun` is not a function.
 
     Example:
         >>> xtrace.api_util.debug_info("my_transformation", jnp.sin, (), {}).function
@@ -126,7 +126,7 @@ def donation_vector(
         A tuple of truth values.
 
     Raises:
-        AttributeError: `in_tree` is no structure.
+        AttributeError: `in_tree` is not a structure.
 
     Example:
         >>> tree = xtrace.tree.structure(((1, (2, 3)), {}))
@@ -179,7 +179,7 @@ def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, 
         A list with an entry for each leaf.
 
     Raises:
-        ValueError: `axis_tree` is no prefix.
+        ValueError: `axis_tree` is not a prefix.
 
     Example:
         >>> xtrace.api_util.flatten_axes("in_axes", xtrace.tree.structure((1, (2, 3))), (0, None))

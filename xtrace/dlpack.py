@@ -55,7 +55,7 @@ def is_supported_dtype(dtype: Any) -> bool:
         A Python bool.
 
     Raises:
-        TypeError: it is no dtype of NumPy's.
+        TypeError: it is not a dtype of NumPy's.
 
     Example:
         >>> xtrace.dlpack.is_supported_dtype("bfloat16"), xtrace.dlpack.is_supported_dtype("int4")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> 
         A dtype, of 32 bits for one of 64 unless ``jax_enable_x64`` is set.
 
     Raises:
-        TypeError: `dtype` is no dtype that arrays can have.
+        TypeError: `dtype` is not a dtype that arrays can have.
         ValueError: it is an extended dtype, and these are not allowed.
 
     Example:
@@ -53,6 +53,14 @@ def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> 
     if isinstance(canonical, _core.ExtendedDType) and not allow_extended_dtype:
         raise ValueError(f"{canonical} is an extended dtype; pass allow_extended_dtype=True to accept it")
     return canonical
+
+
+@overload
+def result_type(*args: Any, return_weak_type_flag: Literal[False] = ...) -> np.dtype[Any]: ...
+
+
+@overload
+def result_type(*args: Any, return_weak_type_flag: bool) -> Any: ...
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:

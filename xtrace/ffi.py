@@ -45,7 +45,7 @@ def ffi_lowering(
         A rule for `xtrace.interpreters.mlir.register_lowering`.
 
     Raises:
-        TypeError: there is no such argument, or `call_target_name` is no string.
+        TypeError: there is no such argument, or `call_target_name` is not a string.
 
     Example:
         >>> callable(xtrace.ffi.ffi_lowering("my_handler"))
@@ -76,7 +76,7 @@ def build_ffi_lowering_function(
         types of its results are those of the context.
 
     Raises:
-        TypeError: there is no such argument, or `call_target_name` is no string.
+        TypeError: there is no such argument, or `call_target_name` is not a string.
 
     Example:
         >>> callable(xtrace.ffi.build_ffi_lowering_function("my_handler", has_side_effect=True))
@@ -106,7 +106,7 @@ def register_ffi_target(name: str, fn: object, platform: str = "cpu", api_versio
         kwargs: options that XLA's registration takes.
 
     Raises:
-        TypeError: `name` is no text.
+        TypeError: `name` is not a string.
 
     Example:
         >>> import ctypes
@@ -130,7 +130,7 @@ def register_ffi_type(name: str, type_registration: object, platform: str = "cpu
         platform: ``"cpu"``, ``"cuda"``, ``"rocm"`` or ``"tpu"``.
 
     Raises:
-        TypeError: `name` is no text, or `type_registration` no dict of capsules.
+        TypeError: `name` is not a string, or `type_registration` no dict of capsules.
 
     Example:
         >>> try: xtrace.ffi.register_ffi_type("example_state", None)
@@ -149,7 +149,7 @@ def register_ffi_type_id(name: str, obj: object, platform: str = "cpu") -> None:
         platform: ``"cpu"``, ``"cuda"``, ``"rocm"`` or ``"tpu"``.
 
     Raises:
-        TypeError: `name` is no text, or `obj` no capsule.
+        TypeError: `name` is not a string, or `obj` no capsule.
 
     Example:
         >>> try: xtrace.ffi.register_ffi_type_id("example_state", None)
@@ -166,7 +166,7 @@ def register_ffi_target_as_batch_partitionable(name: str) -> None:
         name: the name of the handler.
 
     Raises:
-        TypeError: `name` is no text.
+        TypeError: `name` is not a string.
 
     Example:
         >>> xtrace.ffi.register_ffi_target_as_batch_partitionable("example_batched")
@@ -184,7 +184,7 @@ def pycapsule(funcptr: object) -> Any:
         A capsule.
 
     Raises:
-        TypeError: `funcptr` is no function of ctypes.
+        TypeError: `funcptr` is not a function of ctypes.
 
     Example:
         >>> import ctypes

@@ -92,7 +92,7 @@ def ravel_pytree(pytree: object) -> tuple[Array, Callable[[Any], Any]]:
         vector; functions of trees of the same structure and types are equal.
 
     Raises:
-        TypeError: a leaf is no array; the function raises it for a vector of another dtype where the leaves' dtypes
+        TypeError: a leaf is not an array; the function raises it for a vector of another dtype where the leaves' dtypes
             differ.
         ValueError: the function raises it for a vector of another length.
 

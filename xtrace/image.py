@@ -196,7 +196,7 @@ def scale_and_translate(
         An array of `shape`, 0 outside of the image.
 
     Raises:
-        TypeError: `image` is no array.
+        TypeError: `image` is not an array.
         ValueError: there is no such method, or the shapes do not agree.
 
     Example:
@@ -241,7 +241,7 @@ def resize(
         An array of `shape`.
 
     Raises:
-        TypeError: `image` is no array.
+        TypeError: `image` is not an array.
         ValueError: there is no such method, or the rank differs.
 
     Example:

@@ -32,7 +32,7 @@ def report(fun: _Callable[..., _Any], /, *args: object, **kwargs: object) -> Mem
         here.
 
     Raises:
-        TypeError: `fun` is not callable, or an argument is no array.
+        TypeError: `fun` is not callable, or an argument is not an array.
 
     Example:
         >>> report = xtrace.memory(jnp.outer, jnp.ones(1000), jnp.ones(1000))

@@ -27,7 +27,7 @@ class TraceAnnotation(_xla.Annotation):
         args, kwargs: the name, and by keyword details that the timeline shows.
 
     Raises:
-        TypeError: the name is no text.
+        TypeError: the name is not a string.
 
     Example:
         >>> with xtrace.profiler.TraceAnnotation("sum", size=2): jnp.ones(2).sum()
@@ -43,7 +43,7 @@ class StepTraceAnnotation(TraceAnnotation):
         kwargs: details, such as ``step_num=3``.
 
     Raises:
-        TypeError: `name` is no text.
+        TypeError: `name` is not a string.
 
     Example:
         >>> with xtrace.profiler.StepTraceAnnotation("train", step_num=1): jnp.ones(2).sum()
@@ -68,7 +68,7 @@ def annotate_function(
         A function with the arguments and results of `func`.
 
     Raises:
-        TypeError: `name` is no text.
+        TypeError: `name` is not a string.
 
     Example:
         >>> xtrace.profiler.annotate_function(jnp.sum, "total")(jnp.ones(3))

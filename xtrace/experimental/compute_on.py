@@ -53,7 +53,7 @@ def compute_on(compute_type: str) -> AbstractContextManager[None]:
         A context manager, which decorates functions, too.
 
     Raises:
-        TypeError: compute_type is no text.
+        TypeError: compute_type is not a string.
         ValueError: there is no such place.
 
     Example:
@@ -86,7 +86,7 @@ def compute_on2(
 
     Raises:
         TypeError: f cannot be called, or an argument has another type.
-        ValueError: there is no such place, or out_memory_spaces is no beginning of the result's tree.
+        ValueError: there is no such place, or out_memory_spaces is not a beginning of the result's tree.
 
     Example:
         >>> from xtrace.experimental.compute_on import compute_on2

@@ -22,7 +22,7 @@ def control_dep(src: ArrayLike, dst: ArrayLike) -> None:
         dst: an array, the result of the second one, which must not depend on the first one the other way round.
 
     Raises:
-        TypeError: an argument is no array.
+        TypeError: an argument is not an array.
 
     Example:
         >>> def function(x):
@@ -45,7 +45,7 @@ def schedule(ops: Sequence[ArrayLike]) -> None:
         ops: arrays, the results of the operations.
 
     Raises:
-        TypeError: an element is no array.
+        TypeError: an element is not an array.
 
     Example:
         >>> def function(x):

@@ -297,7 +297,7 @@ def odeint(
         A tree like `y0` of arrays with a leading axis for the times.
 
     Raises:
-        TypeError: `t` is no vector of floats, `y0` has integers, or the result of `func` is not like `y0`.
+        TypeError: `t` is not a vector of floats, `y0` has integers, or the result of `func` is not like `y0`.
         ValueError: `func` is not hashable.
 
     Example:

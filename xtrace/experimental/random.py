@@ -123,7 +123,7 @@ def stateful_rng(seed: Any = None, *, impl: Any = None) -> StatefulPRNG:
         A `StatefulPRNG`.
 
     Raises:
-        TypeError: the seed is no integer, or there is none in a transformed function.
+        TypeError: the seed is not an integer, or there is none in a transformed function.
 
     Example:
         >>> from xtrace.experimental.random import stateful_rng

@@ -25,7 +25,7 @@ def shard_map(
         A function of whole arrays, with the results of `f` put together.
 
     Raises:
-        TypeError: `f` cannot be called, or a specification is no PartitionSpec.
+        TypeError: `f` cannot be called, or a specification is not a PartitionSpec.
         ValueError: as `xtrace.shard_map`.
 
     Example:

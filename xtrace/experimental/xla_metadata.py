@@ -31,7 +31,7 @@ def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
         The pytree, whose arrays are results of operations with these attributes; or the context manager.
 
     Raises:
-        TypeError: a leaf of x is no array.
+        TypeError: a leaf of x is not an array.
 
     Example:
         >>> from xtrace.experimental.xla_metadata import set_xla_metadata

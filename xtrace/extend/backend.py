@@ -143,7 +143,7 @@ def get_compile_options(
         jaxlib's CompileOptions.
 
     Raises:
-        TypeError: a number is no integer.
+        TypeError: a number is not an integer.
         ValueError: the shape of `device_assignment` does not agree with the numbers.
 
     Example:
@@ -215,7 +215,7 @@ def register_backend_factory(
         c_api: not used.
 
     Raises:
-        TypeError: `name` is no string, or `factory` no function.
+        TypeError: `name` is not a string, or `factory` no function.
 
     Example:
         >>> from xtrace.extend import backend

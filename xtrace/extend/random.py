@@ -57,8 +57,8 @@ def define_prng_impl(
         A hashable object; one with the same functions, names and shape is the same object.
 
     Raises:
-        TypeError: one of the functions is none, or `key_shape` is no tuple of integers. Where a key is used, a function
-            that returns an array of another type.
+        TypeError: an argument is not a function, or `key_shape` is not a tuple of integers; or, at the use of a key, a
+            function returns an array of another type.
         ValueError: `key_shape` has no axes.
 
     Example:
@@ -141,7 +141,7 @@ def random_seed(seeds: ArrayLike, impl: Any) -> Array:
         Typed keys of the shape of the seeds.
 
     Raises:
-        TypeError: the seeds are no integers, or there is no such generator.
+        TypeError: the seeds are not integers, or there is no such generator.
         ValueError: there is no generator of the name.
 
     Example:
@@ -165,7 +165,7 @@ def seed_with_impl(impl: Any, seed: ArrayLike) -> Array:
         Typed keys of the shape of the seeds.
 
     Raises:
-        TypeError: the seeds are no integers, or there is no such generator.
+        TypeError: the seeds are not integers, or there is no such generator.
 
     Example:
         >>> from xtrace.extend.random import rbg_prng_impl, seed_with_impl
@@ -189,7 +189,7 @@ def threefry_2x32(keypair: Any, count: Any) -> Array:
         An array uint32 of the shape of `count`.
 
     Raises:
-        TypeError: an operand is no array of dtype uint32.
+        TypeError: an operand is not an array of dtype uint32.
         ValueError: the key has not two words.
 
     Example:

@@ -89,7 +89,7 @@ def get_serialized_proto_from_hlo_sharding(sharding: Any) -> bytes:
         A serialized OpSharding.
 
     Raises:
-        TypeError: `sharding` is no HloSharding.
+        TypeError: `sharding` is not an HloSharding.
 
     Example:
         >>> from xtrace.extend import sharding

@@ -26,7 +26,7 @@ def register_exclusion(path: str) -> None:
         path: the path of the file, or of a folder.
 
     Raises:
-        TypeError: `path` is no string.
+        TypeError: `path` is not a string.
 
     Example:
         >>> xtrace.extend.source_info_util.register_exclusion("/opt/library")
@@ -44,7 +44,7 @@ def new_name_stack(name: str = "") -> NameStack:
         A `NameStack`.
 
     Raises:
-        TypeError: `name` is no string.
+        TypeError: `name` is not a string.
 
     Example:
         >>> xtrace.extend.source_info_util.new_name_stack("model")

@@ -44,7 +44,7 @@ def add_jaxvals(x: ArrayLike, y: ArrayLike) -> Array:
         An array.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
 
     Example:
         >>> xtrace.interpreters.ad.add_jaxvals(jnp.ones(2), jnp.ones(2))
@@ -64,7 +64,7 @@ def add_tangents(x: Any, y: Any) -> Any:
         An array or a `Zero`.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
 
     Example:
         >>> from xtrace.interpreters import ad
@@ -173,7 +173,7 @@ def jvp(
         The results and their tangents, and the second part of the pair if `has_aux`.
 
     Raises:
-        TypeError: `fun` is no function, or the tangents have another structure than the primals.
+        TypeError: `fun` is not a function, or the tangents have another structure than the primals.
         ValueError: there are more or fewer flags than results.
 
     Example:
@@ -215,7 +215,7 @@ def linearize(
         `has_aux`.
 
     Raises:
-        TypeError: `traceable` is no function.
+        TypeError: `traceable` is not a function.
 
     Example:
         >>> from xtrace.interpreters import ad
@@ -279,7 +279,7 @@ def defjvp(primitive: Primitive, *jvprules: Callable[..., Any] | None) -> None:
             the result; None where that is zero.
 
     Raises:
-        TypeError: `primitive` is no primitive.
+        TypeError: `primitive` is not a primitive.
 
     Example:
         >>> from xtrace.interpreters import ad
@@ -304,7 +304,7 @@ def defjvp2(primitive: Primitive, *jvprules: Callable[..., Any] | None) -> None:
         jvprules: for each operand ``rule(tangent, result, *primals, **parameters)``; None for zero.
 
     Raises:
-        TypeError: `primitive` is no primitive.
+        TypeError: `primitive` is not a primitive.
 
     Example:
         >>> from xtrace.interpreters import ad
@@ -334,7 +334,7 @@ def deflinear(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None:
         transpose_rule: ``rule(cotangent, **parameters)`` returns the cotangent of each operand.
 
     Raises:
-        TypeError: `primitive` is no primitive.
+        TypeError: `primitive` is not a primitive.
 
     Example:
         >>> from xtrace.interpreters import ad
@@ -355,7 +355,7 @@ def deflinear2(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None
         transpose_rule: ``rule(cotangent, *operands, **parameters)`` returns the cotangent of each operand.
 
     Raises:
-        TypeError: `primitive` is no primitive.
+        TypeError: `primitive` is not a primitive.
 
     Example:
         >>> from xtrace.interpreters import ad
@@ -387,7 +387,7 @@ def defbilinear(prim: Primitive, lhs_rule: Callable[..., Any], rhs_rule: Callabl
         rhs_rule: the same for the second.
 
     Raises:
-        TypeError: `prim` is no primitive.
+        TypeError: `prim` is not a primitive.
 
     Example:
         >>> from xtrace.interpreters import ad

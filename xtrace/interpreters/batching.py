@@ -34,7 +34,7 @@ def broadcast(x: Any, sz: int, axis: int, mesh_axis: Any) -> Array:
         An array.
 
     Raises:
-        TypeError: `x` is no array.
+        TypeError: `x` is not an array.
 
     Example:
         >>> xtrace.interpreters.batching.broadcast(jnp.ones(2), 3, 0, None).shape
@@ -56,7 +56,7 @@ def bdim_at_front(x: Any, bdim: int | None, size: int, mesh_axis: Any = None) ->
         An array.
 
     Raises:
-        TypeError: `x` is no array.
+        TypeError: `x` is not an array.
 
     Example:
         >>> xtrace.interpreters.batching.bdim_at_front(jnp.ones((2, 3)), 1, 3).shape
@@ -72,7 +72,7 @@ def defvectorized(prim: Primitive) -> None:
         prim: an elementwise primitive.
 
     Raises:
-        TypeError: `prim` is no primitive.
+        TypeError: `prim` is not a primitive.
 
     Example:
         >>> from xtrace.interpreters import batching
@@ -97,7 +97,7 @@ def defbroadcasting(prim: Primitive) -> None:
         prim: an elementwise primitive.
 
     Raises:
-        TypeError: `prim` is no primitive.
+        TypeError: `prim` is not a primitive.
 
     Example:
         >>> from xtrace.interpreters import batching
@@ -132,7 +132,7 @@ def defreducer(prim: Primitive) -> None:
         prim: the primitive.
 
     Raises:
-        TypeError: `prim` is no primitive.
+        TypeError: `prim` is not a primitive.
 
     Example:
         >>> from xtrace.interpreters import batching

@@ -66,7 +66,7 @@ def register_lowering(
         cacheable: not used.
 
     Raises:
-        TypeError: `prim` is no primitive, or `rule` no function.
+        TypeError: `prim` is not a primitive, or `rule` no function.
 
     Example:
         >>> from xtrace.interpreters import mlir
@@ -94,7 +94,7 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Callabl
         A rule for `register_lowering`.
 
     Raises:
-        TypeError: `fun` is no function.
+        TypeError: `fun` is not a function.
 
     Example:
         >>> callable(xtrace.interpreters.mlir.lower_fun(jnp.sin, multiple_results=False))
@@ -184,7 +184,7 @@ def ir_constant(val: Any, *, const_lowering: object = None, aval: object = None)
         An MLIR value.
 
     Raises:
-        TypeError: `val` is no array.
+        TypeError: `val` is not an array.
 
     Example:
         >>> from xtrace.interpreters import mlir
@@ -218,7 +218,7 @@ def ir_constants(val: Any, *, const_lowering: object = None, aval: object = None
         A tuple of MLIR values, one for an array.
 
     Raises:
-        TypeError: `val` is no array.
+        TypeError: `val` is not an array.
 
     Example:
         >>> callable(xtrace.interpreters.mlir.ir_constants)
@@ -246,7 +246,7 @@ def i32_attr(i: int) -> Any:
         An MLIR attribute.
 
     Raises:
-        TypeError: `i` is no integer.
+        TypeError: `i` is not an integer.
 
     Example:
         >>> print(xtrace.interpreters.mlir.i32_attr(3))
@@ -265,7 +265,7 @@ def i64_attr(i: int) -> Any:
         An MLIR attribute.
 
     Raises:
-        TypeError: `i` is no integer.
+        TypeError: `i` is not an integer.
 
     Example:
         >>> print(xtrace.interpreters.mlir.i64_attr(3))
@@ -284,7 +284,7 @@ def dense_int_elements(xs: Sequence[int]) -> Any:
         An MLIR attribute.
 
     Raises:
-        TypeError: an element is no integer.
+        TypeError: an element is not an integer.
 
     Example:
         >>> print(xtrace.interpreters.mlir.dense_int_elements([1, 2]))
@@ -303,7 +303,7 @@ def dense_int_array(xs: Sequence[int]) -> Any:
         An MLIR attribute.
 
     Raises:
-        TypeError: an element is no integer.
+        TypeError: an element is not an integer.
 
     Example:
         >>> print(xtrace.interpreters.mlir.dense_int_array([1, 2]))
@@ -358,7 +358,7 @@ def module_to_string(module: Any, enable_debug_info: bool | None = None) -> str:
         A string.
 
     Raises:
-        TypeError: `module` is no MLIR module.
+        TypeError: `module` is not an MLIR module.
 
     Example:
         >>> module = xtrace.jit(jnp.sin).lower(1.0).compiler_ir()
@@ -378,7 +378,7 @@ def module_to_bytecode(module: Any) -> bytes:
         Bytes.
 
     Raises:
-        AttributeError: `module` is no MLIR module.
+        AttributeError: `module` is not an MLIR module.
 
     Example:
         >>> module = xtrace.jit(jnp.sin).lower(1.0).compiler_ir()
@@ -420,7 +420,7 @@ def flatten_ir_types(xs: Iterable[Any]) -> list[Any]:
         A list of MLIR types.
 
     Raises:
-        TypeError: `xs` is no sequence.
+        TypeError: `xs` is not a sequence.
 
     Example:
         >>> from xtrace.interpreters import mlir
@@ -465,7 +465,7 @@ def register_constant_handler(type_: type, handler_fun: Callable[..., Any]) -> N
         handler_fun: ``handler_fun(value, aval)`` returns an MLIR value, or a sequence of them.
 
     Raises:
-        TypeError: `type_` is no class, or `handler_fun` no function.
+        TypeError: `type_` is not a class, or `handler_fun` no function.
 
     Example:
         >>> from xtrace.interpreters import mlir
@@ -490,7 +490,7 @@ def token_type(context: Any = None) -> Any:
         An MLIR type.
 
     Raises:
-        TypeError: `context` is no context.
+        TypeError: `context` is not a context.
 
     Example:
         >>> print(xtrace.interpreters.mlir.token_type())

@@ -44,7 +44,7 @@ def trace_to_jaxpr_nounits(
         of the constants.
 
     Raises:
-        TypeError: a result is no array.
+        TypeError: a result is not an array.
 
     Example:
         >>> from xtrace.extend import linear_util
@@ -75,7 +75,7 @@ def trace_to_jaxpr_dynamic(
 
     Raises:
         NotImplementedError: `keep_inputs` is given.
-        TypeError: a result is no array.
+        TypeError: a result is not an array.
 
     Example:
         >>> from xtrace.extend import linear_util

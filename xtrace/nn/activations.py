@@ -47,7 +47,7 @@ def relu(x: ArrayLike) -> Array:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is not an array and no number.
 
     Example:
         >>> nn.relu(jnp.array([-1.0, 2.0]))
@@ -71,7 +71,7 @@ def relu6(x: ArrayLike) -> Array:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is not an array and no number.
 
     Example:
         >>> nn.relu6(jnp.array([-1.0, 8.0]))
@@ -98,7 +98,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is not an array and no number.
 
     Example:
         >>> nn.leaky_relu(jnp.array([-1.0, 2.0]))
@@ -119,7 +119,7 @@ def hard_tanh(x: ArrayLike) -> Array:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is not an array and no number.
 
     Example:
         >>> nn.hard_tanh(jnp.array([-1.0, 2.0]))
@@ -140,7 +140,7 @@ def hard_sigmoid(x: ArrayLike) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is not an array and no number.
 
     Example:
         >>> nn.hard_sigmoid(jnp.array([-1.0, 2.0]))
@@ -160,7 +160,7 @@ def hard_silu(x: ArrayLike) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is not an array and no number.
 
     Example:
         >>> nn.hard_silu(jnp.array([-1.0, 2.0]))
@@ -184,7 +184,7 @@ def sparse_plus(x: ArrayLike) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is not an array and no number.
 
     Example:
         >>> nn.sparse_plus(jnp.array([-1.0, 2.0]))
@@ -205,7 +205,7 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is not an array and no number.
         ValueError: `x` is complex.
 
     Example:
@@ -273,7 +273,7 @@ def softplus(x: ArrayLike) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is not an array and no number.
 
     Example:
         >>> nn.softplus(jnp.array([-1.0, 2.0]))
@@ -293,7 +293,7 @@ def log_sigmoid(x: ArrayLike) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is not an array and no number.
 
     Example:
         >>> nn.log_sigmoid(jnp.array([-1.0, 2.0]))
@@ -313,7 +313,7 @@ def mish(x: ArrayLike) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is not an array and no number.
 
     Example:
         >>> nn.mish(jnp.array([-1.0, 2.0]))
@@ -335,7 +335,7 @@ def log1mexp(x: ArrayLike) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is not an array and no number.
 
     Example:
         >>> nn.log1mexp(1.0)
@@ -363,7 +363,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is not an array and no number.
 
     Example:
         >>> nn.elu(jnp.array([-1.0, 2.0]))
@@ -387,7 +387,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is not an array and no number.
 
     Example:
         >>> nn.celu(jnp.array([-1.0, 2.0]))
@@ -412,7 +412,7 @@ def selu(x: ArrayLike) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is not an array and no number.
 
     Example:
         >>> nn.selu(jnp.array([-1.0, 2.0]))
@@ -475,7 +475,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
         An array with half the length along the axis.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is not an array and no number.
         ValueError: the length is odd, or there is no such axis.
 
     Example:
@@ -503,7 +503,7 @@ def soft_sign(x: ArrayLike) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is not an array and no number.
 
     Example:
         >>> nn.soft_sign(jnp.array([-1.0, 2.0]))
@@ -525,7 +525,7 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is not an array and no number.
 
     Example:
         >>> nn.squareplus(jnp.array([-1.0, 2.0]))
@@ -545,7 +545,7 @@ def identity(x: ArrayLike) -> Array:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is not an array and no number.
 
     Example:
         >>> nn.identity(jnp.array([-1.0, 2.0]))

@@ -199,7 +199,7 @@ def dot_product_attention(
 
     Raises:
         RuntimeError: `implementation` is ``"cudnn"``.
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
         ValueError: the shapes or dtypes do not agree.
 
     Example:

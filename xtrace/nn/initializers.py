@@ -68,13 +68,13 @@ def zeros(key: object, shape: ShapeLike, dtype: DTypeLike | None = None, out_sha
         key: not used.
         shape: the shape of the array.
         dtype: the dtype; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array.
 
     Raises:
-        TypeError: `shape` is no shape.
+        TypeError: `shape` is not a shape.
 
     Example:
         >>> nn.initializers.zeros(None, (2,))
@@ -92,13 +92,13 @@ def ones(key: object, shape: ShapeLike, dtype: DTypeLike | None = None, out_shar
         key: not used.
         shape: the shape of the array.
         dtype: the dtype; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array.
 
     Raises:
-        TypeError: `shape` is no shape.
+        TypeError: `shape` is not a shape.
 
     Example:
         >>> nn.initializers.ones(None, (2,))

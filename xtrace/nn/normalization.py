@@ -195,7 +195,7 @@ def logsumexp(
         An array of the floating dtype of `a`, NaN for negative sums without `return_sign`; or a pair of arrays.
 
     Raises:
-        TypeError: an operand is no array and no number.
+        TypeError: an operand is not an array and no number.
         ValueError: there is no such axis, or `where` is not boolean.
 
     Example:
@@ -244,7 +244,7 @@ def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None, 
         An array of the floating dtype of `x`.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is not an array and no number.
         ValueError: there is no such axis, or `where` is not boolean.
 
     Example:
@@ -296,7 +296,7 @@ def standardize(
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is not an array and no number.
         ValueError: there is no such axis, `where` is not boolean, or the algorithm is unknown.
 
     Example:
@@ -344,7 +344,7 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
         An array with one more axis than `x`.
 
     Raises:
-        TypeError: `num_classes` is no integer.
+        TypeError: `num_classes` is not an integer.
         ValueError: there is no such axis, or it has another size.
 
     Example:

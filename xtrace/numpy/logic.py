@@ -47,7 +47,7 @@ bitwise_count = unary_function(
 )
 
 
-# Logic and comparisons
+# Logic
 
 def _logical(
     name: str, combine: Callable[[Any, Any], Array], contract: str, **documentation: Any

@@ -1,4 +1,4 @@
-"""ufuncs: elementwise functions that also reduce, accumulate, scatter and combine in pairs."""
+"""ufuncs: elementwise functions with NumPy's methods reduce, accumulate, at, reduceat and outer."""
 
 from __future__ import annotations
 
@@ -41,28 +41,28 @@ _Method = Callable[..., Array] | None
 
 
 class ufunc(functools.partial[Array]):
-    """A function of `nin` numbers with `nout` results, made one of arrays, with NumPy's methods.
+    """An elementwise function of `nin` operands with `nout` results, and the methods of NumPy's ufuncs.
 
     Args:
         func: the function of numbers; it is traced.
         nin: the number of operands.
         nout: the number of results.
-        name: the name in messages; by default that of `func`.
+        name: the name in messages; None for the name of `func`.
         nargs: the number of operands and results that a call takes; by default `nin`.
-        identity: the operand that leaves the other one as it is; reductions begin with it. None for none.
-        call: a function of arrays that is called in the place of `func`.
+        identity: the neutral operand, with which reductions begin; None for none.
+        call: a function of arrays to call instead of `func`.
         reduce, accumulate, at, reduceat: functions with the parameters of these methods, which replace the general
             ones; `accumulate` and `at` may return NotImplemented.
 
     Raises:
-        TypeError: `func` is no function, or `nin` or `nout` is no integer.
+        TypeError: `func` is not a function, or `nin` or `nout` is not an integer.
 
     Example:
         >>> jnp.frompyfunc(lambda x, y: 10 * x + y, 2, 1).reduce(jnp.array([1, 2, 3]))
         Array(123, dtype=int32)
     """
 
-    # A partial object, because Python calls it quicker than an object with a method `__call__`.
+    # A partial object, because Python calls it faster than an object with a method `__call__`.
 
     _numbers: tuple[int, int, int, Any]
     _function: Callable[..., Any]
@@ -112,10 +112,9 @@ class ufunc(functools.partial[Array]):
         return self._numbers[2]
 
     @property
-    def identity(self) -> Array:
+    def identity(self) -> Any:
         """The identity element; None if there is none."""
-        result: Array = self._numbers[3]
-        return result
+        return self._numbers[3]
 
     def _key(self) -> tuple[Any, ...]:
         return self._function, self.nin, self.nout, repr(self.identity), self.__name__
@@ -130,12 +129,12 @@ class ufunc(functools.partial[Array]):
         return f"<xtrace.numpy.ufunc {self.__name__!r}>"
 
     def __reduce__(self) -> Any:
-        # NumPy's own are pickled by their names.
+        # NumPy's ufuncs are pickled by their names.
         if self._own_name is not None:
             return self._own_name
-        return _ufunc_of, (self._function, self._numbers, self.__name__)
+        return _restore_ufunc, (self._function, self._numbers, self.__name__)
 
-    def _check(self, method: str, out: Any = None) -> str:
+    def _check_binary(self, method: str, out: Any = None) -> str:
         """Return the method's name for messages; ValueError unless the ufunc has two operands and one result."""
         name = f"{self.__name__}.{method}"
         if self.nin != 2:
@@ -145,17 +144,16 @@ class ufunc(functools.partial[Array]):
         refuse(out=out, function=name)
         return name
 
-    def _operand(self, name: str, a: Array, dtype: object) -> Array:
+    def _convert_operand(self, name: str, a: Array, dtype: object) -> Array:
         """Return `a` converted to `dtype`, by default the dtype of the ufunc's result for two elements of `a`."""
         a = to_array_operand(a, function=name)
         wanted = requested_dtype(dtype, function=name)
         return convert_to(a, self._result_dtype(a, a) if wanted is None else wanted, False)
 
-    def _result_dtype(self, *operands: Array) -> np.dtype[Any]:
+    def _result_dtype(self, *operands: Array) -> Any:
         """Return the dtype of the function's result for elements of `operands`."""
         scalars = [ShapedArray((), x.dtype, x.aval.weak_type) for x in operands]
-        result: np.dtype[Any] = eval_shape(self._call, *scalars).dtype
-        return result
+        return eval_shape(self._call, *scalars).dtype
 
     @operation
     def reduce(
@@ -166,12 +164,12 @@ class ufunc(functools.partial[Array]):
 
         Args:
             a: an array.
-            axis: the axis that is reduced, an integer; None for all axes.
-            dtype: the dtype that is worked in; by default that of the ufunc's result for two elements of `a`.
+            axis: the axis to reduce, an integer; None for all axes.
+            dtype: the dtype of the computation; None for the dtype of the ufunc's result for two elements of `a`.
             out: not supported; leave it at None.
             keepdims: whether the reduced axes stay, with size 1.
             initial: the value before the first element.
-            where: an array of booleans that broadcasts against `a`: the elements that count.
+            where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
 
         Returns:
             An array of the other axes.
@@ -185,7 +183,7 @@ class ufunc(functools.partial[Array]):
             >>> jnp.add.reduce(jnp.array([[1, 2], [3, 4]]))
             Array([4, 6], dtype=int32)
         """
-        name = self._check("reduce", out)
+        name = self._check_binary("reduce", out)
         if where is not None and self.identity is None and initial is None:
             raise ValueError(
                 f"reduction operation '{self.__name__}' does not have an identity, so to use a where mask one has to "
@@ -195,7 +193,7 @@ class ufunc(functools.partial[Array]):
             return self._own["reduce"](a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
         if isinstance(axis, tuple):
             raise NotImplementedError(f"{name}: a tuple of axes; reduce over one after the other, got {axis}")
-        a = self._operand(name, a, dtype)
+        a = self._convert_operand(name, a, dtype)
         rank = a.ndim
         options = []
         if where is not None:
@@ -206,7 +204,7 @@ class ufunc(functools.partial[Array]):
         else:
             along = canonical_axis(axis, rank, function=name)
         if initial is None:
-            # An identity is used for non-empty arrays, too: a user's function may not leave elements unchanged.
+            # Also for non-empty arrays: a user's function may change elements that it combines with its identity.
             initial = self.identity
         if initial is None and not a.shape[along]:
             raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
@@ -221,12 +219,12 @@ class ufunc(functools.partial[Array]):
 
     @operation
     def accumulate(self, a: Array, axis: int = 0, dtype: DType | None = None, out: None = None) -> Array:
-        """Combine the first element along `axis`, the first two, and so on, as `reduce` does.
+        """Return the partial results of `reduce` along `axis`: of the first element, the first two, and so on.
 
         Args:
             a: an array.
             axis: the axis along which elements are combined, an integer.
-            dtype: the dtype that is worked in; by default that of the ufunc's result for two elements of `a`.
+            dtype: the dtype of the computation; None for the dtype of the ufunc's result for two elements of `a`.
             out: not supported; leave it at None.
 
         Returns:
@@ -234,20 +232,20 @@ class ufunc(functools.partial[Array]):
 
         Raises:
             NotImplementedError: `out` is given.
-            ValueError: the ufunc does not have two operands and one result, or `axis` is no single axis.
+            ValueError: the ufunc does not have two operands and one result, or `axis` is not a single axis.
 
         Example:
             >>> jnp.add.accumulate(jnp.array([1, 2, 3]))
             Array([1, 3, 6], dtype=int32)
         """
-        name = self._check("accumulate", out)
+        name = self._check_binary("accumulate", out)
         if self._own["accumulate"] is not None:
             result = self._own["accumulate"](a, axis=axis, dtype=dtype)
             if result is not NotImplemented:
                 return result
         if axis is None or isinstance(axis, tuple):
             raise ValueError(f"{name}: accumulate does not allow multiple axes, got axis={axis}")
-        a = self._operand(name, a, dtype)
+        a = self._convert_operand(name, a, dtype)
         along = canonical_axis(axis, a.ndim, function=name)
         return _accumulate(a, ufunc=self, axis=along) if a.shape[along] else a
 
@@ -266,7 +264,7 @@ class ufunc(functools.partial[Array]):
 
         Raises:
             NotImplementedError: `inplace` is not False.
-            TypeError: the number of operands is not that of the ufunc.
+            TypeError: the ufunc takes another number of operands.
 
         Example:
             >>> jnp.add.at(jnp.zeros(3), jnp.array([0, 0, 2]), 1.0, inplace=False)
@@ -307,9 +305,9 @@ class ufunc(functools.partial[Array]):
         Args:
             a: an array.
             indices: an array of integers of rank 1. Where the next index is not larger, the result is the element at
-                the index alone. An index out of bounds gives the same as in `take`.
-            axis: the axis that is reduced, an integer.
-            dtype: the dtype that is worked in; by default that of the ufunc's result for two elements of `a`.
+                the index alone. An index out of bounds gives the same element as in `take`.
+            axis: the axis to reduce, an integer.
+            dtype: the dtype of the computation; None for the dtype of the ufunc's result for two elements of `a`.
             out: not supported; leave it at None.
 
         Returns:
@@ -317,13 +315,13 @@ class ufunc(functools.partial[Array]):
 
         Raises:
             NotImplementedError: `out` is given.
-            ValueError: `indices` is no array of integers of rank 1, or `axis` is no single axis.
+            ValueError: `indices` is not an array of integers of rank 1, or `axis` is not a single axis.
 
         Example:
             >>> jnp.add.reduceat(jnp.arange(6), jnp.array([0, 2, 4]))
             Array([1, 5, 9], dtype=int32)
         """
-        name = self._check("reduceat", out)
+        name = self._check_binary("reduceat", out)
         if self._own["reduceat"] is not None:
             return self._own["reduceat"](a, indices, axis=axis, dtype=dtype)
         if axis is None or isinstance(axis, tuple):
@@ -333,22 +331,22 @@ class ufunc(functools.partial[Array]):
             raise ValueError(f"{name}: indices must have an integer type, got {aval.dtype.name}")
         if aval.ndim != 1:
             raise ValueError(f"{name}: indices must be one-dimensional, got shape {aval.shape}")
-        given, a = to_array_operand(a, function=name), self._operand(name, a, dtype)
+        given, a = to_array_operand(a, function=name), self._convert_operand(name, a, dtype)
         reduced = _reduce_at(a, indices, ufunc=self, axis=canonical_axis(axis, a.ndim, function=name))
         return convert_to(reduced, reduced.dtype, given.weak_type and dtype is None)
 
     @operation
     def outer(self, A: Array, B: Array, /) -> Array:
-        """Return the function of every element of `A` with every element of `B`.
+        """Apply the function to every element of `A` with every element of `B`.
 
         Args:
             A, B: arrays or scalars.
 
         Returns:
-            An array of the axes of `A` followed by those of `B`.
+            An array of the axes of `A`, then of `B`.
 
         Raises:
-            TypeError: an operand is no array and no scalar.
+            TypeError: an operand is neither an array nor a scalar.
             ValueError: the ufunc does not have two operands and one result.
 
         Example:
@@ -356,7 +354,7 @@ class ufunc(functools.partial[Array]):
             Array([[3, 4],
                    [6, 8]], dtype=int32)
         """
-        name = self._check("outer")
+        name = self._check_binary("outer")
         shapes = [operand_aval(x, i, function=name).shape for i, x in enumerate((A, B))]
         if not all(shapes):
             return self._call(A, B)
@@ -366,7 +364,7 @@ class ufunc(functools.partial[Array]):
 def _with_numpy_parameters(function: Callable[..., Array], name: str, nin: int | None) -> Callable[..., Any]:
     """Return `function` of `nin` operands with NumPy's parameters `out` and `where`, which raise if given.
 
-    Its own messages name it where the number is fixed.
+    Messages of the interpreter name the ufunc if `nin` is 1 or 2.
     """
 
     def binary(x1: Array, x2: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
@@ -395,7 +393,7 @@ _SIGNATURE = inspect.Signature([
 ])
 
 
-def _ufunc_of(func: Callable[..., Any], numbers: tuple[Any, ...], name: str) -> ufunc:
+def _restore_ufunc(func: Callable[..., Any], numbers: tuple[Any, ...], name: str) -> ufunc:
     nin, nout, nargs, identity = numbers
     return ufunc(func, nin, nout, name=name, nargs=nargs, identity=identity)
 
@@ -483,13 +481,13 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: ob
         func: a function of `nin` numbers that returns `nout`; it is traced, and mapped over elements by `vectorize`.
         nin: the number of operands.
         nout: the number of results.
-        identity: the operand that leaves the other one as it is, for reductions; None for none.
+        identity: the neutral operand, with which reductions begin; None for none.
 
     Returns:
         The ufunc, whose calls broadcast their operands.
 
     Raises:
-        TypeError: `func` is no function, or `nin` or `nout` is no integer.
+        TypeError: `func` is not a function, or `nin` or `nout` is not an integer.
 
     Example:
         >>> jnp.frompyfunc(lambda x, y: x + 2 * y, 2, 1)(jnp.array([1, 2]), 10)

@@ -153,8 +153,8 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -206,8 +206,8 @@ def multinomial(
         An array whose last axis is that of `p`.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:

@@ -64,14 +64,14 @@ def bits(
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: an unsigned integer dtype; None for uint32, or uint64 where 64 bits are enabled.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key, or `shape` has a negative size.
-        ValueError: `key` holds several keys, or `dtype` is no unsigned integer dtype.
+        TypeError: `key` is not a random key, or `shape` has a negative size.
+        ValueError: `key` holds several keys, or `dtype` is not an unsigned integer dtype.
 
     Example:
         >>> random.bits(random.key(0), (2,))
@@ -133,14 +133,14 @@ def uniform(
         dtype: the floating dtype of the result; None for the default floating dtype.
         minval: the lower bound, which belongs to the interval; a number or an array that broadcasts to `shape`.
         maxval: the upper bound, which does not, likewise.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, `dtype` is no floating dtype, or a bound does not broadcast to `shape`.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, `dtype` is not a floating dtype, or a bound does not broadcast to `shape`.
 
     Example:
         >>> random.uniform(random.key(0), (2,))
@@ -186,13 +186,13 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating or complex dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
+        TypeError: `key` is not a random key.
         ValueError: `key` holds several keys, or `dtype` is neither floating nor complex.
 
     Example:
@@ -240,14 +240,14 @@ def gumbel(
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
         mode: "low" or "high": the number of random bits behind each number; None for the one of the settings.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, `dtype` is no floating dtype, or `mode` is unknown.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, `dtype` is not a floating dtype, or `mode` is unknown.
 
     Example:
         >>> random.gumbel(random.key(0), (2,))

@@ -128,13 +128,13 @@ def randint(
         minval: the lower bound, which belongs to the interval; an integer or array.
         maxval: the upper bound, which does not, likewise.
         dtype: the integer dtype of the result; None for the default one.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key, or `dtype` is no integer dtype.
+        TypeError: `key` is not a random key, or `dtype` is not an integer dtype.
         ValueError: `key` holds several keys, or a bound does not broadcast to `shape`.
 
     Example:
@@ -183,13 +183,13 @@ def bernoulli(
         p: the probability; a floating number or array.
         shape: the shape of the result; None for the shape that p has.
         mode: "low" or "high": the number of random bits behind each boolean.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of booleans.
 
     Raises:
-        TypeError: `key` is no random key, or `p` is not floating.
+        TypeError: `key` is not a random key, or `p` is not floating.
         ValueError: `key` holds several keys, `p` does not broadcast to `shape`, or `mode` is unknown.
 
     Example:
@@ -232,13 +232,13 @@ def rademacher(
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the dtype of the numbers; None for the default integer dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
+        TypeError: `key` is not a random key.
         ValueError: `key` holds several keys.
 
     Example:
@@ -278,14 +278,14 @@ def geometric(key: Any, p: object, shape: Any = None, dtype: Any = None, *, out_
         p: the probability of success; a number or array.
         shape: the shape of the result; None for the shape that p has.
         dtype: the integer dtype of the result; None for the default one.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, `p` does not broadcast to `shape`, or `dtype` is no integer dtype.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, `p` does not broadcast to `shape`, or `dtype` is not an integer dtype.
 
     Example:
         >>> random.geometric(random.key(0), 0.25, (4,))
@@ -361,13 +361,13 @@ def permutation(
         x: an integer, for ``arange(x)``, or an array.
         axis: the axis along which the parts lie.
         independent: whether each vector along `axis` is ordered on its own.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `key` is no random key.
+        TypeError: `key` is not a random key.
         ValueError: `key` holds several keys, or `x` has no such axis.
 
     Example:
@@ -451,7 +451,7 @@ def choice(
         An array of the shape, in which each element is a part of `a`.
 
     Raises:
-        TypeError: `key` is no random key.
+        TypeError: `key` is not a random key.
         ValueError: `key` holds several keys, the sample is larger than the population without `replace`, or `p` does
             not fit.
 
@@ -529,13 +529,13 @@ def categorical(
         shape: the shape of the result; None for that of `logits` without `axis`.
         replace: whether a category may be drawn more than once.
         mode: "low" or "high": the number of random bits; None for the one of the settings.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of integers.
 
     Raises:
-        TypeError: `key` is no random key.
+        TypeError: `key` is not a random key.
         ValueError: `key` holds several keys, or `shape` does not fit that of `logits`.
         IndexError: there is no such axis.
 

@@ -145,14 +145,14 @@ def gamma(key: ArrayLike, a: object, shape: Any = None, dtype: Any = None, *, ou
         a: the shape parameter; a positive number or array.
         shape: the shape of the result; None for the shape that a has.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -173,14 +173,14 @@ def loggamma(key: ArrayLike, a: object, shape: Any = None, dtype: Any = None, *,
         a: the shape parameter; a positive number or array.
         shape: the shape of the result; None for the shape that a has.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -212,14 +212,14 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_
         b: the second one, likewise.
         shape: the shape of the result; None for the shape that the parameters broadcast to.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -254,13 +254,13 @@ def dirichlet(
         alpha: the concentrations along the last axis; an array of positive numbers.
         shape: the shape of the result without the last axis; None for that of `alpha`.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape, followed by the length of the last axis of `alpha`.
 
     Raises:
-        TypeError: `key` is no random key.
+        TypeError: `key` is not a random key.
         ValueError: `key` holds several keys, `alpha` has no axis or does not broadcast to `shape`, or `dtype` is no
             floating dtype.
 
@@ -297,14 +297,14 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sh
         df: the degrees of freedom; a positive number or array.
         shape: the shape of the result; None for the shape that df has.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -335,14 +335,14 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
         dfden: those of the denominator, likewise.
         shape: the shape of the result; None for the shape that the parameters broadcast to.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -372,14 +372,14 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: 
         df: the degrees of freedom; a positive number or array.
         shape: the shape of the result; None for the shape that df has.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -410,14 +410,14 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
         p: the exponent; a positive number.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, or `dtype` is not a floating dtype.
 
     Example:
         >>> random.generalized_normal(random.key(0), 4.0, (2,))
@@ -453,15 +453,15 @@ def ball(
         p: the exponent of the norm; a positive number.
         shape: the shape of the result without its last axis.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape, followed by `d`.
 
     Raises:
-        TypeError: `key` is no random key.
+        TypeError: `key` is not a random key.
         TypeError: `d` is negative.
-        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
+        ValueError: `key` holds several keys, or `dtype` is not a floating dtype.
 
     Example:
         >>> random.ball(random.key(0), 3).shape

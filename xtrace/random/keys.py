@@ -131,7 +131,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
         A typed key: an array of shape () and a dtype such as ``key<fry>``.
 
     Raises:
-        TypeError: `seed` is no integer.
+        TypeError: `seed` is not an integer.
         ValueError: `seed` has axes, or the generator is unknown.
 
     Example:
@@ -157,7 +157,7 @@ def PRNGKey(seed: ArrayLike, *, impl: object = None) -> Array:
         An array of uint32, of two or four words.
 
     Raises:
-        TypeError: `seed` is no integer.
+        TypeError: `seed` is not an integer.
         ValueError: `seed` has axes, or the generator is unknown.
 
     Example:
@@ -270,7 +270,7 @@ def split(key: ArrayLike, num: Any = 2) -> Array:
         Random keys of the shape `num`.
 
     Raises:
-        TypeError: `key` is no random key, or `num` is no shape.
+        TypeError: `key` is not a random key, or `num` is not a shape.
         ValueError: `key` holds several keys.
 
     Example:
@@ -301,7 +301,7 @@ def fold_in(key: ArrayLike, data: Any) -> Array:
         A random key.
 
     Raises:
-        TypeError: `key` is no random key, or `data` has axes or is no integer.
+        TypeError: `key` is not a random key, or `data` has axes or is not an integer.
         ValueError: `key` holds several keys.
 
     Example:
@@ -334,7 +334,7 @@ def key_data(keys: ArrayLike) -> Array:
         An array of uint32 with one more axis, the last one, for the words.
 
     Raises:
-        TypeError: `keys` is no array of keys.
+        TypeError: `keys` is not an array of keys.
 
     Example:
         >>> random.key_data(random.key(1))
@@ -390,7 +390,7 @@ def key_impl(keys: ArrayLike) -> Any:
         A string; of a generator that a user defined, the generator itself, which functions take in the place of a name.
 
     Raises:
-        TypeError: `keys` is no array of keys.
+        TypeError: `keys` is not an array of keys.
 
     Example:
         >>> random.key_impl(random.key(0))
@@ -414,7 +414,7 @@ def clone(key: ArrayLike) -> Array:
         Random keys of the shape and dtype of `key`.
 
     Raises:
-        TypeError: `key` is no array.
+        TypeError: `key` is not an array.
 
     Example:
         >>> random.clone(random.key(0))

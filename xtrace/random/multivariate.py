@@ -57,14 +57,14 @@ def multivariate_normal(
         shape: the shape of the result without its last axis; None for the shape that mean and covariance broadcast to.
         dtype: the floating dtype of the result; None for the default floating dtype.
         method: the factorization of the covariance: "cholesky", "eigh" or "svd".
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape, followed by the length of the vectors.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, shapes do not fit, `method` is unknown, or `dtype` is no floating dtype.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, shapes do not fit, or `method` or `dtype` is unknown.
 
     Example:
         >>> random.multivariate_normal(random.key(0), jnp.zeros(2), jnp.eye(2)).shape
@@ -124,13 +124,13 @@ def orthogonal(
         shape: leading axes of the result.
         dtype: the floating or complex dtype of the result; None for the default floating dtype.
         m: the number of columns; None for `n`.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape, followed by `n` and `m`.
 
     Raises:
-        TypeError: `key` is no random key.
+        TypeError: `key` is not a random key.
         ValueError: `key` holds several keys, a size is negative, or `dtype` is neither floating nor complex.
 
     Example:

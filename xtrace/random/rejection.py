@@ -105,14 +105,14 @@ def poisson(key: Any, lam: object, shape: Any = None, dtype: Any = None, *, out_
         lam: the rate; a number or array. The result is -1 for rates that are none.
         shape: the shape of the result; None for the shape that lam has.
         dtype: the integer dtype of the result; None for the default one.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, `lam` does not broadcast to `shape`, or `dtype` is no integer dtype.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, `lam` does not broadcast to `shape`, or `dtype` is not an integer dtype.
         NotImplementedError: the generator of the key is not "threefry2x32".
 
     Example:

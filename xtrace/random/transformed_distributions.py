@@ -44,14 +44,14 @@ def exponential(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, or `dtype` is not a floating dtype.
 
     Example:
         >>> random.exponential(random.key(0), (2,))
@@ -78,14 +78,14 @@ def laplace(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sha
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, or `dtype` is not a floating dtype.
 
     Example:
         >>> random.laplace(random.key(0), (2,))
@@ -111,14 +111,14 @@ def logistic(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sh
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, or `dtype` is not a floating dtype.
 
     Example:
         >>> random.logistic(random.key(0), (2,))
@@ -144,14 +144,14 @@ def cauchy(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_shar
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, or `dtype` is not a floating dtype.
 
     Example:
         >>> random.cauchy(random.key(0), (2,))
@@ -180,14 +180,14 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, or `dtype` is not a floating dtype.
 
     Example:
         >>> random.maxwell(random.key(0), (2,)).shape
@@ -229,8 +229,8 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
         An array of the shape, followed by the shape that the parameters broadcast to.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, or `dtype` is not a floating dtype.
 
     Example:
         >>> random.double_sided_maxwell(random.key(0), 0.0, 1.0, (2,))
@@ -271,8 +271,8 @@ def weibull_min(
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, or `dtype` is not a floating dtype.
 
     Example:
         >>> random.weibull_min(random.key(0), 1.0, 2.0, (2,))
@@ -300,14 +300,14 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_shardi
         b: the exponent; a positive number or array.
         shape: the shape of the result; None for the shape that b has.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -335,14 +335,14 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_
         scale: the scale; a positive number or array.
         shape: the shape of the result; None for the shape that scale has.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -377,14 +377,14 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_shard
         mean: the mean; a positive number or array.
         shape: the shape of the result; None for the shape that mean has.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -413,14 +413,14 @@ def lognormal(
         sigma: the standard deviation of the logarithms; a positive number or array.
         shape: the shape of the result; None for the shape that sigma has.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -457,14 +457,14 @@ def truncated_normal(
         upper: the upper bound, likewise.
         shape: the shape of the result; None for the shape that the bounds broadcast to.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -503,14 +503,14 @@ def triangular(
         right: the greatest value.
         shape: the shape of the result; None for the shape that the parameters broadcast to.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:

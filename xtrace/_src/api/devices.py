@@ -6,7 +6,7 @@ import copy
 import os
 import platform as system
 import sys
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -191,6 +191,18 @@ def process_indices(backend: str | None = None) -> list[int]:
 host_id = copy_with_name(process_index, "host_id")
 host_count = copy_with_name(process_count, "host_count")
 host_ids = copy_with_name(process_indices, "host_ids")
+
+
+@overload
+def device_put(
+    x: Array, device: object = ..., *, src: object = ..., donate: object = ..., may_alias: object = ...
+) -> Array: ...
+
+
+@overload
+def device_put(
+    x: object, device: object = ..., *, src: object = ..., donate: object = ..., may_alias: object = ...
+) -> Any: ...
 
 
 def device_put(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 from xtrace._src.algebra.families import add_any, neg
 from xtrace._src.algebra.vector_space import convert_to, zeros
@@ -26,6 +26,8 @@ from xtrace._src.transforms.jvp import jvp
 from xtrace._src.transforms.lower import emit_equations
 from xtrace._src.transforms.scopes import JVP, TRANSPOSE, call_in_scopes, program_scopes, scope, scopes_of_program
 from xtrace._src.xla.pytree_registry import PyTreeDef
+
+_Tree = TypeVar("_Tree")
 
 
 class LinearSolve(NamedTuple):
@@ -202,6 +204,20 @@ def _reuse_staged(
         return pytree.tree_unflatten(body.out_tree, map(to_user_operand, results))
 
     return call
+
+
+@overload
+def custom_linear_solve(
+    matvec: Callable[..., Any], b: _Tree, solve: Callable[..., Any], transpose_solve: Callable[..., Any] | None = ...,
+    symmetric: bool = ..., has_aux: Literal[False] = ...,
+) -> _Tree: ...
+
+
+@overload
+def custom_linear_solve(
+    matvec: Callable[..., Any], b: Any, solve: Callable[..., Any], transpose_solve: Callable[..., Any] | None = ...,
+    symmetric: bool = ..., has_aux: bool = ...,
+) -> Any: ...
 
 
 def custom_linear_solve(

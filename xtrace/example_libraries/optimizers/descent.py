@@ -159,7 +159,7 @@ def rmsprop(step_size: Any, gamma: Any = 0.9, eps: Any = 1e-8) -> _Triple:
     Args:
         step_size: a positive number, or a function of the number of the step.
         gamma: the weight of the past in the mean.
-        eps: what is added to the mean.
+        eps: a number added to the mean.
 
     Returns:
         An `Optimizer`.
@@ -193,7 +193,7 @@ def rmsprop_momentum(step_size: Any, gamma: Any = 0.9, eps: Any = 1e-8, momentum
     Args:
         step_size: a positive number, or a function of the number of the step.
         gamma: the weight of the past in the mean of squared gradients.
-        eps: what is added to the mean.
+        eps: a number added to the mean.
         momentum: how much of the last step stays.
 
     Returns:
@@ -230,7 +230,7 @@ def adam(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> _Tr
         step_size: a positive number, or a function of the number of the step.
         b1: the weight of the past in the mean of gradients.
         b2: the weight of the past in the mean of squared gradients.
-        eps: what is added to the root.
+        eps: a number added to the root.
 
     Returns:
         An `Optimizer`.
@@ -268,7 +268,7 @@ def adamax(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> _
         step_size: a positive number, or a function of the number of the step.
         b1: the weight of the past in the mean of gradients.
         b2: the factor by which the greatest gradient shrinks in each step.
-        eps: what is added to the divisor.
+        eps: a number added to the divisor.
 
     Returns:
         An `Optimizer`.

@@ -19,7 +19,7 @@ def l2_norm(tree: Any) -> Any:
         A scalar.
 
     Raises:
-        TypeError: a leaf is no array.
+        TypeError: a leaf is not an array.
 
     Example:
         >>> from xtrace.example_libraries import optimizers
@@ -40,7 +40,7 @@ def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
         A pytree of arrays; the same numbers where the norm is less than max_norm.
 
     Raises:
-        TypeError: a leaf is no array.
+        TypeError: a leaf is not an array.
 
     Example:
         >>> from xtrace.example_libraries import optimizers

@@ -48,7 +48,7 @@ def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Sche
         A function of the number of the step, step_size * decay_rate ** (i / decay_steps).
 
     Raises:
-        TypeError: an argument is no number, when the schedule is called.
+        TypeError: an argument is not a number, when the schedule is called.
 
     Example:
         >>> from xtrace.example_libraries import optimizers
@@ -71,7 +71,7 @@ def inverse_time_decay(step_size: Any, decay_steps: Any, decay_rate: Any, stairc
         A function of the number of the step, step_size / (1 + decay_rate * i / decay_steps).
 
     Raises:
-        TypeError: an argument is no number, when the schedule is called.
+        TypeError: an argument is not a number, when the schedule is called.
 
     Example:
         >>> from xtrace.example_libraries import optimizers
@@ -99,7 +99,7 @@ def polynomial_decay(step_size: Any, decay_steps: Any, final_step_size: Any, pow
         A function of the number of the step.
 
     Raises:
-        TypeError: an argument is no number, when the schedule is called.
+        TypeError: an argument is not a number, when the schedule is called.
 
     Example:
         >>> from xtrace.example_libraries import optimizers

@@ -169,7 +169,7 @@ def unpack_optimizer_state(opt_state: Any) -> Any:
         A pytree whose leaves hold the states of the parameters; `pack_optimizer_state` is the inverse.
 
     Raises:
-        TypeError: opt_state is no OptimizerState.
+        TypeError: opt_state is not an OptimizerState.
 
     Example:
         >>> from xtrace.example_libraries import optimizers
@@ -191,7 +191,7 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
         An `OptimizerState`.
 
     Raises:
-        TypeError: a leaf is no JoinPoint.
+        TypeError: a leaf is not a JoinPoint.
 
     Example:
         >>> from xtrace.example_libraries import optimizers

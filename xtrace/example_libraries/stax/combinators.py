@@ -51,7 +51,7 @@ def serial(*layers: Layer) -> Layer:
         The pair (init_fun, apply_fun); the parameters are a list of those of the layers.
 
     Raises:
-        TypeError: a layer is no pair of functions.
+        TypeError: a layer is not a pair of functions.
         ValueError: there are no layers.
 
     Example:
@@ -94,7 +94,7 @@ def parallel(*layers: Layer) -> Layer:
         list.
 
     Raises:
-        TypeError: a layer is no pair of functions.
+        TypeError: a layer is not a pair of functions.
         ValueError: there are no layers, or as many inputs as layers are not given.
 
     Example:

@@ -186,7 +186,7 @@ def FanOut(num: int) -> Layer:
         The pair (init_fun, apply_fun); the parameters are (), the output is a list.
 
     Raises:
-        TypeError: num is no integer.
+        TypeError: num is not an integer.
 
     Example:
         >>> from xtrace.example_libraries import stax
@@ -218,7 +218,7 @@ def FanInConcat(axis: int = -1) -> Layer:
         The pair (init_fun, apply_fun); the parameters are ().
 
     Raises:
-        TypeError: the input shape, given to init_fun, is no sequence of shapes.
+        TypeError: the input shape, given to init_fun, is not a sequence of shapes.
 
     Example:
         >>> from xtrace.example_libraries import stax

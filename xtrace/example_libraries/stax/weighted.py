@@ -169,7 +169,7 @@ def BatchNorm(
 
     Args:
         axis: the axes that the mean and the variance are of.
-        epsilon: what is added to the variance.
+        epsilon: a number added to the variance.
         center: whether a parameter, beta, is added at last.
         scale: whether a parameter, gamma, multiplies.
         beta_init: the initializer of beta.

@@ -20,7 +20,7 @@ def set_cache_dir(path: str | os.PathLike[str]) -> None:
             run with your rights.
 
     Raises:
-        TypeError: `path` is no path.
+        TypeError: `path` is not a path.
 
     Example:
         >>> from xtrace.experimental.compilation_cache.compilation_cache import set_cache_dir

@@ -41,7 +41,7 @@ def get_num_params_in_lstm(input_size: int, hidden_size: int, num_layers: int, b
         The length of the vector of weights.
 
     Raises:
-        TypeError: a size is no integer.
+        TypeError: a size is not an integer.
 
     Example:
         >>> from xtrace.experimental import rnn
@@ -66,7 +66,7 @@ def init_lstm_weight(rng: Any, input_size: int, hidden_size: int, num_layers: in
         A vector of `get_num_params_in_lstm` numbers.
 
     Raises:
-        TypeError: rng is no key, or a size is no integer.
+        TypeError: rng is not a key, or a size is not an integer.
 
     Example:
         >>> from xtrace.experimental import rnn

@@ -40,7 +40,7 @@ def bcoo_todense(mat: Any) -> Array:
         An array of the shape and the dtype of `mat`.
 
     Raises:
-        TypeError: `mat` is no BCOO array.
+        TypeError: `mat` is not a BCOO array.
         ValueError: its buffers do not fit its shape.
 
     Example:
@@ -65,7 +65,7 @@ def bcoo_extract(sparr: Any, arr: ArrayLike, *, assume_unique: bool | None = Non
         A BCOO array with the indices of `sparr`.
 
     Raises:
-        TypeError: `sparr` is no BCOO array.
+        TypeError: `sparr` is not a BCOO array.
         ValueError: the shapes differ.
 
     Example:
@@ -102,8 +102,8 @@ def bcoo_transpose(mat: Coordinates, *, permutation: Sequence[int]) -> Coordinat
 
     Raises:
         NotImplementedError: axes of different kinds would change places.
-        TypeError: `mat` is no BCOO array.
-        ValueError: `permutation` is no permutation of the axes.
+        TypeError: `mat` is not a BCOO array.
+        ValueError: `permutation` is not a permutation of the axes.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -129,7 +129,7 @@ def bcoo_sort_indices(mat: Coordinates) -> Coordinates:
         A BCOO array of the same elements.
 
     Raises:
-        TypeError: `mat` is no BCOO array.
+        TypeError: `mat` is not a BCOO array.
         ValueError: its buffers do not fit its shape.
 
     Example:
@@ -155,7 +155,7 @@ def bcoo_sum_duplicates(mat: Coordinates, nse: int | None = None) -> Coordinates
         A BCOO array with unique indices in rising order.
 
     Raises:
-        TypeError: `mat` is no BCOO array.
+        TypeError: `mat` is not a BCOO array.
         ValueError: `nse` is not given although the indices are traced.
 
     Example:

@@ -39,7 +39,7 @@ def todense(arr: Any) -> Array:
         A dense array.
 
     Raises:
-        TypeError: `arr` is no array.
+        TypeError: `arr` is not an array.
 
     Example:
         >>> from xtrace.experimental import sparse

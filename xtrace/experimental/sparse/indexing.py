@@ -82,7 +82,7 @@ def bcoo_slice(
         A BCOO array.
 
     Raises:
-        TypeError: `mat` is no BCOO array.
+        TypeError: `mat` is not a BCOO array.
         ValueError: the indices do not fit the shape, or a stride is not positive.
 
     Example:
@@ -146,8 +146,8 @@ def bcoo_dynamic_slice(mat: Any, start_indices: Sequence[Any], slice_sizes: Sequ
         A BCOO array of shape `slice_sizes`.
 
     Raises:
-        TypeError: `mat` is no BCOO array, or an index is no integer.
-        ValueError: the sizes do not fit the shape, or an index is no scalar.
+        TypeError: `mat` is not a BCOO array, or an index is not an integer.
+        ValueError: the sizes do not fit the shape, or an index is not a scalar.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -200,7 +200,7 @@ def bcoo_rev(operand: Any, dimensions: Sequence[int]) -> Any:
         A BCOO array of the same shape.
 
     Raises:
-        TypeError: `operand` is no BCOO array.
+        TypeError: `operand` is not a BCOO array.
         ValueError: an axis is out of bounds or given twice.
 
     Example:
@@ -237,7 +237,7 @@ def bcoo_concatenate(operands: Sequence[Any], *, dimension: int) -> Any:
 
     Raises:
         NotImplementedError: `dimension` is a dense axis.
-        TypeError: an operand is no BCOO array.
+        TypeError: an operand is not a BCOO array.
         ValueError: there are no operands, their layouts or shapes differ, or `dimension` is out of bounds.
 
     Example:
@@ -320,7 +320,7 @@ def bcoo_gather(
 
     Raises:
         NotImplementedError: another mode, a fill value, or batching axes are asked for.
-        TypeError: `operand` is no BCOO array.
+        TypeError: `operand` is not a BCOO array.
         ValueError: the shapes and `dimension_numbers` do not agree.
 
     Example:

@@ -140,7 +140,7 @@ def bcoo_update_layout(
         A BCOO array of the same elements.
 
     Raises:
-        TypeError: `mat` is no BCOO array.
+        TypeError: `mat` is not a BCOO array.
         ValueError: the number of axes is negative or too large, or `on_inefficient` is none of these; a
             `SparseEfficiencyError` if the new layout is inefficient, and `on_inefficient` is ``"error"``.
 
@@ -202,7 +202,7 @@ def bcoo_reduce_sum(mat: Any, *, axes: Sequence[int]) -> Any:
         A BCOO array without these axes.
 
     Raises:
-        TypeError: `mat` is no BCOO array.
+        TypeError: `mat` is not a BCOO array.
         ValueError: an axis is out of bounds or given twice.
 
     Example:
@@ -285,7 +285,7 @@ def bcoo_reshape(
 
     Raises:
         NotImplementedError: `sharding` is given.
-        TypeError: `mat` is no BCOO array.
+        TypeError: `mat` is not a BCOO array.
         ValueError: the sizes do not agree, or axes of different kinds would be mixed.
 
     Example:
@@ -329,7 +329,7 @@ def bcoo_squeeze(arr: Any, *, dimensions: Sequence[int]) -> Any:
         A BCOO array without these axes.
 
     Raises:
-        TypeError: `arr` is no BCOO array.
+        TypeError: `arr` is not a BCOO array.
         ValueError: an axis is out of bounds, given twice, or not of size 1.
 
     Example:
@@ -373,7 +373,7 @@ def bcoo_broadcast_in_dim(
     Raises:
         NotImplementedError: a new sparse axis is longer than 1, a sparse axis of size 1 would be repeated, or
             `sharding` is given.
-        TypeError: `mat` is no BCOO array.
+        TypeError: `mat` is not a BCOO array.
         ValueError: the shapes and axes do not agree.
 
     Example:

@@ -177,7 +177,7 @@ def coo_todense(mat: Any) -> Array:
         An array of the shape and the dtype of `mat`.
 
     Raises:
-        TypeError: `mat` is no COO matrix.
+        TypeError: `mat` is not a COO matrix.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -202,7 +202,7 @@ def coo_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeL
 
     Raises:
         ConcretizationTypeError: `mat` is traced and `nse` is not given.
-        ValueError: `mat` is no matrix, or `nse` is negative.
+        ValueError: `mat` is not a matrix, or `nse` is negative.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -233,7 +233,7 @@ def coo_matvec(mat: Any, v: ArrayLike, transpose: bool = False) -> Array:
         A vector.
 
     Raises:
-        TypeError: `mat` is no COO matrix.
+        TypeError: `mat` is not a COO matrix.
         ValueError: the sizes differ.
 
     Example:
@@ -258,7 +258,7 @@ def coo_matmat(mat: Any, B: ArrayLike, *, transpose: bool = False) -> Array:
         A dense matrix.
 
     Raises:
-        TypeError: `mat` is no COO matrix.
+        TypeError: `mat` is not a COO matrix.
         ValueError: the sizes differ.
 
     Example:
@@ -405,7 +405,7 @@ def csr_todense(mat: Any) -> Array:
         An array of the shape and the dtype of `mat`.
 
     Raises:
-        TypeError: `mat` is no CSR matrix.
+        TypeError: `mat` is not a CSR matrix.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -430,7 +430,7 @@ def csr_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeL
 
     Raises:
         ConcretizationTypeError: `mat` is traced and `nse` is not given.
-        ValueError: `mat` is no matrix, or `nse` is negative.
+        ValueError: `mat` is not a matrix, or `nse` is negative.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -454,7 +454,7 @@ def csr_matvec(mat: Any, v: ArrayLike, transpose: bool = False) -> Array:
         A vector.
 
     Raises:
-        TypeError: `mat` is no CSR matrix.
+        TypeError: `mat` is not a CSR matrix.
         ValueError: the sizes differ.
 
     Example:
@@ -481,7 +481,7 @@ def csr_matmat(mat: Any, B: ArrayLike, *, transpose: bool = False) -> Array:
         A dense matrix.
 
     Raises:
-        TypeError: `mat` is no CSR matrix.
+        TypeError: `mat` is not a CSR matrix.
         ValueError: the sizes differ.
 
     Example:

@@ -158,7 +158,7 @@ def bcoo_multiply_dense(sp_mat: Any, v: ArrayLike) -> Array:
 
     Raises:
         NotImplementedError: `v` is larger than `sp_mat`.
-        TypeError: `sp_mat` is no BCOO array.
+        TypeError: `sp_mat` is not a BCOO array.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -199,7 +199,7 @@ def bcoo_multiply_sparse(lhs: Any, rhs: Any) -> Any:
 
     Raises:
         NotImplementedError: the operands have different numbers of dense axes.
-        TypeError: an operand is no BCOO array, or they have different numbers of axes.
+        TypeError: an operand is not a BCOO array, or they have different numbers of axes.
         ValueError: the shapes do not broadcast together.
 
     Example:

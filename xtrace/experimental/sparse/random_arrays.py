@@ -40,7 +40,7 @@ def random_bcoo(
         A BCOO array.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `n_batch` and `n_dense` do not fit the shape, or `nse` is negative or too large.
 
     Example:

@@ -58,7 +58,7 @@ def bcsr_todense(mat: Any) -> Array:
         An array of the shape and the dtype of `mat`.
 
     Raises:
-        TypeError: `mat` is no BCSR array.
+        TypeError: `mat` is not a BCSR array.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -80,7 +80,7 @@ def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array
         The data of the BCSR array.
 
     Raises:
-        TypeError: `indices` or `indptr` are no integers.
+        TypeError: `indices` or `indptr` are not integers.
         ValueError: they do not fit the shape of `mat`.
 
     Example:
@@ -113,7 +113,7 @@ def bcsr_dot_general(
         A dense array. The axes are the batch axes, then the others of `lhs`, then the others of `rhs`.
 
     Raises:
-        NotImplementedError: `lhs` is no BCSR array, or `rhs` is sparse.
+        NotImplementedError: `lhs` is not a BCSR array, or `rhs` is sparse.
         TypeError: axes and sizes do not agree.
 
     Example:
@@ -153,7 +153,7 @@ def bcsr_broadcast_in_dim(
 
     Raises:
         NotImplementedError: a new axis would be a sparse one, or `sharding` is given.
-        TypeError: `mat` is no BCSR array.
+        TypeError: `mat` is not a BCSR array.
         ValueError: the shapes and axes do not agree.
 
     Example:
@@ -185,7 +185,7 @@ def bcsr_concatenate(operands: Sequence[Any], *, dimension: int) -> Any:
 
     Raises:
         NotImplementedError: `dimension` is a dense axis.
-        TypeError: an operand is no BCSR array.
+        TypeError: an operand is not a BCSR array.
         ValueError: there are no operands, their layouts or shapes differ, or `dimension` is out of bounds.
 
     Example:
@@ -212,7 +212,7 @@ def bcsr_sum_duplicates(mat: Rows, nse: int | None = None) -> Rows:
         A BCSR array with unique indices in rising order.
 
     Raises:
-        TypeError: `mat` is no BCSR array.
+        TypeError: `mat` is not a BCSR array.
         ValueError: `nse` is not given although the indices are traced.
 
     Example:

@@ -42,7 +42,7 @@ def spsolve(
         The solution, a vector; NaN if the matrix is singular.
 
     Raises:
-        TypeError: `indices` or `indptr` are no integers.
+        TypeError: `indices` or `indptr` are not integers.
         ValueError: the shapes or dtypes do not fit, or `reorder` is out of range.
 
     Example:

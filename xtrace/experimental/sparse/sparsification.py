@@ -200,7 +200,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
         sparse where an operation says so. Operations whose result would be dense, such as the cosine, are errors.
 
     Raises:
-        TypeError: `f` is not callable, or an argument is no array.
+        TypeError: `f` is not callable, or an argument is not an array.
 
     Example:
         >>> from xtrace.experimental import sparse

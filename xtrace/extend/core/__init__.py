@@ -58,7 +58,7 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: object) -> Callable[..., list
         A function of arrays that returns the list of the jaxpr's results.
 
     Raises:
-        TypeError: `closed_jaxpr` is no closed jaxpr.
+        TypeError: `closed_jaxpr` is not a closed jaxpr.
 
     Example:
         >>> xtrace.extend.core.jaxpr_as_fun(xtrace.make_jaxpr(jnp.sin)(1.0))(0.0)
@@ -77,7 +77,7 @@ def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
         Jaxprs; of closed ones the jaxpr inside.
 
     Raises:
-        AttributeError: `params` is no dict.
+        AttributeError: `params` is not a dict.
 
     Example:
         >>> equation = xtrace.make_jaxpr(xtrace.jit(lambda x: x + 1))(1.0).eqns[0]
@@ -97,7 +97,7 @@ def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
         Jaxprs, without those inside of them.
 
     Raises:
-        AttributeError: `jaxpr` is no jaxpr.
+        AttributeError: `jaxpr` is not a jaxpr.
 
     Example:
         >>> jaxpr = xtrace.make_jaxpr(xtrace.jit(lambda x: x + 1))(1.0).jaxpr
@@ -217,7 +217,7 @@ def primal_dtype_to_tangent_dtype(primal_dtype: DTypeLike) -> Any:
         The same dtype if it is floating or complex; float0 for integers and booleans.
 
     Raises:
-        TypeError: `primal_dtype` is no dtype.
+        TypeError: `primal_dtype` is not a dtype.
 
     Example:
         >>> xtrace.extend.core.primal_dtype_to_tangent_dtype(np.dtype("int32"))
@@ -359,7 +359,7 @@ def set_current_trace(trace: Trace, check_leaks: bool = False) -> Iterator[None]
         None.
 
     Raises:
-        TypeError: `trace` is no trace.
+        TypeError: `trace` is not a trace.
 
     Example:
         >>> from xtrace.extend import core

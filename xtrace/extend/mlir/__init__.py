@@ -31,7 +31,7 @@ def serialize_portable_artifact(mlir_module: Any, target: str, use_mixed_seriali
         Bytes.
 
     Raises:
-        TypeError: `mlir_module` is no module, or `target` no string.
+        TypeError: `mlir_module` is not a module, or `target` no string.
         JaxRuntimeError: there is no such version, or an operation has no portable form.
 
     Example:

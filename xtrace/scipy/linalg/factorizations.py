@@ -57,7 +57,7 @@ def svd(
         compute_uv: whether U and Vh are returned.
         overwrite_a: without effect.
         check_finite: without effect.
-        lapack_driver: ``"gesdd"`` to divide and conquer, ``"gesvd"`` for the QR algorithm.
+        lapack_driver: ``"gesdd"`` for the divide-and-conquer algorithm, ``"gesvd"`` for the QR algorithm.
 
     Returns:
         A triple of U, the singular values, decreasing, and Vh; or the values alone.
@@ -77,10 +77,7 @@ def svd(
         raise ValueError(f"svd: lapack_driver must be 'gesdd' or 'gesvd', got {abbreviate(lapack_driver)}")
     algorithm = spectral.SvdAlgorithm.QR if lapack_driver == "gesvd" else None
     full, vectors = bool(full_matrices), bool(compute_uv)
-    result: Array | tuple[Array, ...] = spectral.svd(
-        *promote_to_inexact(a), full_matrices=full, compute_uv=vectors, algorithm=algorithm
-    )
-    return result
+    return spectral.svd(*promote_to_inexact(a), full_matrices=full, compute_uv=vectors, algorithm=algorithm)
 
 
 @inline_jit(
@@ -347,7 +344,7 @@ def schur(a: ArrayLike, output: str = "real") -> list[Array]:
         output: ``"real"``, or ``"complex"`` for a triangular T of real matrices, too.
 
     Returns:
-        A list of T, triangular, of real matrices with 2 by 2 blocks, and the unitary Z.
+        A list of T, triangular, for real matrices with 2 by 2 blocks on its diagonal, and the unitary Z.
 
     Raises:
         NotImplementedError: the platform is not the CPU.
@@ -491,7 +488,7 @@ def polar(
         a: an array whose last two axes are matrices; integers become floats.
         side: ``"right"``, or ``"left"`` for ``a = p @ u``.
         method: ``"qdwh"``, for at least as many rows as columns (left: at most as many), or ``"svd"``.
-        eps: the precision of ``"qdwh"``; None for that of the dtype.
+        eps: the precision of ``"qdwh"``; None for the machine epsilon of the dtype.
         max_iterations: the largest number of steps of ``"qdwh"``; None for 10.
 
     Returns:

@@ -82,7 +82,7 @@ def _exponentiate(a: Array, upper_triangular: bool, most: int) -> Array:
     if not aval.size:
         return a
     order, bound = _ORDERS[np.dtype(dtypes.real_part_dtype(aval.dtype))]
-    norm = reduce_max(reduce_sum(lax.abs(a), (last - 1,)), (last - 2 + 1,))
+    norm = reduce_max(reduce_sum(lax.abs(a), (last - 1,)), (last - 1,))
     needed = lax.ceil(lax.div(lax.log(lax.div(norm, constant_like(norm, bound))), constant_like(norm, math.log(2))))
     count = lax.max(constant_like(norm, 0), needed)
 
@@ -93,7 +93,7 @@ def _exponentiate(a: Array, upper_triangular: bool, most: int) -> Array:
     odd, even = _evaluate_pade_numerator(lax.mul(a, scale), order)
     right, left = lax.add(even, odd), lax.sub(even, odd)
     power = triangular_solve(left, right, left_side=True) if upper_triangular else solve_systems(left, right)
-    # A matrix with NaN counts as 0, so that it does not change the number of squarings of the others.
+    # A matrix with NaN counts as 0, so that the other matrices keep their number of squarings.
     known = select(ne(count, count), full_like(count, 0), count)
     most_needed = reduce_max(known, tuple(range(len(batch))))
 
@@ -145,7 +145,7 @@ def expm_frechet(
     Args:
         A: a square matrix.
         E: the direction, a matrix of the same shape.
-        method: None or ``"SPS"``, scaling, Pade approximant and squaring.
+        method: None or ``"SPS"``: scaling, Padé approximant, squaring.
         compute_expm: whether the exponential is returned, too.
 
     Returns:
@@ -191,7 +191,7 @@ def _zero_outside(mask: Array, x: Array) -> Array:
 
 
 def _solve_shifted(matrix: Array, shift: Array, right: Array, mask: Array) -> Array:
-    """Solve (matrix + shift I) x = right within the rows and columns of `mask`, for an upper triangular matrix.
+    """Solve (matrix + shift I) x = right in the rows and columns of `mask`, for an upper triangular matrix.
 
     Zeros on the shifted diagonal count as ones.
     """
@@ -231,7 +231,7 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
         A complex matrix.
 
     Raises:
-        NotImplementedError: `blocksize` is another one, or the platform is not the CPU.
+        NotImplementedError: `blocksize` is above 1, or the platform is not the CPU.
         ValueError: the matrix is not square.
 
     Example:
@@ -272,7 +272,7 @@ def funm(A: ArrayLike, func: Callable[[Array], Any], disp: bool = True) -> Array
     Args:
         A: a square matrix, whose eigenvalues should be distinct.
         func: the function of numbers; it takes and returns arrays.
-        disp: whether the result is returned alone; otherwise with an estimate of the error.
+        disp: True to return the result alone, False to return an estimate of the error, too.
 
     Returns:
         A complex matrix, or a pair.
@@ -369,7 +369,7 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
         A, B: square matrices, or batches of them of one shape.
         C: matrices with the rows of `A` and the columns of `B`, of the same batch axes.
         method: ``"schur"``, or ``"eigen"`` for well separated eigenvalues.
-        tol: the smallest sum of eigenvalues of `A` and `B`; where one is below, the result is NaN.
+        tol: the least absolute sum of an eigenvalue of `A` and one of `B`; below it the result is NaN.
 
     Returns:
         An array of the shape of `C`.

@@ -48,8 +48,7 @@ def _check_policy(nan_policy: str) -> None:
     if nan_policy == "raise":
         raise NotImplementedError(
             f"{called_function()}: nan_policy='raise' is not implemented, as values are not known while a program is "
-            "traced; "
-            "check for NaN beforehand"
+            "traced; check for NaN beforehand"
         )
 
 
@@ -90,14 +89,14 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
         a: an array.
         axis: the axis; None for all elements.
         nan_policy: ``"propagate"``, the only policy.
-        keepdims: whether the axis stays, with size 1.
+        keepdims: whether the axis remains, with size 1.
 
     Returns:
         A pair of arrays: the smallest of the most frequent values, and its count. NaN count as one value.
 
     Raises:
         NotImplementedError: the policy is ``"omit"`` or ``"raise"``.
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: there is no such policy or axis.
 
     Example:
@@ -158,7 +157,7 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
 
     Raises:
         NotImplementedError: the policy is ``"omit"`` or ``"raise"``.
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: there is no such method, policy or axis.
 
     Example:
@@ -185,14 +184,14 @@ def sem(
         a: an array.
         axis: the axis; None for all elements.
         ddof: the number subtracted from n in the deviation.
-        nan_policy: ``"propagate"``, or ``"omit"`` to leave NaN out.
-        keepdims: whether the axis stays, with size 1.
+        nan_policy: ``"propagate"``, or ``"omit"`` to ignore NaN.
+        keepdims: whether the axis remains, with size 1.
 
     Returns:
         An array without the axis.
 
     Raises:
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: there is no such policy or axis.
 
     Example:

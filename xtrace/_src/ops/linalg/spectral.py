@@ -489,7 +489,7 @@ def _svd_jvp(
 def svd(
     x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True,
     subset_by_index: tuple[int, int] | None = None, algorithm: SvdAlgorithm | None = None,
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """Compute the singular value decomposition ``x = U diag(s) Vᴴ`` of matrices.
 
     Args:
