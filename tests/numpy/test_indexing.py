@@ -292,7 +292,7 @@ def test_reads_by_any_traced_index(case, seed):
     places = [n for n, x in enumerate(listed) if isinstance(x, np.ndarray)]
     traced = [ours(listed[n]) for n in places]
 
-    def read_index(x, arrays):
+    def read(x, arrays):
         found = list(listed)
         for n, array in zip(places, arrays, strict=True):
             found[n] = array

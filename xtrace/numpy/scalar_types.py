@@ -225,7 +225,7 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
         A Python bool.
 
     Raises:
-        TypeError: an argument is not a dtype and no scalar class.
+        TypeError: an argument is neither a dtype nor a scalar class.
 
     Example:
         >>> jnp.issubdtype(jnp.bfloat16, jnp.floating)
