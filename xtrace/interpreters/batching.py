@@ -1,4 +1,4 @@
-"""Rules of `vmap`, as programs that add primitives register them: ``jax.interpreters.batching``."""
+"""Batching rules of primitives, and their registration (``jax.interpreters.batching``)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = [
     "fancy_primitive_batchers", "primitive_batchers", "register_vmappable", "unregister_vmappable",
 ]
 
-# The batch axis of an operand that is not mapped.
+# The batch axis of an unmapped operand.
 not_mapped = None
 
 
 def broadcast(x: Any, sz: int, axis: int, mesh_axis: Any) -> Array:
-    """Return an array repeated along a new axis.
+    """Repeat an array along a new axis.
 
     Args:
         x: an array.
@@ -44,7 +44,7 @@ def broadcast(x: Any, sz: int, axis: int, mesh_axis: Any) -> Array:
 
 
 def bdim_at_front(x: Any, bdim: int | None, size: int, mesh_axis: Any = None) -> Array:
-    """Return an operand with its mapped axis at the front; one that is not mapped is repeated along it.
+    """Move the mapped axis of an operand to the front, or repeat an operand without one.
 
     Args:
         x: an array.
@@ -66,7 +66,7 @@ def bdim_at_front(x: Any, bdim: int | None, size: int, mesh_axis: Any = None) ->
 
 
 def defvectorized(prim: Primitive) -> None:
-    """Register a primitive as one whose operands have one mapped axis in the same place, which the results have too.
+    """Register an elementwise primitive: all operands and results have the mapped axis at the same position.
 
     Args:
         prim: an elementwise primitive.
@@ -91,7 +91,7 @@ def defvectorized(prim: Primitive) -> None:
 
 
 def defbroadcasting(prim: Primitive) -> None:
-    """Register a primitive as one of operands of one shape, of which each may be mapped or not.
+    """Register an elementwise primitive whose operands are mapped or not, each on its own.
 
     Args:
         prim: an elementwise primitive.
@@ -120,13 +120,13 @@ def defbroadcasting(prim: Primitive) -> None:
 
 
 def _pad_rank(x: Any, rank: int) -> Any:
-    """Return `x` with axes of size 1 after the first one."""
+    """Insert axes of size 1 after the first axis of `x`."""
     shape = aval_of(x).shape
     return x.reshape((shape[0], *[1] * (rank - len(shape)), *shape[1:]))
 
 
 def defreducer(prim: Primitive) -> None:
-    """Register a primitive of one operand and a parameter ``axes`` that reduces these axes.
+    """Register a reduction of one operand over its parameter ``axes``.
 
     Args:
         prim: the primitive.
@@ -181,7 +181,7 @@ def register_vmappable(
 
 
 def unregister_vmappable(data_type: type) -> None:
-    """Take back `register_vmappable`.
+    """Undo `register_vmappable`.
 
     Args:
         data_type: the class.

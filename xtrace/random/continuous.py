@@ -35,8 +35,6 @@ from xtrace.random.sampling import (
     with_typed_key,
 )
 
-UNSIGNED_DTYPES = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
-
 
 def constant(value: object, dtype: DTypeLike) -> Any:
     """Return a number as a constant of `dtype`."""
@@ -90,8 +88,8 @@ def draw_uniform(key: ArrayLike, low: object, high: Any, *, shape: tuple[int, ..
     """Draw numbers from [low, high): random mantissa bits make a number in [1, 2), which is shifted and scaled."""
     width, mantissa = dtypes.bit_width(dtype), int(dtypes.finfo(dtype).nmant)
     drawn = width if mantissa >= 8 else 8
-    words = convert_to(random_bits.bind_positional((key,), (drawn, shape)), UNSIGNED_DTYPES[width])
-    word = UNSIGNED_DTYPES[width]
+    words = convert_to(random_bits.bind_positional((key,), (drawn, shape)), dtypes.unsigned_dtypes[width])
+    word = dtypes.unsigned_dtypes[width]
     exponent = int(np.array(1, dtype).view(word))
     words = shift_right_logical.bind_positional((words, constant(drawn - mantissa, word)))
     words = bitwise_or.bind_positional((words, constant(exponent, word)))

@@ -30,7 +30,7 @@ from xtrace._src.ops.random.keys import random_bits
 from xtrace._src.ops.reductions import argmax, cumsum
 from xtrace._src.ops.selection import select
 from xtrace.numpy.indexing import take
-from xtrace.random.continuous import UNSIGNED_DTYPES, choose_gumbel_mode, constant, draw_gumbel, draw_unit_uniform
+from xtrace.random.continuous import choose_gumbel_mode, constant, draw_gumbel, draw_unit_uniform
 from xtrace.random.keys import check_key
 from xtrace.random.sampling import (
     broadcast_parameters,
@@ -54,7 +54,7 @@ def draw_integers(
     Each integer is a random number of two words modulo the size of the range.
     """
     width = dtypes.bit_width(dtype)
-    word, bounds = UNSIGNED_DTYPES[width], dtypes.iinfo(dtype)
+    word, bounds = dtypes.unsigned_dtypes[width], dtypes.iinfo(dtype)
     lowest, highest = int(bounds.min), int(bounds.max)
     # A bound above the largest number of the type includes that number.
     beyond = _is_above(maxval, highest)

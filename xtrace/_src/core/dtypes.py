@@ -56,6 +56,9 @@ float64: DType = np.dtype(np.float64)
 complex64: DType = np.dtype(np.complex64)
 complex128: DType = np.dtype(np.complex128)
 
+# The unsigned integer dtypes by their numbers of bits.
+unsigned_dtypes: dict[int, DType] = {8: uint8, 16: uint16, 32: uint32, 64: uint64}
+
 # The tangent type of integers and booleans: an element without storage.
 float0: DType = np.dtype([("float0", np.void, 0)])
 

@@ -68,7 +68,7 @@ def _dot_general(
 ) -> Array:
     """Contract a BCOO array with a dense one."""
     shape = lhs_spinfo.shape
-    layout = coordinate_layout("bcoo_dot_general", lhs_data, lhs_indices, shape)
+    layout = coordinate_layout(lhs_data, lhs_indices, shape, function="bcoo_dot_general")
     rhs_labels, result_labels = _label(len(shape), rhs.ndim, dimension_numbers)
     dtype = np.result_type(lhs_data.dtype, rhs.dtype) if preferred_element_type is None else preferred_element_type
     lhs_data, rhs = convert_to(lhs_data, dtype), convert_to(rhs, dtype)
@@ -209,8 +209,8 @@ def _spdot_general(
 ) -> tuple[Array, Array]:
     """Contract two BCOO arrays, and return the buffers of the BCOO array of the result."""
     (left_contracted, right_contracted), (left_batch, right_batch) = dimension_numbers
-    left = coordinate_layout("bcoo_dot_general", lhs_data, lhs_indices, lhs_spinfo.shape)
-    right = coordinate_layout("bcoo_dot_general", rhs_data, rhs_indices, rhs_spinfo.shape)
+    left = coordinate_layout(lhs_data, lhs_indices, lhs_spinfo.shape, function="bcoo_dot_general")
+    right = coordinate_layout(rhs_data, rhs_indices, rhs_spinfo.shape, function="bcoo_dot_general")
     if left.n_dense or right.n_dense:
         raise NotImplementedError(
             "bcoo_dot_general: two sparse arrays are contracted only if they have no dense axes; "

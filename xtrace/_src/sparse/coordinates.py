@@ -16,7 +16,7 @@ from xtrace._src.sparse.layouts import SparseInfo, coordinate_layout
 
 def _todense(data: Array, indices: Array, *, spinfo: SparseInfo) -> Array:
     """Return the dense array of the buffers of a BCOO array."""
-    layout = coordinate_layout("bcoo_todense", data, indices, spinfo.shape)
+    layout = coordinate_layout(data, indices, spinfo.shape, function="bcoo_todense")
     sizes = [spinfo.shape[i] for i in layout.sparse_axes]
     result = map_over_batch(
         lambda data, rows: index_rows.add_at_rows(data, rows, sizes), spinfo.shape[: layout.n_batch], data, indices
@@ -77,7 +77,7 @@ def _transpose(
     data: Array, indices: Array, *, permutation: Sequence[int], spinfo: SparseInfo
 ) -> tuple[Array, Array]:
     """Return the buffers of a BCOO array with its axes permuted."""
-    n_batch, n_sparse, _, _ = coordinate_layout("bcoo_transpose", data, indices, spinfo.shape)
+    n_batch, n_sparse, _, _ = coordinate_layout(data, indices, spinfo.shape, function="bcoo_transpose")
     batch, sparse, dense = split_permutation(n_batch, n_sparse, permutation)
     data = transpose(data, (*batch, n_batch, *[n_batch + 1 + i for i in dense]))
     indices = transpose(indices, (*batch, n_batch, n_batch + 1))
@@ -98,7 +98,7 @@ def _take_in_order(data: Array, order: Array) -> Array:
 
 def _sort_indices(data: Array, indices: Array, *, spinfo: SparseInfo) -> tuple[Array, Array]:
     """Return the buffers of a BCOO array in the order of the indices."""
-    n_batch = coordinate_layout("bcoo_sort_indices", data, indices, spinfo.shape).n_batch
+    n_batch = coordinate_layout(data, indices, spinfo.shape, function="bcoo_sort_indices").n_batch
 
     def sort(rows: Array) -> tuple[Array, Array]:
         order = index_rows.sorting_order(rows)
@@ -113,7 +113,7 @@ bcoo_sort_indices_p = formula_primitive("bcoo_sort_indices", ("spinfo",), _sort_
 
 def _sum_duplicates(data: Array, indices: Array, *, spinfo: SparseInfo, nse: int) -> tuple[Array, Array]:
     """Return the buffers of a BCOO array with its duplicates summed and its indices in rising order."""
-    layout = coordinate_layout("bcoo_sum_duplicates", data, indices, spinfo.shape)
+    layout = coordinate_layout(data, indices, spinfo.shape, function="bcoo_sum_duplicates")
     sizes = [spinfo.shape[i] for i in layout.sparse_axes]
 
     def group(rows: Array) -> tuple[Array, Array, Array]:

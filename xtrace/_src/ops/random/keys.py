@@ -309,7 +309,7 @@ random_fold_in = ArrayPrimitive(
 
 def _bits_abstract(keys: ShapedArray, *, bit_width: int, shape: tuple[int, ...]) -> ShapedArray:
     """Return random unsigned integers, of `shape` for each key."""
-    dtype = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}[bit_width]
+    dtype = dtypes.unsigned_dtypes[bit_width]
     return ShapedArray((*_key_aval("random_bits", keys).shape, *shape), dtype)
 
 

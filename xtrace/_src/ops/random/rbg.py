@@ -22,7 +22,6 @@ from xtrace._src.ops.comparisons import bitwise_xor
 from xtrace._src.ops.random.threefry import threefry_fold_in, threefry_split
 from xtrace._src.ops.random.xla_generators import RandomAlgorithm, rng_bit_generator
 
-_UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
 # `unsafe_rbg` draws this many keys for each one that it returns.
 _SPACING = 10
 
@@ -34,7 +33,7 @@ def _first_key(keys: Array) -> Array:
 
 def rbg_bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Array:
     """Return random unsigned integers of `bit_width` bits, of `shape` for each key."""
-    whole, dtype = (*aval_of(keys).shape[:-1], *shape), _UNSIGNED[bit_width]
+    whole, dtype = (*aval_of(keys).shape[:-1], *shape), dtypes.unsigned_dtypes[bit_width]
     if not math.prod(whole):
         return full(whole, scalar_literal(0, dtype))
     parameters = (whole, dtype, RandomAlgorithm.RNG_DEFAULT, None)

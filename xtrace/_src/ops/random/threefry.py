@@ -150,18 +150,17 @@ def _join_words(high: Array, low: Array) -> Array:
     return bitwise_or.bind_positional((high, low))
 
 
-_UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
 
 
 def threefry_bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Array:
     """Return random unsigned integers of `bit_width` bits, of `shape` for each key."""
     if not math.prod(shape):
-        return full((*aval_of(keys).shape[:-1], *shape), scalar_literal(0, _UNSIGNED[bit_width]))
+        return full((*aval_of(keys).shape[:-1], *shape), scalar_literal(0, dtypes.unsigned_dtypes[bit_width]))
     if config.threefry_partitionable.value:
         high, low = _encrypt_counters(keys, shape)
         if bit_width == 64:
             return _join_words(high, low)
-        return convert_to(bitwise_xor.bind_positional((high, low)), _UNSIGNED[bit_width])
+        return convert_to(bitwise_xor.bind_positional((high, low)), dtypes.unsigned_dtypes[bit_width])
     leading, size = aval_of(keys).shape[:-1], math.prod(shape)
     words = _encrypt_halves(keys, -(-bit_width * size // 32))
     if bit_width == 64:
@@ -180,7 +179,7 @@ def _split_words(words: Array, bit_width: int) -> Array:
     moved = shift_right_logical.bind_positional(
         (spread, elementwise.mul.bind_positional((places, _word(bit_width)), (None,)))
     )
-    return reshape(convert_to(moved, _UNSIGNED[bit_width]), (*shape[:-1], shape[-1] * count))
+    return reshape(convert_to(moved, dtypes.unsigned_dtypes[bit_width]), (*shape[:-1], shape[-1] * count))
 
 
 def threefry_split(keys: Any, shape: tuple[int, ...]) -> Array:
