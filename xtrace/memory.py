@@ -50,8 +50,7 @@ class _Report(_ModuleType):
     """A callable module: a call is a call of its function `report`."""
 
     def __call__(self, fun: _Callable[..., _Any], /, *args: object, **kwargs: object) -> MemoryReport:
-        made: MemoryReport = self.report(fun, *args, **kwargs)
-        return made
+        return report(fun, *args, **kwargs)
 
 
 _sys.modules[__name__].__class__ = _Report

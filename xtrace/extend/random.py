@@ -112,7 +112,8 @@ def _define(
 
     def draw_all(keys: Any, width: int, shape: tuple[int, ...]) -> Any:
         dtype = dtypes.unsigned_dtypes[width]
-        return map_over_keys(lambda k: check_part("random_bits", random_bits(k, width, shape), shape, dtype), keys)(keys)
+        one = map_over_keys(lambda k: check_part("random_bits", random_bits(k, width, shape), shape, dtype), keys)
+        return one(keys)
 
     def fold_all(keys: Any, data: Any) -> Any:
         axes = (0, 0 if aval_of(data).ndim else None)

@@ -20,7 +20,7 @@ __all__ = [
 
 
 def register_exclusion(path: str) -> None:
-    """Exclude a library's file from places: its operations get the place of the calling line.
+    """Register an exclusion: operations in a library's file get the place of the line that called it.
 
     Args:
         path: the path of the file, or of a folder.

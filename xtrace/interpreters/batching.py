@@ -181,13 +181,13 @@ def register_vmappable(
 
 
 def unregister_vmappable(data_type: type) -> None:
-    """Undo `register_vmappable`.
+    """Raise KeyError: `register_vmappable` registers no classes.
 
     Args:
         data_type: the class.
 
     Raises:
-        KeyError: the class is not registered.
+        KeyError: always.
 
     Example:
         >>> try: xtrace.interpreters.batching.unregister_vmappable(list)

@@ -432,7 +432,7 @@ def flatten_ir_types(xs: Iterable[Any]) -> list[Any]:
 
 
 def unflatten_ir_values_like_types(xs: Iterable[Any], ys: Sequence[Any]) -> list[Any]:
-    """Arrange MLIR values in the structure of types.
+    """Pack MLIR values into the structure of types.
 
     Args:
         xs: the values.

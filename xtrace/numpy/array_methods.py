@@ -88,7 +88,7 @@ def _view(self: Array, dtype: DType | None = None, type: None = None) -> Array:
         raise ValueError("view: a scalar can only be seen as a dtype of the same size")
     if (self.shape[-1] * own) % target:
         raise ValueError(
-            f"view: the last axis of shape {self.shape} holds {self.shape[-1] * own} bits, which is no multiple of the "
+            f"view: the last axis of shape {self.shape} holds {self.shape[-1] * own} bits, not a multiple of the "
             f"{target} of {wanted.name}"
         )
     if dtypes.is_complex(self.dtype):

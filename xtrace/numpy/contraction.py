@@ -297,7 +297,7 @@ def vecdot(
 
     Args:
         x1, x2: arrays of at least one axis, whose other axes broadcast.
-        axis: the axis that is summed.
+        axis: the axis to sum over.
         precision: a `lax.Precision` or its name; None for the default.
         preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
 

@@ -109,7 +109,7 @@ def _make_array(
     check_memory_order(order)
     device = place_of(device, out_sharding)
     if device is None and config.mesh.value is not None and not isinstance(value, Array):
-        # Arrays are made on the mesh in force; lists may hold some.
+        # Arrays are made on the current mesh; lists may contain arrays.
         device = _mesh_in_force(value)
     wanted = requested_dtype(dtype)
     if wanted is not None and isinstance(value, (Array, np.ndarray)):
@@ -136,7 +136,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _mesh_in_force(value: object) -> NamedSharding | None:
-    """Return the sharding of a new array on the mesh in force; None if `value` holds arrays, or while tracing."""
+    """Return the sharding of a new array on the current mesh; None if `value` holds arrays, or while tracing."""
     leaves = pytree.tree_leaves(value) if isinstance(value, (list, tuple)) else ()
     if current_trace.get() is not base_trace or any(isinstance(leaf, Array) for leaf in leaves):
         return None
@@ -250,7 +250,7 @@ def _collect_types(value: Any, kinds: dict[Any, None], *, function: str = "") ->
                 # As in jax, the error class for a bad value, not for a bad type.
                 error_class = ValueError if item is None else TypeError
                 raise error_class(
-                    f"{function or called_function()}: a list element is no number or array: {error}"
+                    f"{function or called_function()}: a list element is neither a number nor an array: {error}"
                 ) from None
     return traced
 

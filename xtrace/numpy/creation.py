@@ -237,7 +237,7 @@ def zeros_like(
         An array.
 
     Raises:
-        TypeError: `a` is none of these, or `dtype` or `shape` is invalid.
+        TypeError: `a` has another type, or `dtype` or `shape` is invalid.
 
     Example:
         >>> jnp.zeros_like(jnp.array([1, 2]))
@@ -262,7 +262,7 @@ def ones_like(
         An array.
 
     Raises:
-        TypeError: `a` is none of these, or `dtype` or `shape` is invalid.
+        TypeError: `a` has another type, or `dtype` or `shape` is invalid.
 
     Example:
         >>> jnp.ones_like(jnp.array([1, 2]))
@@ -284,7 +284,7 @@ def empty_like(prototype: ArrayLike, dtype: DTypeLike | None = None, shape: Any 
         An array.
 
     Raises:
-        TypeError: `prototype` is none of these, or `dtype` or `shape` is invalid.
+        TypeError: `prototype` has another type, or `dtype` or `shape` is invalid.
 
     Example:
         >>> jnp.empty_like(jnp.array([1, 2]))
@@ -311,7 +311,7 @@ def full_like(
         An array.
 
     Raises:
-        TypeError: `a` is none of these, or `dtype` or `shape` is invalid.
+        TypeError: `a` has another type, or `dtype` or `shape` is invalid.
         ValueError: `fill_value` does not broadcast to the shape.
 
     Example:

@@ -120,12 +120,12 @@ def cumulative_sum(
 
     Args:
         x: an array of at least one axis.
-        axis: the axis, which only vectors may leave out.
+        axis: the axis; None only for a vector.
         dtype: the dtype of the computation and the result; None for the dtype under Returns.
         include_initial: whether the result begins with a 0 and is one element longer.
 
     Returns:
-        An array of the dtype of `x`; small integers become the default one.
+        An array of the dtype of `x`; small integers become the default integer.
 
     Raises:
         TypeError: `x` is not an array.
@@ -147,12 +147,12 @@ def cumulative_prod(
 
     Args:
         x: an array of at least one axis.
-        axis: the axis, which only vectors may leave out.
+        axis: the axis; None only for a vector.
         dtype: the dtype of the computation and the result; None for the dtype under Returns.
         include_initial: whether the result begins with a 1 and is one element longer.
 
     Returns:
-        An array of the dtype of `x`; small integers become the default one.
+        An array of the dtype of `x`; booleans become the default integer.
 
     Raises:
         TypeError: `x` is not an array.

@@ -316,7 +316,7 @@ def interp(
 
     Args:
         x: an array or a scalar of real numbers.
-        xp: the abscissas of the points, a rising vector.
+        xp: the abscissas of the points, an increasing vector.
         fp: the ordinates of the points, a vector of the same length, real or complex.
         left, right: the values outside the points; None for the ordinates of the outermost points, ``"extrapolate"``
             to extend the outermost lines.

@@ -176,8 +176,8 @@ def _find_path(subscripts: str, shapes: Sequence[_Axes], optimize: Any) -> tuple
     # The order of symbolic sizes is not known, and matters to no result.
     shapes = [tuple([guess(n) for n in shape]) for shape in shapes]
     try:
-        result: tuple[Any, Any] = opt_einsum.contract_path(subscripts, *shapes, shapes=True, optimize=strategy)
-        return result
+        path, report = opt_einsum.contract_path(subscripts, *shapes, shapes=True, optimize=strategy)
+        return path, report
     except (ValueError, KeyError) as error:
         kind = KeyError if isinstance(error, KeyError) and isinstance(optimize, str) else ValueError
         raise kind(

@@ -144,15 +144,16 @@ def ravel_multi_index(
                 raise ValueError(
                     f"ravel_multi_index: invalid entry in coordinates array for an axis of size {size}: {index}"
                 )
-    result: Array = _compute_positions(*indices, dims=sizes, mode=mode, order=order, dtype=wanted or common)
-    return result
+    return _compute_positions(*indices, dims=sizes, mode=mode, order=order, dtype=wanted or common)
 
 
 @inline_jit
-def _compute_positions(*indices: ArrayLike, dims: tuple[int, ...], mode: str, order: str, dtype: np.dtype[Any]) -> Any:
+def _compute_positions(
+    *indices: ArrayLike, dims: tuple[int, ...], mode: str, order: str, dtype: np.dtype[Any]
+) -> Array:
     shape = check_broadcast([operand_aval(x, 0).shape for x in indices])
     pairs = list(zip(indices, dims, strict=True))
-    total = None
+    total: Array | None = None
     for index, size in pairs if order == "C" else reversed(pairs):
         aval = operand_aval(index, 0)
         index = broadcast_operand_to(cast_to(index, aval, dtype), aval.shape, shape)
@@ -163,6 +164,7 @@ def _compute_positions(*indices: ArrayLike, dims: tuple[int, ...], mode: str, or
         elif mode == "wrap":
             index = wrap_indices(index, size)
         total = index if total is None else elementwise.add(elementwise.mul(total, length), index)
+    assert total is not None
     return total
 
 

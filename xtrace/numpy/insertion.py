@@ -182,7 +182,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes = None) -> Array:
     Args:
         filt: an array, which must be concrete.
         trim: ``"f"`` for the front, ``"b"`` for the back, ``"fb"`` for both.
-        axis: the axis that is trimmed, or several; None for all.
+        axis: the axis or axes to trim; None for all.
 
     Returns:
         An array of the dtype of `filt`.

@@ -115,7 +115,7 @@ def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, d
 
     Raises:
         TypeError: the ranks or other lengths differ, or an operand is not an array.
-        ValueError: there is no array, or the arrays have no such axis.
+        ValueError: there are no arrays, or the arrays have no such axis.
 
     Example:
         >>> jnp.concatenate([jnp.array([1, 2]), jnp.array([3])])
@@ -140,7 +140,7 @@ def concat(arrays: ArrayLike | Sequence[ArrayLike], /, *, axis: int | None = 0) 
 
     Raises:
         TypeError: the ranks or other lengths differ, or an operand is not an array.
-        ValueError: there is no array, or the arrays have no such axis.
+        ValueError: there are no arrays, or the arrays have no such axis.
 
     Example:
         >>> jnp.concat([jnp.array([1, 2]), jnp.array([3])])
@@ -166,7 +166,7 @@ def stack(
 
     Raises:
         NotImplementedError: `out` is given.
-        ValueError: there is no array, the shapes differ, or the place is out of range.
+        ValueError: there are no arrays, the shapes differ, or the place is out of range.
 
     Example:
         >>> jnp.stack([jnp.array([1, 2]), jnp.array([3, 4])])
@@ -208,7 +208,7 @@ def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
 
     Raises:
         TypeError: the ranks or other lengths differ, or an operand is not an array.
-        ValueError: there is no array.
+        ValueError: there are no arrays.
 
     Example:
         >>> jnp.vstack([jnp.array([1, 2]), jnp.array([3, 4])])
@@ -231,7 +231,7 @@ def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
 
     Raises:
         TypeError: the ranks or other lengths differ, or an operand is not an array.
-        ValueError: there is no array.
+        ValueError: there are no arrays.
 
     Example:
         >>> jnp.hstack([jnp.array([1, 2]), jnp.array([3, 4])])
@@ -253,7 +253,7 @@ def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
 
     Raises:
         TypeError: the ranks or other lengths differ, or an operand is not an array.
-        ValueError: there is no array.
+        ValueError: there are no arrays.
 
     Example:
         >>> jnp.dstack([jnp.array([1, 2]), jnp.array([3, 4])])
@@ -275,7 +275,7 @@ def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
 
     Raises:
         TypeError: the ranks or other lengths differ, or an operand is not an array.
-        ValueError: there is no array.
+        ValueError: there are no arrays.
 
     Example:
         >>> jnp.column_stack([jnp.array([1, 2]), jnp.array([3, 4])])

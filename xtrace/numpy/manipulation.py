@@ -286,7 +286,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
 
     Args:
         a: an array or a scalar.
-        axis: the axis that moves.
+        axis: the axis to move.
         start: the axis in front of which it is placed.
 
     Returns:

@@ -89,7 +89,7 @@ def nanmax(
     Raises:
         NotImplementedError: `out` is given.
         TypeError: `a` is neither an array nor a scalar.
-        ValueError: `a` has no such axis, or there is no element or `where` is given without `initial`.
+        ValueError: `a` has no such axis, or, without `initial`, `a` is empty or `where` is given.
 
     Example:
         >>> jnp.nanmax(jnp.array([1.0, jnp.nan, 3.0]))
@@ -119,7 +119,7 @@ def nanmin(
     Raises:
         NotImplementedError: `out` is given.
         TypeError: `a` is neither an array nor a scalar.
-        ValueError: `a` has no such axis, or there is no element or `where` is given without `initial`.
+        ValueError: `a` has no such axis, or, without `initial`, `a` is empty or `where` is given.
 
     Example:
         >>> jnp.nanmin(jnp.array([1.0, jnp.nan, 3.0]))
@@ -162,7 +162,7 @@ def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
     Raises:
         NotImplementedError: `out` is given.
         TypeError: `a` is complex, or neither an array nor a scalar.
-        ValueError: `a` has no such axis, or there is no element.
+        ValueError: `a` has no such axis, or `a` is empty.
 
     Example:
         >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 3.0]))
@@ -187,7 +187,7 @@ def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
     Raises:
         NotImplementedError: `out` is given.
         TypeError: `a` is complex, or neither an array nor a scalar.
-        ValueError: `a` has no such axis, or there is no element.
+        ValueError: `a` has no such axis, or `a` is empty.
 
     Example:
         >>> jnp.nanargmin(jnp.array([1.0, jnp.nan, 3.0]))

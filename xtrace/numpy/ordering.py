@@ -173,7 +173,7 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
         An array of integers of the shape of a key.
 
     Raises:
-        TypeError: there is no key.
+        TypeError: there are no keys.
         ValueError: the shapes differ.
 
     Example:

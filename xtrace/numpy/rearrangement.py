@@ -151,7 +151,7 @@ def flip(m: Any, axis: Axes = None) -> Array:
 
     Args:
         m: an array.
-        axis: the axis that is reversed, or several; None for all.
+        axis: the axis or axes to reverse; None for all.
 
     Returns:
         An array of the shape and dtype of `m`.

@@ -245,7 +245,7 @@ def max(
     Raises:
         NotImplementedError: `out` is given.
         TypeError: `a` is neither an array nor a scalar.
-        ValueError: `a` has no such axis, or there is no element or `where` is given without `initial`.
+        ValueError: `a` has no such axis, or, without `initial`, `a` is empty or `where` is given.
 
     Example:
         >>> jnp.max(jnp.array([[1, 2], [3, 4]]), axis=0)
@@ -275,7 +275,7 @@ def min(
     Raises:
         NotImplementedError: `out` is given.
         TypeError: `a` is neither an array nor a scalar.
-        ValueError: `a` has no such axis, or there is no element or `where` is given without `initial`.
+        ValueError: `a` has no such axis, or, without `initial`, `a` is empty or `where` is given.
 
     Example:
         >>> jnp.min(jnp.array([[1, 2], [3, 4]]), axis=0)
@@ -306,7 +306,7 @@ def minmax(
     Raises:
         NotImplementedError: `out` is given.
         TypeError: `a` is neither an array nor a scalar.
-        ValueError: `a` has no such axis, there is no element or `where` is given without `initial`, or `initial` is a
+        ValueError: `a` has no such axis; without `initial`, `a` is empty or `where` is given; or `initial` is a
             tuple of another length.
 
     Example:
@@ -344,7 +344,7 @@ def amax(
     Raises:
         NotImplementedError: `out` is given.
         TypeError: `a` is neither an array nor a scalar.
-        ValueError: `a` has no such axis, or there is no element or `where` is given without `initial`.
+        ValueError: `a` has no such axis, or, without `initial`, `a` is empty or `where` is given.
 
     Example:
         >>> jnp.amax(jnp.array([[1, 2], [3, 4]]), axis=0)
@@ -374,7 +374,7 @@ def amin(
     Raises:
         NotImplementedError: `out` is given.
         TypeError: `a` is neither an array nor a scalar.
-        ValueError: `a` has no such axis, or there is no element or `where` is given without `initial`.
+        ValueError: `a` has no such axis, or, without `initial`, `a` is empty or `where` is given.
 
     Example:
         >>> jnp.amin(jnp.array([[1, 2], [3, 4]]), axis=0)
@@ -498,7 +498,7 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     Raises:
         NotImplementedError: `out` is given.
         TypeError: `a` is complex, or neither an array nor a scalar.
-        ValueError: `a` has no such axis, or there is no element.
+        ValueError: `a` has no such axis, or `a` is empty.
 
     Example:
         >>> jnp.argmax(jnp.array([[1, 2], [3, 4]]), axis=0)
@@ -523,7 +523,7 @@ def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     Raises:
         NotImplementedError: `out` is given.
         TypeError: `a` is complex, or neither an array nor a scalar.
-        ValueError: `a` has no such axis, or there is no element.
+        ValueError: `a` has no such axis, or `a` is empty.
 
     Example:
         >>> jnp.argmin(jnp.array([[1, 2], [3, 4]]), axis=0)

@@ -155,7 +155,7 @@ def _find_last_true(*conditions: Array, shape: tuple[int, ...]) -> Array:
 
 
 def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") -> Array:
-    """Return, for each element of `a`, the element of the choice with that number.
+    """Select for each element of `a` the element of the choice with that number.
 
     Args:
         a: an array of integers below the number of choices, from 0.
@@ -337,7 +337,7 @@ def take_along_axis(
     Args:
         arr: an array.
         indices: an array of integers of the rank of `arr`. Negative ones count from the end.
-        axis: the axis that is indexed; None for the flattened array.
+        axis: the axis to index; None for the flattened array.
         mode: the result for an index out of bounds: ``"fill"``, the default, gives `fill_value`; ``"clip"`` the
             nearest element; ``"promise_in_bounds"`` any element.
         fill_value: a number; None for NaN, the smallest signed or the largest unsigned integer.

@@ -48,7 +48,7 @@ def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     Raises:
         NotImplementedError: `out` is given.
         TypeError: `a` has booleans, or is neither an array nor a scalar.
-        ValueError: `a` has no such axis, or there is no element.
+        ValueError: `a` has no such axis, or `a` is empty.
 
     Example:
         >>> jnp.ptp(jnp.array([[1, 2], [3, 4]]), axis=0)
@@ -209,7 +209,7 @@ def _reduce_to_variance(
     aval = operand_aval(a, 0)
     compute, wanted = variance_dtypes(aval.dtype, dtype)
     if root and not dtypes.is_inexact(wanted):
-        raise ValueError(f"{called_function()}: dtype must be inexact, since a root is no integer; got {wanted.name}")
+        raise ValueError(f"{called_function()}: dtype must be inexact, since roots are not integers; got {wanted.name}")
     check_divides(wanted)
     check_correction(ddof)
     options = list(to_masks(mask))

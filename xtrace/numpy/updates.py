@@ -250,8 +250,7 @@ class IndexedArray:
 
 _INDEX_OPTIONS = {
     "indices_are_sorted, unique_indices": "promises about the index that can save time.",
-    "mode": "the treatment of indices out of bounds: ``\"drop\"``, the default, writes nothing; ``\"clip\"`` writes "
-    "to the nearest element.",
+    "mode": "the treatment of indices out of bounds: ``\"drop\"``, the default, skips them; ``\"clip\"`` clips them.",
     "out_sharding": "the sharding of the result over explicit mesh axes; None to infer it.",
     "wrap_negative_indices": "whether negative indices count from the end.",
 }
@@ -282,7 +281,7 @@ def _make_writer(name: str, write: Any, contract: str, example: str, combine: An
         | _INDEX_OPTIONS,
         "An array of the same shape and dtype.",
         {
-            "TypeError": "the index or `values` is no array and no scalar.",
+            "TypeError": "the index or `values` is neither an array nor a scalar.",
             "ValueError": "the values do not broadcast, or there is no such mode.",
         },
         (f"jnp.array([1.0, 2.0]).at[0].{name}(3.0)", f"Array([{example}], dtype=float32)"),

@@ -103,7 +103,7 @@ def refine_polymorphic_shapes(
     mlir_module: bytes, enable_shape_assertions: bool = True, validate_static_shapes: bool = True,
     enable_shardy: bool = False,
 ) -> bytes:
-    """Infer the unknown sizes in a StableHLO module from the inputs of ``main``.
+    """Replace the unknown sizes in a StableHLO module by sizes inferred from the inputs of ``main``.
 
     Args:
         mlir_module: the text or the bytecode of the module, whose function ``main`` takes arrays of known sizes.
@@ -134,7 +134,7 @@ def refine_polymorphic_shapes(
 
 
 def lower_with_sharding_in_types(ctx: Any, op: Any, aval: ShapedArray) -> Any:
-    """Constrain a value of a lowering rule to the sharding of its type over explicit mesh axes.
+    """Add the sharding of a type over explicit mesh axes to a value of a lowering rule.
 
     Args:
         ctx: the `LoweringRuleContext`; not used.
