@@ -51,7 +51,7 @@ class ScalarType(type):
         return f"<class 'jax.numpy.{cls.__name__}'>"
 
 
-def _make_scalar_type(dtype: DType) -> Any:
+def _define_scalar_class(dtype: DType) -> Any:
     contents = {
         "dtype": dtype, "__module__": "xtrace.numpy", "__slots__": (),
         "__doc__": docstring(
@@ -63,39 +63,39 @@ def _make_scalar_type(dtype: DType) -> Any:
     return ScalarType(dtype.name, (), contents)
 
 
-bool_ = _make_scalar_type(dtypes.bool_)
-int2 = _make_scalar_type(dtypes.int2)
-int4 = _make_scalar_type(dtypes.int4)
-int8 = _make_scalar_type(dtypes.int8)
-int16 = _make_scalar_type(dtypes.int16)
-int32 = _make_scalar_type(dtypes.int32)
-int64 = _make_scalar_type(dtypes.int64)
-uint2 = _make_scalar_type(dtypes.uint2)
-uint4 = _make_scalar_type(dtypes.uint4)
-uint8 = _make_scalar_type(dtypes.uint8)
-uint16 = _make_scalar_type(dtypes.uint16)
-uint32 = _make_scalar_type(dtypes.uint32)
-uint64 = _make_scalar_type(dtypes.uint64)
-float4_e2m1fn = _make_scalar_type(dtypes.float4_e2m1fn)
-float6_e2m3fn = _make_scalar_type(dtypes.float6_e2m3fn)
-float6_e3m2fn = _make_scalar_type(dtypes.float6_e3m2fn)
-float8_e3m4 = _make_scalar_type(dtypes.float8_e3m4)
-float8_e4m3 = _make_scalar_type(dtypes.float8_e4m3)
-float8_e4m3b11fnuz = _make_scalar_type(dtypes.float8_e4m3b11fnuz)
-float8_e4m3fn = _make_scalar_type(dtypes.float8_e4m3fn)
-float8_e4m3fnuz = _make_scalar_type(dtypes.float8_e4m3fnuz)
-float8_e5m2 = _make_scalar_type(dtypes.float8_e5m2)
-float8_e5m2fnuz = _make_scalar_type(dtypes.float8_e5m2fnuz)
-float8_e8m0fnu = _make_scalar_type(dtypes.float8_e8m0fnu)
-bfloat16 = _make_scalar_type(dtypes.bfloat16)
-float16 = _make_scalar_type(dtypes.float16)
-float32 = _make_scalar_type(dtypes.float32)
-float64 = _make_scalar_type(dtypes.float64)
-complex64 = _make_scalar_type(dtypes.complex64)
-complex128 = _make_scalar_type(dtypes.complex128)
+bool_ = _define_scalar_class(dtypes.bool_)
+int2 = _define_scalar_class(dtypes.int2)
+int4 = _define_scalar_class(dtypes.int4)
+int8 = _define_scalar_class(dtypes.int8)
+int16 = _define_scalar_class(dtypes.int16)
+int32 = _define_scalar_class(dtypes.int32)
+int64 = _define_scalar_class(dtypes.int64)
+uint2 = _define_scalar_class(dtypes.uint2)
+uint4 = _define_scalar_class(dtypes.uint4)
+uint8 = _define_scalar_class(dtypes.uint8)
+uint16 = _define_scalar_class(dtypes.uint16)
+uint32 = _define_scalar_class(dtypes.uint32)
+uint64 = _define_scalar_class(dtypes.uint64)
+float4_e2m1fn = _define_scalar_class(dtypes.float4_e2m1fn)
+float6_e2m3fn = _define_scalar_class(dtypes.float6_e2m3fn)
+float6_e3m2fn = _define_scalar_class(dtypes.float6_e3m2fn)
+float8_e3m4 = _define_scalar_class(dtypes.float8_e3m4)
+float8_e4m3 = _define_scalar_class(dtypes.float8_e4m3)
+float8_e4m3b11fnuz = _define_scalar_class(dtypes.float8_e4m3b11fnuz)
+float8_e4m3fn = _define_scalar_class(dtypes.float8_e4m3fn)
+float8_e4m3fnuz = _define_scalar_class(dtypes.float8_e4m3fnuz)
+float8_e5m2 = _define_scalar_class(dtypes.float8_e5m2)
+float8_e5m2fnuz = _define_scalar_class(dtypes.float8_e5m2fnuz)
+float8_e8m0fnu = _define_scalar_class(dtypes.float8_e8m0fnu)
+bfloat16 = _define_scalar_class(dtypes.bfloat16)
+float16 = _define_scalar_class(dtypes.float16)
+float32 = _define_scalar_class(dtypes.float32)
+float64 = _define_scalar_class(dtypes.float64)
+complex64 = _define_scalar_class(dtypes.complex64)
+complex128 = _define_scalar_class(dtypes.complex128)
 # Only ml_dtypes 0.6 and newer have the one-bit integers.
 one_bit_types: dict[str, Any] = {
-    name: _make_scalar_type(dtypes.all_dtypes[name]) for name in ("int1", "uint1") if name in dtypes.all_dtypes
+    name: _define_scalar_class(dtypes.all_dtypes[name]) for name in ("int1", "uint1") if name in dtypes.all_dtypes
 }
 # Aliases from C and older NumPy.
 single, double, float_ = float32, float64, float64
