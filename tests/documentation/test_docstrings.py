@@ -72,11 +72,13 @@ ALSO_NUMERICAL = frozenset(f"xtrace.numpy.{name}" for name in (
 SECTIONS = ("Args", "Attributes", "Returns", "Yields", "Raises", "Example", "Reference")
 VERBS = frozenset(re.findall(r"\w+", """
     Add Allocate Append Apply Approximate Build Call Cast Change Check Choose Clip Combine Compile Compute Concatenate
-    Connect Convert Copy Count Create Cut Decorate Declare Decompose Delete Describe Differentiate Divide Draw End
+    Connect Convert Convolve Copy Count Create Cut Decorate Declare Decompose Define Delete Describe Differentiate
+    Divide Draw End
     Evaluate Exchange Expand Extract Factor Fill Find Fit Flatten Flip Forget Format Gather Give Hash Insert Integrate
     Interpolate Invert Iterate Join Leave List Load Lower Make Map Mark Minimize Move Multiply Negate Normalize Override
-    Pack Pad Partition Place Print Put Raise Read Record Reduce Register Remove Repeat Replace Report Reshape Resize
-    Return Reverse Roll Rotate Round Run Save Scatter Search Select Set Shift Shuffle Solve Sort Split Stack Start Stop
+    Pack Pad Partition Permute Place Print Put Raise Read Record Reduce Register Reinterpret Remove Repeat Replace
+    Report Reshape Resize Return Reverse Roll Rotate Round Run Save Scatter Search Select Send Set Shift Shuffle Solve
+    Sort Split Stack Start Stop
     Subtract Sum Swap Take Test Tile Trace Transform Transpose Traverse Unpack Unwrap Update Wait Wrap Write
 """))
 

@@ -56,7 +56,7 @@ from xtrace._src.ops.control_flow.scan import bind_scan, scan_p
 from xtrace._src.ops.control_flow.scan_parts import Loop
 from xtrace._src.ops.control_flow.while_loop import WhileLoop, bind_while, while_p
 from xtrace._src.ops.custom_partitioning import custom_partitioning_p
-from xtrace._src.ops.custom_rules.calls import explicit
+from xtrace._src.ops.custom_rules.calls import drop_closed_over
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
 from xtrace._src.ops.custom_rules.custom_vjp import custom_lin, custom_vjp_call
 from xtrace._src.ops.custom_rules.custom_vmap import custom_vmap_call
@@ -331,7 +331,7 @@ class _CheckedCall:
         """Return the jvp rule of the function, given that of the function without errors."""
 
         def jvp_with_error(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-            results, moved = rule.function(*explicit(self.name, primals, tangents, self.skipped))
+            results, moved = rule.function(*drop_closed_over(self.name, primals, tangents, self.skipped))
             error = self.error(primals)
             return [*error, *results], [*[None] * len(error), *moved]
 
@@ -341,7 +341,7 @@ class _CheckedCall:
         """Return the forward rule of the function, given that of the function without errors."""
 
         def fwd_with_error(primals: Sequence[Any], nonzero: Sequence[bool]) -> tuple[list[Any], list[Any], Any]:
-            values, _ = explicit(self.name, primals, [n or None for n in nonzero], self.skipped)
+            values, _ = drop_closed_over(self.name, primals, [n or None for n in nonzero], self.skipped)
             results, residuals, backward = rule.function(values, nonzero[self.skipped :])
             error = self.error(primals)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import concrete
+from xtrace._src.algebra.vector_space import materialize_literal
 from xtrace._src.checkify.checks import Error, state_check
 from xtrace._src.checkify.errors import DivisionByZeroError, FailedCheckError, JaxException, NaNError, OOBError
 from xtrace._src.checkify.trace import run_checked
@@ -65,7 +65,7 @@ def checkify(f: Callable[..., Any], errors: Iterable[ErrorCategory] = user_check
                     f"checkify: {function_name(f)} returned {short_repr(leaf)} of type {type(leaf)}, which is not a "
                     "valid JAX type: return arrays or numbers, or None for nothing"
                 )
-        return error, pytree.tree_unflatten(tree, [concrete(as_value(x)) for x in leaves])
+        return error, pytree.tree_unflatten(tree, [materialize_literal(as_value(x)) for x in leaves])
 
     return checked
 

@@ -24,7 +24,7 @@ from xtrace._src.ops.control_flow.scan_parts import Loop, run_in_python
 from xtrace._src.ops.control_flow.while_loop import WhileLoop, while_p
 from xtrace._src.ops.selection import select_n
 from xtrace._src.ops.shard_map import shard_map_p
-from xtrace._src.ops.solvers import LinearSolve, linear_solve
+from xtrace._src.ops.solvers import linear_solve, split_operands
 
 Run = Callable[..., list[Any]]
 
@@ -67,8 +67,8 @@ def _where(going: np.ndarray[Any, Any], x: Array, y: Array) -> Array:
     return select_n(broadcast_in_dim(going, shape, range(going.ndim)), y, x)
 
 
-def _linear_solve(run: Run, operands: Sequence[Any], *, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Any]:
-    consts, right = const_lengths.split(operands)
+def _linear_solve(run: Run, operands: Sequence[Any], *, const_lengths: Any, jaxprs: Any) -> list[Any]:
+    consts, right = split_operands(const_lengths, operands)
     return run("", jaxprs.solve, [*consts.solve, *right])
 
 

@@ -38,7 +38,7 @@ from xtrace._src.ops.arrays.index_vectors import GatherScatterMode
 from xtrace._src.ops.arrays.shape import copy, rev, squeeze
 from xtrace._src.ops.arrays.slicing import pad, slice
 from xtrace._src.ops.calls import bind_jit, jit_call
-from xtrace._src.ops.collectives import psum, times
+from xtrace._src.ops.collectives import psum, scale
 from xtrace._src.ops.contractions.contraction import dot_general
 from xtrace._src.ops.contractions.convolution import conv_general_dilated
 from xtrace._src.ops.contractions.ragged import ragged_dot_general
@@ -126,7 +126,7 @@ def _add_product(total: Any, x: Any, y: Any, product: Callable[[Any, Any], Any],
     if x is None or y is None:
         return total
     term = product(x, y)
-    return _add(total, term if weight == 1 else times(term, weight))
+    return _add(total, term if weight == 1 else scale(term, weight))
 
 
 def _bilinear(

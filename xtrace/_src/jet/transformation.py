@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, concrete, convert_to, zeros
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, materialize_literal, zeros
 from xtrace._src.api.grad import Flat
 from xtrace._src.api.promotion import as_inexact
 from xtrace._src.core import config, dtypes, pytree
@@ -14,7 +14,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.jet.trace import expand
-from xtrace._src.ops.collectives import times
+from xtrace._src.ops.collectives import scale
 from xtrace._src.runtime.transfer import as_value
 
 
@@ -99,8 +99,8 @@ def jet(
     out = [[_zeros_like(x) if t is None else t for t in own] for x, own in zip(results, out, strict=True)]
     if not factorial_scaled:
         out = [scale_terms(own, lambda k: 1 / math.factorial(k)) for own in out]
-    trees = [[concrete(t) for t in own] for own in out]
-    return flat.results([concrete(as_value(x)) for x in results]), flat.results(trees)
+    trees = [[materialize_literal(t) for t in own] for own in out]
+    return flat.results([materialize_literal(as_value(x)) for x in results]), flat.results(trees)
 
 
 def _flatten_series(flat: Flat, primals: Sequence[Any], series: Sequence[Any]) -> list[Any]:
@@ -157,13 +157,13 @@ def _to_term(flat: Flat, position: int, aval: ShapedArray, index: int, term: Any
             f"{where} is complex, {own.str_short()}, and the argument real, {aval.str_short()}; convert the argument "
             f"with astype({own.dtype.name}) if the function takes complex numbers"
         )
-    term = concrete(convert_to(term, aval.dtype, aval.weak_type))
+    term = materialize_literal(convert_to(term, aval.dtype, aval.weak_type))
     return term if own.shape == aval.shape else broadcast_in_dim(term, aval.shape, ())
 
 
 def scale_terms(terms: Sequence[Any], factor: Callable[[int], float]) -> list[Any]:
     """Return the derivatives from the first on, each multiplied by the factor of its order."""
-    return [None if t is None else times(t, factor(k)) for k, t in enumerate(terms, 1)]
+    return [None if t is None else scale(t, factor(k)) for k, t in enumerate(terms, 1)]
 
 
 def _zeros_like(x: Any) -> Any:
