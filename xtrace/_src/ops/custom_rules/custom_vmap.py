@@ -11,7 +11,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.effects import Effects
 from xtrace._src.core.ir import NEVER_PRINTED, ClosedJaxpr
-from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.calls import jit_call
@@ -134,7 +134,7 @@ def _custom_vmap_transpose(
     return transpose_inline(cotangents, *operands, call_jaxpr=call, name=name)
 
 
-custom_vmap_call = Primitive(
+custom_vmap_call = ListPrimitive(
     "custom_vmap_call", ("name", "call", "rule"), abstract=_custom_vmap_results, emit=_custom_vmap_emit,
     effects=_custom_vmap_effects, jvp=_custom_vmap_jvp, linearize=_custom_vmap_linearize,
     transpose=_custom_vmap_transpose, batch=_custom_vmap_batch, multiple_results=True, memoised=False,
