@@ -73,12 +73,12 @@ SECTIONS = ("Args", "Attributes", "Returns", "Yields", "Raises", "Example", "Ref
 VERBS = frozenset(re.findall(r"\w+", """
     Add Allocate Append Apply Approximate Broadcast Build Call Cast Change Check Choose Clip Combine Compile Compute
     Concatenate Connect Convert Convolve Copy Count Create Cut Declare Decompose Decorate Define Delete Describe
-    Differentiate Divide Draw Eliminate Encrypt End Evaluate Exchange Expand Extract Factor Fill Find Fit Flatten
-    Flip Forget Format Gather Give Hash Insert Integrate Interpolate Invert Iterate Join Leave List Load Lower Make
-    Map Mark Minimize Move Multiply Negate Normalize Override Pack Pad Parse Partition Place Print Put Raise Read
-    Record Reduce Register Remove Repeat Replace Report Reshape Resize Return Reverse Roll Rotate Round Run Save
-    Scale Scatter Search Select Serialize Set Shift Shuffle Solve Sort Split Stack Start Stop Subtract Sum Swap Take
-    Test Tile Trace Transform Transpose Traverse Unpack Unwrap Update Wait Wrap Write
+    Differentiate Divide Draw Eliminate Encrypt End Evaluate Exchange Expand Extract Factor Fill Find Fit Flatten Flip
+    Forget Format Gather Give Hash Insert Integrate Interpolate Invert Iterate Join Leave List Load Lower Make Map Mark
+    Minimize Move Multiply Negate Normalize Override Pack Pad Parse Partition Permute Place Print Put Raise Read Record
+    Reduce Register Reinterpret Remove Repeat Replace Report Reshape Resize Return Reverse Roll Rotate Round Run Save
+    Scale Scatter Search Select Send Serialize Set Shift Shuffle Solve Sort Split Stack Start Stop Subtract Sum Swap
+    Take Test Tile Trace Transform Transpose Traverse Unpack Unwrap Update Wait Wrap Write
 """))
 
 

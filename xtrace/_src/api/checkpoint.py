@@ -24,7 +24,7 @@ from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.contractions.contraction import dot_general
 from xtrace._src.ops.references.binding import unwrap
 from xtrace._src.ops.remat.policies import Offloadable, Recompute
-from xtrace._src.ops.remat.rematerialization import bind_remat, checkpoint_name, origins
+from xtrace._src.ops.remat.rematerialization import bind_remat, checkpoint_name, describe_origins
 from xtrace._src.transforms.linearize import linearize
 from xtrace._src.transforms.stage import stage
 from xtrace._src.xla.pytree_registry import PyTreeDef
@@ -154,7 +154,7 @@ def print_saved_residuals(f: Callable[..., Any], *args: object, **kwargs: object
     jaxpr, _ = stage(residuals, avals, info)
     known: dict[Atom, str] = dict.fromkeys(jaxpr.constvars, "from a constant")
     known |= {v: f"from the argument {path}" for v, path in zip(jaxpr.invars, paths, strict=True)}
-    known |= origins(jaxpr)
+    known |= describe_origins(jaxpr)
     kept = set(jaxpr.outvars)
     for atom in kept:
         if isinstance(atom, Literal):

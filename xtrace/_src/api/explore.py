@@ -92,7 +92,7 @@ class Explored:
             >>> xtrace.explore(jnp.sin, 1.0).html()[:15]
             '<!DOCTYPE html>'
         """
-        return page.page_of(self.to_json())
+        return page.make_page(self.to_json())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file, or the data where its name ends in ``.json``.
@@ -117,7 +117,7 @@ class Explored:
 
     def _repr_html_(self) -> str:
         """Return the page within a cell of a notebook."""
-        return page.frame_of(self.html())
+        return page.make_frame(self.html())
 
     def __repr__(self) -> str:
         return f"<Explored {', '.join(self.names)}: write save('page.html') and open it>"

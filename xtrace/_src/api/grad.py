@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar, cast, overload
 import numpy as np
 
 from xtrace._src.algebra.resharding import reshard_as
-from xtrace._src.algebra.vector_space import broadcast_in_dim, concrete, zeros
+from xtrace._src.algebra.vector_space import broadcast_in_dim, materialize_literal, zeros
 from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import NO_STATIC
 from xtrace._src.api.pullback import pullback_of
@@ -346,7 +346,7 @@ def linearize(fun: Callable[..., Any], *primals: object, has_aux: bool = False) 
         given = for_each(lambda i: _as_tangent("linearize", flat, i, avals[i], moved[i]), len(avals))
         out_tangents = iter(evaluate(jaxpr, residuals, [t for t in given if t is not None]))
         out = [next(out_tangents) if n else zero_tangent(a) for n, a in zip(nonzero, out_avals, strict=True)]
-        return flat.results([concrete(x) for x in out])
+        return flat.results([materialize_literal(x) for x in out])
 
     # A pytree of the residuals: it can go in and out of jitted functions.
     pair = flat.results(results), pytree_registration.Partial(linear_function, linear.consts)
@@ -362,7 +362,7 @@ def _gradients(linear: LinearMap, in_avals: Sequence[ShapedArray], cotangents: S
     out = []
     for aval in in_avals:
         cotangent = next(in_cotangents) if is_differentiable(aval) else None
-        out.append(zero_tangent(aval.to_cotangent_aval()) if cotangent is None else concrete(cotangent))
+        out.append(zero_tangent(aval.to_cotangent_aval()) if cotangent is None else materialize_literal(cotangent))
     return out
 
 

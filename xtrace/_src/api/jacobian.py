@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, concrete, convert_to, reshape, zeros
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, materialize_literal, reshape, zeros
 from xtrace._src.api.call_arguments import NO_STATIC
 from xtrace._src.api.grad import (
     Flat,
@@ -305,7 +305,10 @@ def linear_transpose(fun: Callable[..., Any], *primals: object, reduce_axes: Seq
         checked = for_each(lambda i: as_cotangent(flat, i, out_avals[i], given[i]), len(out_avals))
         with scope(TRANSPOSE):
             in_cotangents = backward(jaxpr, consts, [UndefinedPrimal(a) for a in cotangent_avals(avals)], checked)
-        out = [zero_tangent(a) if c is None else concrete(c) for a, c in zip(avals, in_cotangents, strict=True)]
+        out = [
+            zero_tangent(a) if c is None else materialize_literal(c)
+            for a, c in zip(avals, in_cotangents, strict=True)
+        ]
         return pytree.tree_unflatten(flat.in_tree, out)
 
     return transposed

@@ -20,7 +20,7 @@ from xtrace._src.core.shardings import NamedSharding, explicit_part
 from xtrace._src.core.sums import Sums
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.ops.references.binding import check_results, unwrap, wrap
-from xtrace._src.ops.shard_map import bind_shard_map, manual_axes_in_scope, named_axes, parts_of, piece_aval
+from xtrace._src.ops.shard_map import bind_shard_map, count_shards, manual_axes_in_scope, named_axes, shard_aval
 from xtrace._src.transforms.jaxpr_transforms import stage_to_jaxpr
 
 
@@ -160,7 +160,7 @@ class ShardMap:
             out[:] = [tree, specs]
             return [self._as_result(x, s) for x, s in zip(results, specs, strict=True)]
 
-        types = [piece_aval(a, mesh, s, manual, self.check_vma) for a, s in zip(avals, specs, strict=True)]
+        types = [shard_aval(a, mesh, s, manual, self.check_vma) for a, s in zip(avals, specs, strict=True)]
         with manual_axes_in_scope(mesh, manual, self.check_vma):
             closed = stage_to_jaxpr(flat, types, DebugInfo("shard_map", self.name, None, None))
         tree, out_specs = out
@@ -233,7 +233,7 @@ class ShardMap:
                     f"of the input, {aval.str_short()}. Leave in_specs out, which takes those of the type, or call "
                     f"xtrace.reshard(x, {spec}) on it first"
                 )
-        for dimension, (size, parts) in enumerate(zip(aval.shape, parts_of(mesh, spec, aval.ndim), strict=True)):
+        for dimension, (size, parts) in enumerate(zip(aval.shape, count_shards(mesh, spec, aval.ndim), strict=True)):
             if size % parts:
                 axes = axes_of_entry(spec[dimension])
                 raise ValueError(

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import concrete, convert_to
+from xtrace._src.algebra.vector_space import convert_to, materialize_literal
 from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import NO_STATIC
 from xtrace._src.api.grad import for_each
@@ -132,11 +132,11 @@ def vmap(
         with scope(VMAP):
             results, places = batch(flat, mapped_axis, values, axes, described)
         for i, reference in reversed(references.items()):
-            write_reference(reference, mapped_axis.place(concrete(results.pop()), places.pop(), axes[i]))
+            write_reference(reference, mapped_axis.place(materialize_literal(results.pop()), places.pop(), axes[i]))
         wanted = _expand_prefix("out_axes", out_axes, pytree.tree_unflatten(out_tree, results), name)
         out: list[Any] = []
         for i, (x, place, target) in enumerate(zip(results, places, wanted, strict=True)):
-            x = concrete(x)
+            x = materialize_literal(x)
             if target is None:
                 if place is not None and sum_match:
                     x, place = _sum_along(x, place), None

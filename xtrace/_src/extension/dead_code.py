@@ -1,4 +1,4 @@
-"""Dead-code elimination by rules of primitives, to which users may add."""
+"""Dead-code elimination by rules of primitives; users may add rules."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from xtrace._src.transforms.jaxpr_transforms import filter_by_mask
 
 _Result = tuple[list[bool], JaxprEqn | None]
 
-# ``rule(used_outputs, equation)`` returns, for each operand, whether the reduced equation reads it, and the reduced
-# equation, None if nothing is left.
+# ``rule(used_outputs, equation)`` returns a flag for each operand, whether the reduced equation reads it, and the
+# reduced equation; None for no equation.
 dce_rules: dict[Primitive, Callable[[list[bool], JaxprEqn], _Result]] = {}
 
 
 def eliminate(
     jaxpr: Jaxpr, wanted: Sequence[bool], always: Sequence[bool]
 ) -> tuple[Jaxpr, list[bool], list[bool]]:
-    """Return `jaxpr` with the `wanted` results, without equations and inputs that they do not need.
+    """Return `jaxpr` reduced to its `wanted` results, whether each constvar is read, and whether each input stays.
 
-    always: which inputs stay. Constvars stay; the flags say which constvars and which inputs are read.
+    always: inputs that stay even if nothing reads them. All constvars stay.
     """
     outvars = filter_by_mask(jaxpr.outvars, wanted)
     needed: set[Atom] = set(outvars)
@@ -54,7 +54,7 @@ def eliminate(
 
 
 def eliminate_in_call(used_outputs: list[bool], equation: JaxprEqn, name: str) -> _Result:
-    """Eliminate dead code in the jaxpr that an equation calls, its parameter `name`: a rule of `dce_rules`."""
+    """Return the flags and the reduced equation of a call, as a rule of `dce_rules`; its jaxpr is parameter `name`."""
     parameters = equation.params
     closed = close_jaxpr(parameters[name])
     if not any(used_outputs) and not has_consequences(equation.effects):

@@ -1,4 +1,4 @@
-"""Approximate largest elements along an axis: some may be missed, which is much faster on TPUs."""
+"""Approximate top-k: the largest elements along an axis; TPUs may miss some, and are much faster so."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def approx_top_k(
     operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95, is_max_k: bool = True,
     reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
 ) -> list[Any]:
-    """Return most of the `k` largest elements along an axis, or smallest, in order, and their positions."""
+    """Return approximately the `k` largest or smallest elements along an axis, in order, and their positions."""
     function = "approx_max_k" if is_max_k else "approx_min_k"
     operand_aval(operand, function=function)
     axis = to_integer("reduction_dimension", reduction_dimension, function=function)

@@ -79,8 +79,8 @@ def formula_primitive(
     """
     rules = _Rules(name, formula, multiple_results)
     made = Primitive(
-        name, parameters, abstract=rules.abstract, emit=lower_fun(formula), jvp=rules.jvp, transpose=rules.transpose,
-        batch=rules.batch, multiple_results=multiple_results,
+        name, parameters, abstract=rules.abstract, emit=lower_fun(rules.formula), jvp=rules.jvp,
+        transpose=rules.transpose, batch=rules.batch, multiple_results=multiple_results,
     )
     made.__doc__ = formula.__doc__
     return made  # type: ignore[return-value]

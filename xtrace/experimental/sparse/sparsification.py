@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import concrete
+from xtrace._src.algebra.vector_space import materialize_literal
 from xtrace._src.core import pytree
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_rules, own_aval
 from xtrace._src.core.callables import check_callable, function_name
@@ -86,7 +86,7 @@ class SparseTrace(Trace):
         """Return the sparse array of a tracer, and other values unchanged."""
         if type(x) is SparseTracer and x.owner is self:
             return x.spvalue
-        return concrete(x) if isinstance(x, Literal) else x
+        return materialize_literal(x) if isinstance(x, Literal) else x
 
     def lift(self, x: Any) -> Any:
         """Return a tracer of a sparse array, and other values unchanged."""
