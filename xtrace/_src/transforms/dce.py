@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xtrace._src.core.effects import NO_EFFECTS, effects_of_all, has_consequences
+from xtrace._src.core.effects import NO_EFFECTS, effects_of_all, has_side_effects
 from xtrace._src.core.ir import Atom, DropVar, Jaxpr
 
 
@@ -18,7 +18,7 @@ def eliminate_dead_code(jaxpr: Jaxpr) -> tuple[Jaxpr, list[bool]]:
             if variable in needed:
                 break
         else:
-            if not has_consequences(equation.effects):
+            if not has_side_effects(equation.effects):
                 continue
         needed.update(equation.invars)
         kept.append(equation)

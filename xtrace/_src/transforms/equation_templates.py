@@ -9,7 +9,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.effects import NO_EFFECTS, Effects
 from xtrace._src.core.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.source import Position, Scopes, place_within
+from xtrace._src.core.source import Position, Scopes, add_scopes
 from xtrace._src.core.trace import Tracer
 
 # The entry of a table for a sub-program that reads a tracer from outside, or has effects.
@@ -67,7 +67,7 @@ class EquationTemplate:
         if self.constants:
             atoms += [trace.capture(x) for x in self.constants]
         if trace.scopes:
-            source = place_within(trace.scopes, source)
+            source = add_scopes(trace.scopes, source)
         append = trace.equations.append
         for primitive, parameters, places, avals in self.steps:
             # Most have one or two operands and one result; a comprehension takes longer than all the rest of this.

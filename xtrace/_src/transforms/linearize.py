@@ -11,7 +11,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.check import check_jaxpr
 from xtrace._src.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.source import Position, Scopes, place_within
+from xtrace._src.core.source import Position, Scopes, add_scopes
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace._src.transforms.dce import eliminate_dead_code
@@ -106,7 +106,7 @@ class Tape(StagingTrace):
     def append(self, template: EquationTemplate, inputs: list[Atom], source: Position | None) -> Sequence[Atom]:
         if not self.keeps_calls or len(template.steps) < 2:
             return template.instantiate(self, inputs, source)
-        equation = call_template(template, inputs, place_within(self.scopes, source) if self.scopes else source)
+        equation = call_template(template, inputs, add_scopes(self.scopes, source) if self.scopes else source)
         self.equations.append(equation)
         return equation.outvars
 

@@ -16,9 +16,9 @@ from xtrace._src.core.avals import AbstractToken, MemorySpace, ShapedArray, aval
 from xtrace._src.core.diagnostics.rule_error_notes import note_rule
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import ExtendedDType
-from xtrace._src.core.effects import Effect, Effects, in_order
+from xtrace._src.core.effects import Effect, Effects, ordered_effects
 from xtrace._src.core.garbage_collection import collection_paused
-from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, can_be_remembered, jaxprs_of
+from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, are_cacheable, jaxprs_of
 from xtrace._src.core.memory_layout import Layout, Layouts, layout_mode
 from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.primitive import Primitive
@@ -161,7 +161,7 @@ def lower(
         symbolic_arguments.find_variables(main, [values[v] for v in jaxpr.invars], argument_names())
     for variable, constant in small:
         values[variable] = constant_of_program(main, constant, variable.aval)
-    for effect in in_order(jaxpr.effects):
+    for effect in ordered_effects(jaxpr.effects):
         main.tokens[effect] = main.create_token(TOKEN)
     with collection_paused():
         results = emit_equations(main, jaxpr, values)
@@ -379,7 +379,7 @@ def _emit(builder: FunctionBuilder, equation: JaxprEqn, context: int, operands: 
         if primitive.moves_elements and any(isinstance(a.dtype, ExtendedDType) for a in results):
             return _emit_on_physical_types(builder, primitive, parameters, operands)
         named = dict(zip(primitive.parameters, parameters, strict=True))
-        if primitive.linearize is None and can_be_remembered(parameters) and key not in primitive.emission_templates:
+        if primitive.linearize is None and are_cacheable(parameters) and key not in primitive.emission_templates:
             template = record_emission_template(primitive.emit, builder.platform, operands, results, named)
             primitive.emission_templates.remember(key, template)
             if template is not None:
@@ -418,7 +418,7 @@ def emit_call(
     if builder.module.manual_mesh is not None:
         operation = "func.call"
     function = emit_private_function(builder, jaxpr, name)
-    effects = in_order(jaxpr.effects)
+    effects = ordered_effects(jaxpr.effects)
     sizes = [builder.sizes[variable] for variable in builder.module.variables]
     operands, results = [*sizes, *tokens_of(builder, effects), *operands], [*[TOKEN] * len(effects), *jaxpr.out_avals]
     names = ", ".join(x.name for x in operands)
@@ -560,7 +560,7 @@ def emit_private_function(
         function.annotations = builder.annotations
         if takes_sizes:
             function.take_sizes()
-        effects = in_order(jaxpr.effects)
+        effects = ordered_effects(jaxpr.effects)
         function.tokens = {e: function.argument(TOKEN) for e in effects}
         values: dict[Atom, Value] = {v: function.argument(v.aval) for v in jaxpr.invars}
         results = emit_equations(function, jaxpr, values)

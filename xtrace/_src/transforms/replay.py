@@ -14,7 +14,7 @@ from typing import Any
 
 from xtrace._src.core import config, pytree
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.ir import Atom, can_be_remembered
+from xtrace._src.core.ir import Atom, are_cacheable
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.source import Position, user_position
 from xtrace._src.core.tables import Table
@@ -148,7 +148,7 @@ class TraceStack:
             # An operand is no array, or a parameter has no equality: the function itself reports it.
             return None
         if subprogram is None:
-            if not can_be_remembered(static):
+            if not are_cacheable(static):
                 return None
             subprogram = self._record(function, specs)
             table.remember(key, subprogram)

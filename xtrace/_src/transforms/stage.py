@@ -26,7 +26,7 @@ from xtrace._src.core.garbage_collection import collection_paused
 from xtrace._src.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import MixedSums, MixedVarying, Primitive
 from xtrace._src.core.sizes import is_symbolic
-from xtrace._src.core.source import Position, Scopes, place_within, user_position
+from xtrace._src.core.source import Position, Scopes, add_scopes, user_position
 from xtrace._src.core.sums import Sums
 from xtrace._src.core.trace import Trace, Tracer, current_trace
 from xtrace._src.transforms.equation_templates import EquationTemplate
@@ -122,7 +122,7 @@ class StagingTrace(Trace):
             self.effects |= effects
         source = user_position(2)
         if self.scopes:
-            source = place_within(self.scopes, source)
+            source = add_scopes(self.scopes, source)
         if primitive.multiple_results:
             outvars = [Var(aval) for aval in types]
             self.equations.append(JaxprEqn(invars, outvars, primitive, parameters, effects, source))

@@ -12,8 +12,8 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.callables import leaf_paths, positional_names
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.effects import Effects, in_order
-from xtrace._src.core.high_values import call_on_nodes, has_high_values, of_nodes
+from xtrace._src.core.effects import Effects, ordered_effects
+from xtrace._src.core.high_values import call_on_lowered, has_high_values, with_lowered_results
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.sizes import is_symbolic, largest, to_size
@@ -225,7 +225,7 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
     steps = _Steps(jaxpr.jaxpr, loop, consts, unroll > 1 or occurs_again(builder, jaxpr.jaxpr))
     index = ShapedArray((), dtypes.int32)
     if not is_counted or trips > 1:
-        effects = in_order(jaxpr.effects)
+        effects = ordered_effects(jaxpr.effects)
         terms = [x for x in (*consts, *xs) if has_terms(x)]
         state = [*tokens_of(builder, effects), builder.constant(0, index), *carry, *ys, *terms]
         avals = [v.aval for v in state]
@@ -601,7 +601,7 @@ def scan(
     """
     check_function("f", f)
     if has_high_values((init, xs)):
-        return call_on_nodes(lambda c, x: scan(of_nodes(f), c, x, length, reverse, unroll), (init, xs))
+        return call_on_lowered(lambda c, x: scan(with_lowered_results(f), c, x, length, reverse, unroll), (init, xs))
     carry, carry_tree, carry_avals = leaves_of("init", init)
     elements, xs_tree, xs_avals = leaves_of("xs", xs)
     size = length_of(length, xs_tree, xs_avals)

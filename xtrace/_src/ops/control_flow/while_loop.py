@@ -13,9 +13,9 @@ from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.callables import positional_names
-from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, has_consequences, in_order
+from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, has_side_effects, ordered_effects
 from xtrace._src.core.errors import ConcretizationTypeError
-from xtrace._src.core.high_values import call_on_nodes, has_high_values, of_nodes
+from xtrace._src.core.high_values import call_on_lowered, has_high_values, with_lowered_results
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, scalar_literal
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.sizes import is_symbolic, largest
@@ -196,7 +196,7 @@ def _abstract(*avals: ShapedArray, **parameters: Any) -> list[ShapedArray]:
 def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[Value]:
     loop = WhileLoop(**parameters)
     cond_consts, body_consts, carry = loop.split(values)
-    effects = in_order(_effects(cond_jaxpr=loop.cond_jaxpr, body_jaxpr=loop.body_jaxpr))
+    effects = ordered_effects(_effects(cond_jaxpr=loop.cond_jaxpr, body_jaxpr=loop.body_jaxpr))
 
     def predicate(inner: FunctionBuilder, values: Sequence[Value]) -> Value:
         jaxpr = loop.cond_jaxpr.jaxpr
@@ -205,7 +205,7 @@ def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[V
 
     # StableHLO's condition region cannot thread tokens, so a predicate with effects is computed before the loop and at
     # the end of each step.
-    ahead = has_consequences(loop.cond_jaxpr.effects)
+    ahead = has_side_effects(loop.cond_jaxpr.effects)
     before = [predicate(builder, carry)] if ahead else []
     terms = [x for x in body_consts if has_terms(x)]
     state = [*tokens_of(builder, effects), *before, *carry, *terms]
@@ -446,7 +446,8 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], _Carry]
     check_function("cond_fun", cond_fun)
     check_function("body_fun", body_fun)
     if has_high_values(init_val):
-        return call_on_nodes(lambda x: while_loop(of_nodes(cond_fun), of_nodes(body_fun), x), (init_val,))
+        lowered = with_lowered_results(cond_fun), with_lowered_results(body_fun)
+        return call_on_lowered(lambda x: while_loop(*lowered, x), (init_val,))
     if config.disable_jit.value:
         try:
             result: _Carry = _run_in_python(cond_fun, body_fun, pytree.tree_map(to_array, init_val))
@@ -518,8 +519,8 @@ def fori_loop(
     """
     check_function("body_fun", body_fun)
     if has_high_values(init_val):
-        run = lambda x: fori_loop(lower, upper, of_nodes(body_fun), x, unroll=unroll)  # noqa: E731
-        return call_on_nodes(run, (init_val,))
+        run = lambda x: fori_loop(lower, upper, with_lowered_results(body_fun), x, unroll=unroll)  # noqa: E731
+        return call_on_lowered(run, (init_val,))
     lower, upper, known = _bounds(lower, upper)
     if unroll is not None and not known:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from xtrace._src.algebra.vector_space import zeros
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
-from xtrace._src.core.effects import DEBUG_EFFECTS, NO_EFFECTS, has_consequences
+from xtrace._src.core.effects import DEBUG_EFFECTS, NO_EFFECTS, has_side_effects
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.source import call_at
 from xtrace._src.core.trace import current_trace
@@ -61,7 +61,7 @@ def _apply_policy(policy: Policy | None, equation: JaxprEqn) -> bool | Offloadab
 
     Results of equations with effects other than debug effects are always saved, since recomputing repeats the effects.
     """
-    if equation.effects and has_consequences(equation.effects - DEBUG_EFFECTS):
+    if equation.effects and has_side_effects(equation.effects - DEBUG_EFFECTS):
         return True
     if policy is None:
         return False
