@@ -11,10 +11,12 @@ import os
 import sys
 from collections.abc import Callable
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.xla.source_locations import Location
+
+_Result = TypeVar("_Result")
 
 
 class Transformation(str):
@@ -136,7 +138,7 @@ class PositionHolder(NamedTuple):
     source: Position | None
 
 
-def call_at(equation: object, function: Callable[..., Any], *arguments: object) -> Any:
+def call_at(equation: object, function: Callable[..., _Result], *arguments: object) -> _Result:
     """Return ``function(*arguments)``; equations recorded in the call get the position of `equation`."""
     return function(*arguments)
 

@@ -47,13 +47,12 @@ from xtrace._src.ops.control_flow.scanned_elements import lengthen, read_element
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.runtime.transfer import to_array
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-from xtrace._src.transforms.batch import MappedAxis, insert_axis, without_axis
+from xtrace._src.transforms.batch import MappedAxis, insert_axis, remove_axis
 from xtrace._src.transforms.discharge import discharge_jaxpr, find_references
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import (
     analyze_unknowns,
     batch_jaxpr,
-    either,
     filter_by_mask,
     find_fixpoint,
     find_unknown_carry,
@@ -61,6 +60,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
     linearize_jaxpr,
     merge_by_mask,
     move_constants_to_inputs,
+    or_masks,
     partial_evaluate_jaxpr,
     scatter_by_mask,
     stage_to_jaxpr,
@@ -69,7 +69,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
 from xtrace._src.transforms.lower import (
     emit_call,
     emit_equations,
-    has_terms,
+    is_unreduced,
     occurs_again,
     tokens_of,
     with_tokens,
@@ -138,7 +138,7 @@ def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, **details: A
     consts, carry, xs = loop.split(avals)
     if any(a.ndim == 0 or a.shape[0] != length for a in xs):
         raise TypeError(f"scan: operands that are scanned over must have the leading axis size {length}, got {xs}")
-    steps = [without_axis(a, 0) for a in xs]
+    steps = [remove_axis(a, 0) for a in xs]
     expected = jaxpr.in_avals
     if len(avals) != len(expected) or not all(map(same_type, [*consts, *carry, *steps], expected)):
         raise TypeError(f"scan: the jaxpr takes {expected}, its operands have the types {[*consts, *carry, *steps]}")
@@ -226,7 +226,7 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
     index = ShapedArray((), dtypes.int32)
     if not is_counted or trips > 1:
         effects = ordered_effects(jaxpr.effects)
-        terms = [x for x in (*consts, *xs) if has_terms(x)]
+        terms = [x for x in (*consts, *xs) if is_unreduced(x)]
         state = [*tokens_of(builder, effects), builder.constant(0, index), *carry, *ys, *terms]
         avals = [v.aval for v in state]
         condition = builder.region(avals, "cond")
@@ -455,7 +455,7 @@ def _transpose_body(
 
     def transpose_step(carry_given: tuple[bool, ...]) -> tuple[tuple[ClosedJaxpr, tuple[bool, ...]], tuple[bool, ...]]:
         transposed, has_cotangent = transpose_jaxpr(closed, linear, (*carry_given, *ys_given))
-        after = either(carry_given, loop.split(scatter_by_mask(has_cotangent, linear))[1])
+        after = or_masks(carry_given, loop.split(scatter_by_mask(has_cotangent, linear))[1])
         return (transposed, has_cotangent), tuple([bool(x) for x in after])
 
     (transposed, has_cotangent), carry_given = find_fixpoint(
@@ -609,7 +609,7 @@ def scan(
     if config.disable_jit.value:
         return run_in_python(f, init, elements, xs_tree, size, bool(reverse))
     in_tree = pytree.treedef_tuple([carry_tree, xs_tree])
-    inner = [without_axis(a, 0) for a in xs_avals]
+    inner = [remove_axis(a, 0) for a in xs_avals]
     body = stage_body("scan", f, in_tree, [*carry_avals, *inner])
     out_tree = _split_result_tree(body)
     if out_tree[0] == carry_tree:

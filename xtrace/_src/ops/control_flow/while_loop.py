@@ -47,18 +47,18 @@ from xtrace._src.transforms.jaxpr_transforms import (
     PartitionedJaxpr,
     analyze_unknowns,
     batch_jaxpr,
-    either,
     filter_by_mask,
     find_fixpoint,
     find_unknown_carry,
     jvp_jaxpr,
     move_constants_to_inputs,
+    or_masks,
     partial_evaluate_jaxpr,
     scatter_by_mask,
     stage_to_jaxpr,
 )
 from xtrace._src.transforms.linearize import KnownResults
-from xtrace._src.transforms.lower import emit_equations, has_terms, tokens_of, with_tokens
+from xtrace._src.transforms.lower import emit_equations, is_unreduced, tokens_of, with_tokens
 
 _Carry = TypeVar("_Carry")
 _PARAMETERS = ("cond_nconsts", "cond_jaxpr", "body_nconsts", "body_jaxpr")
@@ -207,7 +207,7 @@ def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[V
     # the end of each step.
     ahead = has_side_effects(loop.cond_jaxpr.effects)
     before = [predicate(builder, carry)] if ahead else []
-    terms = [x for x in body_consts if has_terms(x)]
+    terms = [x for x in body_consts if is_unreduced(x)]
     state = [*tokens_of(builder, effects), *before, *carry, *terms]
     avals = [v.aval for v in state]
     condition, body = builder.region(avals, "cond"), builder.region(avals, "body")
@@ -262,7 +262,7 @@ def _jvp_body(body: ClosedJaxpr, cond: ClosedJaxpr, given: tuple[bool, ...], con
 
     def jvp_step(carry: tuple[bool, ...]) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
         both, nonzero = jvp_jaxpr(body, (*constant, *carry), carry)
-        return both, either(carry, nonzero)
+        return both, or_masks(carry, nonzero)
 
     both, carry = find_fixpoint(jvp_step, carry)
     jaxpr, extra = open_jaxpr(both)

@@ -146,7 +146,7 @@ def _evaluate_inlined(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) 
             results = _evaluate_inlined(called.jaxpr, called.consts, operands)
             results = constrain_row(results, equation.params["out_shardings"])
         else:
-            result = call_at(equation, trace.process, equation.primitive, operands, equation.parameters)
+            result: Any = call_at(equation, trace.process, equation.primitive, operands, equation.parameters)
             results = result if equation.primitive.multiple_results else [result]
         values.update(zip(equation.outvars, results, strict=True))
     return [x if isinstance(x, Literal) else values[x] for x in jaxpr.outvars]
