@@ -82,7 +82,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
         >>> xtrace.dtypes.result_type(jnp.int8, 1.0)
         dtype('float32')
     """
-    x64, mode, wide = config.promotion()
+    x64, mode, wide = config.promotion_settings()
     if not args:
         raise ValueError("result_type of nothing; give at least one array or dtype")
     pairs = tuple((_core.default_float(x64), False) if x is None else _core.dtype_and_weak(x, x64, wide) for x in args)

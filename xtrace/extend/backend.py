@@ -106,7 +106,7 @@ def clear_backends(_crash: bool = False) -> None:
         >>> callable(xtrace.extend.backend.clear_backends)  # a call would change the devices of this page
         True
     """
-    clients.forget()
+    clients.clear_clients()
     clear_caches()
     forget_first_device()
 

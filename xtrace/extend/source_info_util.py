@@ -9,7 +9,7 @@ from xtrace._src.core import source
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.source import Transformation
-from xtrace._src.core.source_info import NameStack, SourceInfo, Traceback, checked_name, name_stack, source_info
+from xtrace._src.core.source_info import NameStack, SourceInfo, Traceback, check_scope_name, name_stack, source_info
 from xtrace._src.transforms.scopes import current_scopes, only_scopes, recorders, scope
 
 __all__ = [
@@ -31,7 +31,7 @@ def register_exclusion(path: str) -> None:
     Example:
         >>> xtrace.extend.source_info_util.register_exclusion("/opt/library")
     """
-    source.leave_out(path)
+    source.register_exclusion(path)
 
 
 def new_name_stack(name: str = "") -> NameStack:
@@ -50,7 +50,7 @@ def new_name_stack(name: str = "") -> NameStack:
         >>> xtrace.extend.source_info_util.new_name_stack("model")
         NameStack(stack=(Scope(name='model'),))
     """
-    return name_stack((name,) if checked_name(name) else ())
+    return name_stack((name,) if check_scope_name(name) else ())
 
 
 def current_name_stack() -> NameStack:
@@ -92,7 +92,7 @@ def current() -> SourceInfo:
         'model'
     """
     scopes = current_scopes()
-    return source_info(source.place_within(scopes, source.user_position(2)), scopes)
+    return source_info(source.add_scopes(scopes, source.user_position(2)), scopes)
 
 
 def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:
@@ -135,7 +135,7 @@ class extend_name_stack:
     __slots__ = ("name", "_scope")
 
     def __init__(self, name: str) -> None:
-        self.name = checked_name(name, function=type(self).__name__)
+        self.name = check_scope_name(name, function=type(self).__name__)
 
     def __enter__(self) -> NameStack:
         self._scope = self._make_scope()
@@ -251,7 +251,7 @@ class user_context:
                 place = equation.source if self.traceback is None else self.traceback.position
                 own = source.scopes_of(equation.source)
                 scopes = own if self.name_stack is None else self.name_stack.scopes
-                equation.source = source.place_within(scopes, source.drop_scopes(place))
+                equation.source = source.add_scopes(scopes, source.drop_scopes(place))
 
 
 _make_public(globals(), __all__)

@@ -12,7 +12,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.jax_version import sequence_of
+from xtrace._src.core.jax_version import pack_results
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.concatenation import stack
 from xtrace._src.ops.arrays.creation import iota
@@ -64,7 +64,7 @@ def broadcast_arrays(*args: ArrayLike) -> Any:
     """
     own = [operand_aval(x, i).shape for i, x in enumerate(args)]
     shape = check_broadcast(own)
-    return sequence_of([broadcast_operand_to(x, s, shape) for x, s in zip(args, own, strict=True)])
+    return pack_results([broadcast_operand_to(x, s, shape) for x, s in zip(args, own, strict=True)])
 
 
 def broadcast_shapes(*shapes: ShapeLike) -> tuple[int, ...]:
@@ -122,7 +122,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     for i, axis in enumerate(order):
         full_shape[axis] = own[i][0]
     shape = None if sparse else tuple(full_shape)
-    return sequence_of([_broadcast_along(x, own[i][0], order[i], rank, shape) for i, x in enumerate(xi)])
+    return pack_results([_broadcast_along(x, own[i][0], order[i], rank, shape) for i, x in enumerate(xi)])
 
 
 def _broadcast_along(x: Array, size: int, axis: int, rank: int, shape: tuple[int, ...] | None) -> Array:

@@ -57,7 +57,7 @@ class _Plan:
         pairs = tuple((x.dtype, x.weak_type) for x in (self.left, self.right))
         self.preferred = requested_dtype(preferred)
         # A given dtype of the result makes promotion explicit.
-        x64, mode, wide = config.promotion()
+        x64, mode, wide = config.promotion_settings()
         self.dtype, self.weak = dtypes.promote(pairs, x64, mode if preferred is None else "standard", wide)
 
     def check(self, left_axes: Sequence[int], right_axes: Sequence[int]) -> None:

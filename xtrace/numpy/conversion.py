@@ -204,7 +204,7 @@ def _convert_list(value: object, dtype: np.dtype[Any] | None, *, function: str =
         x64 = config.enable_x64.value
         if kinds:
             pairs = tuple((x.dtype, x.weak_type) if isinstance(x, ShapedArray) else _scalar_type(x) for x in kinds)
-            dtype = dtypes.promote(pairs, *config.promotion())[0]
+            dtype = dtypes.promote(pairs, *config.promotion_settings())[0]
         else:
             dtype = dtypes.default_float(x64)
     if traced:

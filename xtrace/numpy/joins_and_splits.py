@@ -79,7 +79,7 @@ def _promote_types(operands: Sequence[Any], dtype: object) -> tuple[Any, bool]:
     if dtype is not None:
         return dtype, False
     pairs = tuple((x.dtype, x.weak_type) for x in operands)
-    return dtypes.promote(pairs, *config.promotion())
+    return dtypes.promote(pairs, *config.promotion_settings())
 
 
 def _concatenate(operands: Sequence[Any], axis: int, dtype: object) -> Array:

@@ -15,12 +15,12 @@ from xtrace._src.algebra.vector_space import transpose as permute
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, Shape, ShapeLike
-from xtrace._src.core.array_protocol import with_arrays
+from xtrace._src.core.array_protocol import convert_array_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.jax_version import sequence_of
+from xtrace._src.core.jax_version import pack_results
 from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import shape as shapes
@@ -112,7 +112,7 @@ def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = N
         return _reshape(a, shape, order, ("A",))
     except BaseException as error:
         hide_frames(error)
-        ready = with_arrays(error, (a, shape), {})
+        ready = convert_array_objects(error, (a, shape), {})
         if ready is None:
             raise
     return reshape(ready[0][0], ready[0][1], order)
@@ -382,7 +382,7 @@ def at_least_3d(shape: Shape) -> Shape:
 def _raise_ranks(arys: tuple[Any, ...], raise_shape: Callable[[Shape], Shape]) -> Any:
     arrays = [to_array_operand(x, i) for i, x in enumerate(arys)]
     raised = [set_shape(x, raise_shape(x.shape)) for x in arrays]
-    return raised[0] if len(raised) == 1 else sequence_of(raised)
+    return raised[0] if len(raised) == 1 else pack_results(raised)
 
 
 @inline_jit(public=True)

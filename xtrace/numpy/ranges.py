@@ -134,7 +134,7 @@ def _plan_range(
     numbers = {name: _to_concrete_number(name, value) for name, value in given.items()}
     if dtype is None:
         pairs = tuple((a.dtype, a.weak_type) for a in map(aval_of, given.values()))
-        dtype = dtypes.promote(pairs, *config.promotion())[0]
+        dtype = dtypes.promote(pairs, *config.promotion_settings())[0]
     if dtypes.is_boolean(dtype):
         raise TypeError("arange: does not accept dtype bool; count with integers and compare")
     first, increment = numbers.get("start", 0), numbers.get("step", 1)
@@ -186,9 +186,9 @@ def _insert_axis(x: ArrayLike, shape: tuple[int, ...], axis: int) -> Array:
 
 def _promote_to_inexact(*values: object) -> np.dtype[Any]:
     """Return the inexact dtype that values and dtypes promote to."""
-    x64, _, wide = config.promotion()
+    x64, _, wide = config.promotion_settings()
     pairs = tuple(dtypes.dtype_and_weak(x, x64, wide) for x in values)
-    promoted = dtypes.promote(pairs, *config.promotion())[0]
+    promoted = dtypes.promote(pairs, *config.promotion_settings())[0]
     return as_inexact(promoted, False)[0]
 
 

@@ -222,7 +222,7 @@ def _reduce_to_variance(
 
 
 def _promote_dtypes(*own: np.dtype[Any]) -> np.dtype[Any]:
-    x64, _, wide = config.promotion()
+    x64, _, wide = config.promotion_settings()
     return dtypes.promote(tuple((d, False) for d in own), x64, wide=wide)[0]
 
 

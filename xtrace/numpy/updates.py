@@ -146,7 +146,7 @@ def _update(
 def _common_dtype(x: Array, values: Any) -> np.dtype[Any]:
     """Return the common dtype of values and elements of `x`; FutureWarning unless it is the dtype of `x`."""
     pairs = tuple((a.dtype, a.weak_type) for a in (x.aval, values.aval))
-    dtype, _ = dtypes.promote(pairs, *config.promotion())
+    dtype, _ = dtypes.promote(pairs, *config.promotion_settings())
     if dtype != x.dtype:
         warn_user(
             f"scatter inputs have incompatible types: cannot safely cast value from dtype={values.dtype.name} to "

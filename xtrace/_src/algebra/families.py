@@ -24,7 +24,7 @@ from xtrace._src.algebra.vector_space import broadcast_like, convert_to, move_ax
 from xtrace._src.core import config, dtypes, sum_rules
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
-from xtrace._src.core.array_protocol import with_arrays
+from xtrace._src.core.array_protocol import convert_array_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
@@ -209,7 +209,7 @@ class Elementwise(ArrayPrimitive):
             return current_trace.get().process(self, operands, ())
         except BaseException as error:
             hide_frames(error)
-            ready = with_arrays(error, operands, keywords)
+            ready = convert_array_objects(error, operands, keywords)
             if ready is None:
                 raise
         return self(*ready[0], **ready[1])
@@ -294,7 +294,7 @@ class Unary(Elementwise):
             return current_trace.get().process(self, (x,), (accuracy,) if self.parameters else ())
         except BaseException as error:
             hide_frames(error)
-            ready = with_arrays(error, (x,), {} if accuracy is None else {"accuracy": accuracy})
+            ready = convert_array_objects(error, (x,), {} if accuracy is None else {"accuracy": accuracy})
             if ready is None:
                 raise
         return self(*ready[0], **ready[1])
@@ -318,7 +318,7 @@ class Binary(Elementwise):
             return current_trace.get().process(self, (x, y), ())
         except BaseException as error:
             hide_frames(error)
-            ready = with_arrays(error, (x, y), {})
+            ready = convert_array_objects(error, (x, y), {})
             if ready is None:
                 raise
         return self(*ready[0])

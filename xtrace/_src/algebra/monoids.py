@@ -10,7 +10,7 @@ import numpy as np
 from xtrace._src.algebra.kinds import check_kind, kind_names, make_signature
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
-from xtrace._src.core.array_protocol import with_arrays
+from xtrace._src.core.array_protocol import convert_array_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
@@ -215,7 +215,7 @@ class Reduction(ArrayPrimitive):
             return current_trace.get().process(self, (operand,), (integer_tuple("axes", axes, function=self.name),))
         except BaseException as error:
             hide_frames(error)
-            ready = with_arrays(error, (operand, axes), keywords)
+            ready = convert_array_objects(error, (operand, axes), keywords)
             if ready is None:
                 raise
         return self(*ready[0], **ready[1])

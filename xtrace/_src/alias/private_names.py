@@ -17,7 +17,7 @@ from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.dtypes import finfo
 from xtrace._src.core.key_paths import ignore_path, keystr
 from xtrace._src.core.pytree_differences import find_differences
-from xtrace._src.core.source import is_internal, left_out
+from xtrace._src.core.source import excluded_prefixes, is_internal
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.callbacks import effects_barrier
 from xtrace._src.xla.clients import started_clients
@@ -59,7 +59,7 @@ def api_boundary(fun: _Function, repro_api_name: str | None = None, **_: object)
 
 
 # Libraries read and change the list of files whose frames are left out.
-_exclude_paths = left_out
+_exclude_paths = excluded_prefixes
 
 
 def include_frame(frame: Any) -> bool:

@@ -13,10 +13,10 @@ from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
-from xtrace._src.core.axis_names import correction, name_tuple
+from xtrace._src.core.axis_names import name_tuple, suggest_name
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.errors import NoMeshError
-from xtrace._src.core.mesh import AbstractMesh, AxisType, axes_in_force, naming_mesh
+from xtrace._src.core.mesh import AbstractMesh, AxisType, naming_mesh, override_abstract_mesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.shardings import NamedSharding
 from xtrace._src.ops.sharding_constraints import reshard
@@ -52,7 +52,7 @@ def auto_axes(
 
     def run(change: _Change, out_sharding: ShardingTree, args: Any, kwargs: Any) -> Any:
         args, kwargs = _cast_all((args, kwargs), change.inner)
-        with axes_in_force(change.inner):
+        with override_abstract_mesh(change.inner):
             result = f(*args, **kwargs)
         return reshard(result, _on_mesh(out_sharding, change.outer))
 
@@ -102,7 +102,7 @@ def explicit_axes(
     given = in_sharding
 
     def run(change: _Change, in_sharding: ShardingTree, args: Any, kwargs: Any) -> Any:
-        with axes_in_force(change.inner):
+        with override_abstract_mesh(change.inner):
             result = f(*reshard(args, _on_mesh(in_sharding, change.inner)), **_cast_all(kwargs, change.inner))
         return _cast_all(result, change.outer)
 
@@ -147,7 +147,7 @@ def _change_of_axes(function: str, names: Any, kind: AxisType, trees: Any) -> _C
     if unknown:
         raise ValueError(
             f"{function}: axes {unknown} are not in the mesh, whose axes are {outer.axis_names}; for "
-            f"{abbreviate(unknown[0])} {correction(unknown[0], outer.axis_names)}"
+            f"{abbreviate(unknown[0])} {suggest_name(unknown[0], outer.axis_names)}"
         )
     changed = given or tuple([name for name in outer.axis_names if name not in outer.manual_axes])
     return _Change(outer, outer.update_axis_types(dict.fromkeys(changed, kind)))

@@ -21,7 +21,7 @@ from xtrace._src.api.promotion import (
 )
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
-from xtrace._src.core.array_protocol import with_arrays
+from xtrace._src.core.array_protocol import convert_array_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, int_aval, is_array_like, not_an_array
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
@@ -141,7 +141,7 @@ class _NumpyFunction:
                 return general(x, y)
             except BaseException as error:
                 hide_frames(error)
-                ready = with_arrays(error, (x, y), {})
+                ready = convert_array_objects(error, (x, y), {})
                 if ready is None:
                     raise
             return function(*ready[0])
@@ -168,7 +168,7 @@ class _NumpyFunction:
                 return general(x)
             except BaseException as error:
                 hide_frames(error)
-                ready = with_arrays(error, (x,), {})
+                ready = convert_array_objects(error, (x,), {})
                 if ready is None:
                     raise
             return function(*ready[0])
@@ -203,7 +203,7 @@ class _NumpyFunction:
                 return general(self, other) if is_accepted_operand(symbol, other) else NotImplemented
             except BaseException as error:
                 hide_frames(error)
-                ready = with_arrays(error, (self, other), {})
+                ready = convert_array_objects(error, (self, other), {})
                 if ready is None:
                     raise
             return forward(*ready[0])
@@ -218,7 +218,7 @@ class _NumpyFunction:
                 return general(other, self) if is_accepted_operand(symbol, other) else NotImplemented
             except BaseException as error:
                 hide_frames(error)
-                ready = with_arrays(error, (self, other), {})
+                ready = convert_array_objects(error, (self, other), {})
                 if ready is None:
                     raise
             return reflected(*ready[0])

@@ -31,7 +31,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_of_value, high_types, is_high
 from xtrace._src.core.callables import LazySignature, check_callable, function_name
-from xtrace._src.core.compiler_choices import Inline, compilation, inlining, way_of_compilation
+from xtrace._src.core.compiler_choices import Inline, check_compilation, compilation, parse_inline
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.effects import HIGH_TYPE_EFFECT
@@ -152,10 +152,10 @@ def jit(
     _check_disjoint(fun, static, donated)
     options = Options(
         static.numbers, static.names, donated.numbers, donated.names, bool(keep_unused),
-        chosen, inlining(inline),
+        chosen, parse_inline(inline),
         call_arguments.compiler_options_of("jit", compiler_options),
         sharding_tree("jit", "in_shardings", in_shardings), sharding_tree("jit", "out_shardings", out_shardings),
-        way_of_compilation(compilation),
+        check_compilation(compilation),
     )
     return _wrap(fun, static, donated, options)
 
@@ -286,11 +286,12 @@ class Jitted:
         """Call on values of types that users define; traced ones are known to their own trace only."""
         if any(isinstance(x, Tracer) and is_high(x) for x in leaves):
             return self.fun(*args, **kwargs)
-        if self.cache.on_nodes is None:
-            self.cache.on_nodes = _with_options(high_nodes.with_written_arguments(self.fun), self.options._replace(
-                donated_numbers=(), donated_names=(), in_shardings=NO_SHARDINGS, out_shardings=NO_SHARDINGS,
-            ))
-        return high_nodes.call_and_write_back(self.cache.on_nodes, args, kwargs)
+        if self.cache.jitted_on_nodes is None:
+            options = self.options._replace(
+                donated_numbers=(), donated_names=(), in_shardings=NO_SHARDINGS, out_shardings=NO_SHARDINGS
+            )
+            self.cache.jitted_on_nodes = _with_options(high_nodes.with_written_arguments(self.fun), options)
+        return high_nodes.call_and_write_back(self.cache.jitted_on_nodes, args, kwargs)
 
     def _aval(self, leaf: object, static: Static, leaves: Sequence[Any], in_tree: PyTreeDef) -> ShapedArray:
         try:

@@ -136,7 +136,8 @@ class Cache:
     """What is known of one function under one set of options."""
 
     __slots__ = (
-        "traced", "compiled", "call_shapes", "last_signature", "misses", "cleared", "warned", "on_nodes", "__weakref__"
+        "traced", "compiled", "call_shapes", "last_signature", "misses", "cleared", "warned", "jitted_on_nodes",
+        "__weakref__",
     )
 
     def __init__(self) -> None:
@@ -148,7 +149,7 @@ class Cache:
         self.misses = 0
         self.cleared = self.warned = False
         # The function of the arrays of values of types that users define, jitted, once there was such a value.
-        self.on_nodes: Any = None
+        self.jitted_on_nodes: Any = None
 
     def hits(self) -> int:
         """Return how many calls found their program, of those that are counted."""
@@ -218,8 +219,8 @@ class Cache:
         waits: list[Callable[[float | None], bool]] = [
             c.wait_for_compilation for c in list(self.compiled.entries.values())
         ]
-        if self.on_nodes is not None:
-            waits.append(self.on_nodes.wait_for_compilation)
+        if self.jitted_on_nodes is not None:
+            waits.append(self.jitted_on_nodes.wait_for_compilation)
         return all(wait(None if end is None else max(0.0, end - time.monotonic())) for wait in waits)
 
     def clear(self) -> None:

@@ -40,7 +40,7 @@ def common_dtype(
     promoted = _plans.get(key)
     if promoted is None:
         pairs = tuple((a.dtype, a.weak_type) for a in avals)
-        promoted = dtypes.promote(pairs, *config.promotion())
+        promoted = dtypes.promote(pairs, *config.promotion_settings())
         if len(avals) == 1:
             # Promotion knows no weak booleans, but a single operand keeps its type.
             promoted = (promoted[0], avals[0].weak_type)

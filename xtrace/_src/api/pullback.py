@@ -9,7 +9,7 @@ from xtrace._src.api.gradient_references import add_gradients
 from xtrace._src.core import pytree, pytree_registration
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import Jaxpr
-from xtrace._src.transforms.inlined_calls import without_calls
+from xtrace._src.transforms.inlined_calls import inline_calls_in_jaxpr
 from xtrace._src.transforms.stage import StagedTracer
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
@@ -78,7 +78,7 @@ class VJP:
     def jaxpr(self) -> Jaxpr:
         """The linear map from tangents of the arguments to those of the result; its constvars are the residuals."""
         jaxpr = self.fun.linear
-        return without_calls(jaxpr, [None] * len(jaxpr.constvars))[0]
+        return inline_calls_in_jaxpr(jaxpr, [None] * len(jaxpr.constvars))[0]
 
     @boundary
     def __call__(self, *out_ct: Any, **named: Any) -> Any:

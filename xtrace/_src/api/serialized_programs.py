@@ -187,7 +187,7 @@ def deserialize_and_load(
                 "structures that serialize returned with these bytes"
             )
     devices = _devices(head, backend, execution_devices)
-    different = _understand(lambda: environments.differences(head["environment"], devices[0]))
+    different = _understand(lambda: environments.describe_incompatibilities(head["environment"], devices[0]))
     if different:
         raise ValueError(f"{function}: {head['name']} was compiled elsewhere: {'; '.join(different)}. {_AGAIN}")
     return _load(RecordReader(head, devices, execution_devices is not None), payload, in_tree, out_tree)

@@ -11,7 +11,7 @@ from xtrace._src.api.jit import jit
 from xtrace._src.core import key_paths, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.axis_names import correction, name_tuple
+from xtrace._src.core.axis_names import name_tuple, suggest_name
 from xtrace._src.core.callables import check_callable, function_name, positional_names
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo
 from xtrace._src.core.mesh import BaseMesh, context_abstract_mesh, context_mesh, naming_mesh
@@ -141,7 +141,7 @@ class ShardMap:
             raise ValueError(
                 f"shard_map requires axis_names={sorted(map(str, manual))} to be a subset of mesh.axis_names="
                 f"{mesh.axis_names}; for {abbreviate(min(unknown, key=str))} "
-                f"{correction(min(unknown, key=str), mesh.axis_names)}"
+                f"{suggest_name(min(unknown, key=str), mesh.axis_names)}"
             )
         pairs, in_tree = pytree.tree_flatten_with_path(args)
         leaves, paths = unwrap([leaf for _, leaf in pairs]), [path for path, _ in pairs]
@@ -256,7 +256,7 @@ class ShardMap:
                 raise ValueError(
                     f"shard_map {argument} argument must refer to an axis marked as manual, of "
                     f"{sorted(map(str, manual))}, but {argument} refers to {abbreviate(axis)}: it is {spec} of "
-                    f"{self.name}; {correction(axis, sorted(manual, key=str))}"
+                    f"{self.name}; {suggest_name(axis, sorted(manual, key=str))}"
                 )
 
     def _check_sums(self, argument: str, spec: PartitionSpec, mesh: BaseMesh) -> None:

@@ -28,7 +28,7 @@ from xtrace._src.ops.reductions import add_elements
 from xtrace._src.ops.references.binding import check_results, make_reference, read_reference, write_reference
 from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding
 from xtrace._src.runtime.transfer import as_value
-from xtrace._src.transforms.batch import MappedAxis, batch, without_axis
+from xtrace._src.transforms.batch import MappedAxis, batch, remove_axis
 from xtrace._src.transforms.scopes import VMAP, scope
 
 _Arguments = ParamSpec("_Arguments")
@@ -154,7 +154,7 @@ def vmap(
                 raise ValueError(f"vmap: out_axes {target} is out of bounds for a result of {name} of {rank} axes")
             if aval_of(x).dtype == dtypes.float0:
                 # Tangents of integers are NumPy's, and hold nothing.
-                shape = aval_of(x).shape if place is None else without_axis(aval_of(x), place).shape
+                shape = aval_of(x).shape if place is None else remove_axis(aval_of(x), place).shape
                 out.append(np.zeros((*shape[: target % rank], size, *shape[target % rank :]), dtypes.float0))
                 continue
             out.append(mapped_axis.place(x, place, target % rank))

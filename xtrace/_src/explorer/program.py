@@ -23,7 +23,7 @@ from xtrace._src.explorer.origins import (
 )
 from xtrace._src.stablehlo import attributes
 from xtrace._src.xla import hlo_text
-from xtrace._src.xla.hlo_collectives import Collective, collectives_of, runs_of_computations
+from xtrace._src.xla.hlo_collectives import Collective, collectives_of, count_runs
 from xtrace._src.xla.hlo_frames import Frames
 from xtrace._src.xla.source_locations import Location
 
@@ -227,7 +227,7 @@ def _make_hlo_pane(
     start = next((i for i, line in enumerate(lines) if line.startswith(("%", "ENTRY"))), 0)
     computations = hlo_text.read_computations(lines)
     linked = instruction_links.link_instructions(computations, frames, origins, places)
-    costed = _cost_instructions(computations, runs_of_computations(computations), device)
+    costed = _cost_instructions(computations, count_runs(computations), device)
     head = lines[:1] + ([""] if start else [])
     shown = head + [hlo_text.without_metadata(line) for line in lines[max(start, 1):]]
     offset = len(head) - max(start, 1)

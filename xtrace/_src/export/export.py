@@ -12,7 +12,7 @@ from xtrace._src.api.tracing import struct_of
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.effects import in_order
+from xtrace._src.core.effects import ordered_effects
 from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.shardings import NamedSharding, Sharding
 from xtrace._src.core.sizes import has_symbolic
@@ -148,7 +148,7 @@ def _check_effects(name: str, lowered: ExportedTrace) -> None:
             f"export: {name} calls Python (by a callback, or a print), and serialization of host_callbacks is not "
             "possible: other processes do not have the Python function. Leave the call out, or return its operands"
         )
-    ordered = in_order(lowered.traced.jaxpr.effects)
+    ordered = ordered_effects(lowered.traced.jaxpr.effects)
     if ordered:
         raise NotImplementedError(f"export: {name} has ordered effects ({', '.join(map(str, ordered))})")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xtrace._src.core.effects import effects_of_all, has_consequences
+from xtrace._src.core.effects import effects_of_all, has_side_effects
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.ops.call_primitives import call_p, close_jaxpr, closed_call_p
@@ -34,7 +34,7 @@ def eliminate(
         used = [v in needed for v in equation.outvars]
         rule = dce_rules.get(equation.primitive)
         if rule is None:
-            rest = equation if any(used) or has_consequences(equation.effects) else None
+            rest = equation if any(used) or has_side_effects(equation.effects) else None
             reads = [rest is not None] * len(equation.invars)
         else:
             reads, rest = rule(used, equation)
@@ -57,7 +57,7 @@ def eliminate_in_call(used_outputs: list[bool], equation: JaxprEqn, name: str) -
     """Return the flags and the reduced equation of a call, as a rule of `dce_rules`; its jaxpr is parameter `name`."""
     parameters = equation.params
     closed = close_jaxpr(parameters[name])
-    if not any(used_outputs) and not has_consequences(equation.effects):
+    if not any(used_outputs) and not has_side_effects(equation.effects):
         return [False] * len(equation.invars), None
     smaller, _, reads = eliminate(closed.jaxpr, used_outputs, [False] * len(closed.in_avals))
     parameters[name] = ClosedJaxpr(smaller, closed.consts)
@@ -71,7 +71,7 @@ def eliminate_in_call(used_outputs: list[bool], equation: JaxprEqn, name: str) -
 
 
 def _eliminate_in_cond(used_outputs: list[bool], equation: JaxprEqn) -> _Result:
-    if not any(used_outputs) and not has_consequences(equation.effects):
+    if not any(used_outputs) and not has_side_effects(equation.effects):
         return [False] * len(equation.invars), None
     parameters = equation.params
     branches: Sequence[ClosedJaxpr] = parameters["branches"]

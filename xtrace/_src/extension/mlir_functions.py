@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.effects import Effect, Effects, in_order
+from xtrace._src.core.effects import Effect, Effects, ordered_effects
 from xtrace._src.core.ir import Atom, ClosedJaxpr
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.source_info import source_info
@@ -45,7 +45,7 @@ def emit_by_rule(
     module, results = builder.module, list(builder.results)
     # This raises while a template is recorded, because the functions of a rule belong to one module.
     devices = module.num_partitions
-    ordered = in_order(effects)
+    ordered = ordered_effects(effects)
 
     def build(within: mlir_rules.Surroundings, arguments: Sequence[Any]) -> Any:
         context = _make_context(builder, primitive, values, results, within, devices)
@@ -234,7 +234,7 @@ def build_jaxpr_call(
     context: ModuleContext, closed: ClosedJaxpr, name: str, tokens: TokenSet, values: Sequence[Any], inline: bool
 ) -> tuple[list[Any], TokenSet]:
     """Insert a call of `closed`, or its operations; return the results and the new tokens."""
-    effects = in_order(closed.jaxpr.effects)
+    effects = ordered_effects(closed.jaxpr.effects)
     text, operands = jaxpr_text(context, closed, effects), [*[tokens.get(e) for e in effects], *values]
     if inline:
         results = inline_text(context, text, operands)

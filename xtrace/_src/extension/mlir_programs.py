@@ -425,7 +425,7 @@ def _add_jaxpr(
     text = jaxpr_text(context, closed, effects, lambda function: function_attributes.write(function, len(effects)))
     function = add_function(context, text, "main" if is_main else name)
     if is_main:
-        mlir_rules.make_visible(function)
+        mlir_rules.make_public(function)
     return function
 
 

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, can_be_remembered
+from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, are_cacheable
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tables import Table
 from xtrace._src.extension.rules import RuleRegistry
@@ -24,7 +24,7 @@ def _from_jax(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., A
 
     def partial_evaluate(unknown: tuple[bool, ...], **named: Any) -> Callable[[Sequence[Any]], list[Any]] | None:
         packed = primitive.pack_parameters(primitive.given_parameters(named))
-        if primitive in _binding_parts.get() or (can_be_remembered(packed) and (unknown, packed) in unchanged):
+        if primitive in _binding_parts.get() or (are_cacheable(packed) and (unknown, packed) in unchanged):
             return None
 
         def compute(operands: Sequence[Any]) -> list[Any]:
@@ -37,7 +37,7 @@ def _from_jax(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., A
                 )
             values = dict(zip(equation.invars, operands, strict=True))
             rest = split[1]
-            if rest is not None and rest.primitive is primitive and can_be_remembered(rest.parameters):
+            if rest is not None and rest.primitive is primitive and are_cacheable(rest.parameters):
                 known = set(filter_by_mask(equation.invars, [not u for u in unknown]))
                 known.update(split[0].outvars if split[0] is not None else ())
                 flags = tuple([not isinstance(x, Literal) and x not in known for x in rest.invars])

@@ -24,7 +24,7 @@ from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.lower import emit_private_function
 from xtrace._src.transforms.stage import stage
-from xtrace._src.xla.approx_top_k import top_k_candidates
+from xtrace._src.xla.approx_top_k import count_top_k_candidates
 
 
 def _abstract(
@@ -41,7 +41,7 @@ def _abstract(
     if not 0 < recall_target <= 1:
         raise ValueError(f"{name}: recall_target must be above 0 and at most 1, got {recall_target}")
     if not aggregate_to_topk:
-        k = top_k_candidates(size, operand.ndim, k, recall_target, reduction_input_size_override)
+        k = count_top_k_candidates(size, operand.ndim, k, recall_target, reduction_input_size_override)
     shape = (*operand.shape[:axis], k, *operand.shape[axis + 1 :])
     # The positions have the weak type of the values, as in JAX.
     return [ShapedArray(shape, operand.dtype, operand.weak_type), ShapedArray(shape, dtypes.int32, operand.weak_type)]

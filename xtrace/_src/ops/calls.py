@@ -13,7 +13,7 @@ from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.memory_layout import Layout
 from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.shardings import NamedSharding, insert_entry
-from xtrace._src.core.source import path_inside
+from xtrace._src.core.source import extend_scope_path
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
 from xtrace._src.ops.layout_constraints import batch_layout
@@ -140,7 +140,7 @@ def _emit_body(
 ) -> list[Value]:
     if builder.place is not None:
         source, path = builder.place
-        builder.place = (source, path_inside(path.removesuffix("jit").removesuffix("/"), f"jit({name})"))
+        builder.place = (source, extend_scope_path(path.removesuffix("jit").removesuffix("/"), f"jit({name})"))
     if inline is Inline.JAX_LATE:
         return emit_equations(builder, jaxpr.jaxpr, dict(zip(jaxpr.jaxpr.invars, values, strict=True)))
     mark = f" {{mhlo.frontend_attributes = {{inlineable = \"{inline.value}\"}}}}" if isinstance(inline, Inline) else ""

@@ -31,7 +31,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Axes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.axis_names import correction, name_tuple
+from xtrace._src.core.axis_names import name_tuple, suggest_name
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.effects import Effects, named_axis
@@ -59,7 +59,7 @@ def size_of_axis(name: object) -> int:
             return size
     shown = name if isinstance(name, str) else abbreviate(name)
     known = ", ".join(repr(n) for n, _ in environment) or "none"
-    in_scope = f"In its place {correction(name, [n for n, _ in environment])}, or name" if environment else "Name"
+    in_scope = f"In its place {suggest_name(name, [n for n, _ in environment])}, or name" if environment else "Name"
     raise NameError(
         f"Found an unbound axis name: {shown}. Mapped axes in scope: {known}. {in_scope} one where the function is "
         f"mapped, vmap(f, axis_name={abbreviate(name)}), or call it in shard_map over a mesh with this axis"

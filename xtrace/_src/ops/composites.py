@@ -8,7 +8,7 @@ from typing import Any
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.effects import Effect, Effects, in_order
+from xtrace._src.core.effects import Effect, Effects, ordered_effects
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.ops.control_flow.bodies import leaves_of, same_type, stage_body
@@ -31,7 +31,7 @@ def _composite_emit(
     builder: FunctionBuilder, *values: Value, attributes: Any, jaxpr: ClosedJaxpr, name: str, version: int
 ) -> list[Value]:
     results = builder.results
-    if in_order(jaxpr.effects):
+    if ordered_effects(jaxpr.effects):
         raise NotImplementedError(
             f"composite {name}: a composite cannot contain ordered callbacks; use ordered=False, or call them outside "
             "of the composite"

@@ -159,7 +159,8 @@ def _emit(
     number = partition.number(mesh, builder.platform, (in_tree, out_tree), (avals, list(results)), static_args)
     rule = ""
     if sharding_rule is not None:
-        rule = f", sdy.sharding_rule = {sharding_rule.attribute([a.shape for a in avals], [a.shape for a in results])}"
+        text = sharding_rule.format_attribute([a.shape for a in avals], [a.shape for a in results])
+        rule = f", sdy.sharding_rule = {text}"
     operands = ", ".join([v.name for v in values])
     return builder.line_of_many(
         f"stablehlo.custom_call @{shardings.Partitioner.target}({operands}) {{api_version = 2 : i32, backend_config = "

@@ -11,7 +11,7 @@ from xtrace._src.core import config
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, can_be_remembered
+from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, are_cacheable
 from xtrace._src.core.primitive import ListPrimitive, Primitive, no_rule
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import is_differentiable
@@ -75,7 +75,7 @@ def emit_bitcast(builder: FunctionBuilder, x: Value, **_: object) -> Value:
 def _stage_formula(
     function: Callable[..., Any], avals: Sequence[ShapedArray], parameters: dict[str, Any]
 ) -> tuple[Jaxpr, Sequence[Any], bool]:
-    stage_once = _stage if can_be_remembered(tuple(parameters.values())) else inspect.unwrap(_stage)
+    stage_once = _stage if are_cacheable(tuple(parameters.values())) else inspect.unwrap(_stage)
     types = tuple([a.strip_weak_type() for a in avals])
     return stage_once(function, config.cache_key(), types, tuple(parameters.items()))
 

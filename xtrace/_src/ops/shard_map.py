@@ -14,7 +14,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.effects import Effects, named_axis
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
-from xtrace._src.core.mesh import AbstractMesh, AxisType, BaseMesh, axes_in_force, context_abstract_mesh
+from xtrace._src.core.mesh import AbstractMesh, AxisType, BaseMesh, context_abstract_mesh, override_abstract_mesh
 from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry, full_entries
 from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.shardings import NamedSharding, explicit_part
@@ -50,7 +50,7 @@ _Specs = tuple[PartitionSpec, ...]
 def manual_axes_in_scope(mesh: BaseMesh, axes: frozenset[Any], check_vma: bool) -> Iterator[None]:
     """Bring manual mesh axes into scope for the block, with their names and the mesh in force."""
     with contextlib.ExitStack() as stack:
-        stack.enter_context(axes_in_force(_inner_mesh(mesh, axes)))
+        stack.enter_context(override_abstract_mesh(_inner_mesh(mesh, axes)))
         for name, size in mesh.shape_tuple:
             if name in axes:
                 stack.enter_context(use_trace(ManualAxisTrace(current_trace.get(), name, size, check_vma)))

@@ -11,7 +11,7 @@ import numpy as np
 from xtrace._src.core import compilation_cache_settings as cache_settings
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, physical_aval
-from xtrace._src.core.effects import NO_EFFECTS, Effects, has_consequences
+from xtrace._src.core.effects import NO_EFFECTS, Effects, has_side_effects
 from xtrace._src.core.errors import IndivisibleError
 from xtrace._src.core.memory_layout import Format, Layout, Layouts
 from xtrace._src.core.mesh import Mesh
@@ -171,7 +171,7 @@ class Program:
 
     def _runner(self) -> Callable[[Sequence[ConcreteArray]], list[ConcreteArray]]:
         execute = self.execute
-        if self.callbacks and has_consequences(self.effects):
+        if self.callbacks and has_side_effects(self.effects):
             ordered = any(e.ordered for e in self.effects)
             execute = callbacks.wrap_execution(
                 executables.executor_with_end(self.executable), ordered

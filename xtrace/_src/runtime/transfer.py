@@ -50,7 +50,7 @@ from xtrace._src.xla.late_modules import late_modules
 with late_modules(globals()):
     from xtrace._src.runtime import resharding
 
-clients.request_with(lambda: clients.Request(
+clients.set_request(lambda: clients.Request(
     config.platforms.value or config.platform_name.value or config.xla_backend.value or None,
     config.num_cpu_devices.value, config.cpu_enable_async_dispatch.value, config.cuda_visible_devices.value,
     config.pjrt_client_create_options.value, config.cpu_collectives.value,

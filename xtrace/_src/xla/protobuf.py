@@ -14,7 +14,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 def fields(message: bytes) -> Iterator[tuple[int, Any]]:
     """Yield the number and the value of each field: an integer, or the bytes of strings, messages and packed numbers.
 
-    ValueError for bytes that are no message.
+    Raises ValueError for bytes that are no message.
     """
     for number, value, start, end in spans(message):
         yield number, message[start:end] if value is None else value
@@ -48,7 +48,7 @@ def spans(message: bytes) -> Iterator[tuple[int, int | None, int, int]]:
 
 
 def integers(value: int | bytes) -> list[int]:
-    """Return the integers of a repeated field: one that stands alone, or several packed into bytes."""
+    """Return the integers of a repeated field: a single one, or several that are packed into bytes."""
     if isinstance(value, int):
         return [value]
     numbers, position = [], 0
@@ -59,7 +59,7 @@ def integers(value: int | bytes) -> list[int]:
 
 
 def read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """Return the integer in groups of seven bits, the lowest first, that begins at `position`, and where it ends."""
+    """Return the integer at `position`, in groups of seven bits, the lowest first, and the position after it."""
     result = shift = 0
     try:
         while True:

@@ -211,7 +211,7 @@ def _unstack_batch(
 @primitive(
     "unstack", ("axis",), abstract=_unstack_abstract, emit=_unstack_emit, multiple_results=True,
     jvp=PIECES, transpose=_unstack_transpose, batch=_unstack_batch, moves_elements=True,
-    sharding=sharding_rules.take_apart,
+    sharding=sharding_rules.unstack,
 )
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Any, ...]:
     """Split an array into its subarrays at each index of an axis.

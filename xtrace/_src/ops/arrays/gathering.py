@@ -41,7 +41,7 @@ from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive, primi
 from xtrace._src.core.sharding_rules import gather as gather_rule
 from xtrace._src.core.sharding_rules import same
 from xtrace._src.core.sum_rules import linear_in, nonlinear
-from xtrace._src.core.tangents import UndefinedPrimal, as_terms
+from xtrace._src.core.tangents import UndefinedPrimal, unreduced_aval
 from xtrace._src.core.trace import current_trace
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate
@@ -545,7 +545,8 @@ def _set_transpose(
 ) -> list[Any]:
     own = of_updates = None
     if type(operand) is UndefinedPrimal:
-        own = scatter.bind(cotangent, indices, zeros(as_terms(aval_of(updates), aval_of(cotangent))), **parameters)
+        zero = zeros(unreduced_aval(aval_of(updates), aval_of(cotangent)))
+        own = scatter.bind(cotangent, indices, zero, **parameters)
     if type(updates) is UndefinedPrimal:
         if not parameters["unique_indices"]:
             raise NotImplementedError("scatter: the updates can be transposed only where unique_indices=True")

@@ -176,7 +176,7 @@ def promote_carry(
     for i, (aval, out) in enumerate(zip(avals, out_avals, strict=True)):
         if aval.weak_type and not same_type(aval, out):
             pairs = ((aval.dtype, True), (out.dtype, out.weak_type))
-            dtype, _ = dtypes.promote(pairs, *config.promotion())
+            dtype, _ = dtypes.promote(pairs, *config.promotion_settings())
             if dtype != aval.dtype:
                 carry[i], changed = convert_element_type(values[i], dtype), True
     return carry if changed else None

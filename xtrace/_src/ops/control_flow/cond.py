@@ -15,8 +15,8 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like, short_repr
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, in_order
-from xtrace._src.core.high_values import call_on_nodes, has_high_values, of_nodes
+from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, ordered_effects
+from xtrace._src.core.high_values import call_on_lowered, has_high_values, with_lowered_results
 from xtrace._src.core.ir import ClosedJaxpr, Literal, Var, scalar_literal
 from xtrace._src.core.primitive import ListPrimitive, Primitive, no_rule
 from xtrace._src.core.tables import memoize, memoize_by_owner
@@ -86,7 +86,7 @@ def _emit(
     if len(branches) == 1:
         jaxpr = branches[0].jaxpr
         return emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))
-    effects = in_order(_effects(branches=branches))
+    effects = ordered_effects(_effects(branches=branches))
     regions = []
     for number, branch in enumerate(branches):
         region, jaxpr = builder.region([], f"branch_{number}_fun"), branch.jaxpr
@@ -524,8 +524,8 @@ def _bind_functions(
 ) -> Any:
     """Stage functions as branches and bind a cond of them; `names` are the functions' names in messages."""
     if has_high_values(operands):
-        inner = [of_nodes(f) for f in functions]
-        return call_on_nodes(lambda *args: _bind_functions(function, index, inner, names, args, platforms), operands)
+        inner = [with_lowered_results(f) for f in functions]
+        return call_on_lowered(lambda *args: _bind_functions(function, index, inner, names, args, platforms), operands)
     leaves, in_tree, avals = leaves_of("operands", operands, function=function)
     # The branches of a cond are [false_fun, true_fun]; true_fun is traced first, and its constants come first.
     order = slice(None, None, -1) if function == "cond" else slice(None)

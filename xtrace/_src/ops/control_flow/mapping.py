@@ -24,7 +24,7 @@ from xtrace._src.ops.control_flow.bodies import check_function, leaves_of, stage
 from xtrace._src.ops.control_flow.scan import length_of, run_scan, scan
 from xtrace._src.ops.control_flow.scan_parts import Loop
 from xtrace._src.ops.elementwise import add
-from xtrace._src.transforms.batch import MappedAxis, batch, without_axis
+from xtrace._src.transforms.batch import MappedAxis, batch, remove_axis
 from xtrace._src.transforms.scopes import VMAP, scope
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
@@ -81,7 +81,7 @@ def _call_in_turn(f: Callable[[Any], Any], elements: Sequence[Any], tree: PyTree
     """Return the stacked results of `f`, computed one element at a time."""
     if config.disable_jit.value:
         return scan(lambda carry, x: (carry, f(x)), (), pytree.tree_unflatten(tree, elements))[1]
-    inner = [without_axis(aval_of(x), 0) for x in elements]
+    inner = [remove_axis(aval_of(x), 0) for x in elements]
     body = stage_body("map", f, pytree.treedef_tuple([tree]), inner)
     results = run_scan(body.jaxpr, Loop(length, False, 1, len(body.consts), 0), [*body.consts, *elements])
     return pytree.tree_unflatten(body.out_tree, results)

@@ -12,8 +12,8 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.callables import leaf_paths, positional_names
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.effects import Effects, in_order
-from xtrace._src.core.high_values import call_on_nodes, has_high_values, of_nodes
+from xtrace._src.core.effects import Effects, ordered_effects
+from xtrace._src.core.high_values import call_on_lowered, has_high_values, with_lowered_results
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.sizes import is_symbolic, largest, to_size
@@ -47,13 +47,12 @@ from xtrace._src.ops.control_flow.scanned_elements import lengthen, read_element
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.runtime.transfer import to_array
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-from xtrace._src.transforms.batch import MappedAxis, insert_axis, without_axis
+from xtrace._src.transforms.batch import MappedAxis, insert_axis, remove_axis
 from xtrace._src.transforms.discharge import discharge_jaxpr, find_references
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import (
     analyze_unknowns,
     batch_jaxpr,
-    either,
     filter_by_mask,
     find_fixpoint,
     find_unknown_carry,
@@ -61,6 +60,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
     linearize_jaxpr,
     merge_by_mask,
     move_constants_to_inputs,
+    or_masks,
     partial_evaluate_jaxpr,
     scatter_by_mask,
     stage_to_jaxpr,
@@ -69,7 +69,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
 from xtrace._src.transforms.lower import (
     emit_call,
     emit_equations,
-    has_terms,
+    is_unreduced,
     occurs_again,
     tokens_of,
     with_tokens,
@@ -139,7 +139,7 @@ def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, **details: A
     consts, carry, xs = loop.split(avals)
     if any(a.ndim == 0 or a.shape[0] != length for a in xs):
         raise TypeError(f"scan: operands that are scanned over must have the leading axis size {length}, got {xs}")
-    steps = [without_axis(a, 0) for a in xs]
+    steps = [remove_axis(a, 0) for a in xs]
     expected = jaxpr.in_avals
     if len(avals) != len(expected) or not all(map(same_type, [*consts, *carry, *steps], expected)):
         raise TypeError(f"scan: the jaxpr takes {expected}, its operands have the types {[*consts, *carry, *steps]}")
@@ -226,8 +226,8 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
     steps = _Steps(jaxpr.jaxpr, loop, consts, unroll > 1 or occurs_again(builder, jaxpr.jaxpr))
     index = ShapedArray((), dtypes.int32)
     if not is_counted or trips > 1:
-        effects = in_order(jaxpr.effects)
-        terms = [x for x in (*consts, *xs) if has_terms(x)]
+        effects = ordered_effects(jaxpr.effects)
+        terms = [x for x in (*consts, *xs) if is_unreduced(x)]
         state = [*tokens_of(builder, effects), builder.constant(0, index), *carry, *ys, *terms]
         avals = [v.aval for v in state]
         condition = builder.region(avals, "cond")
@@ -457,7 +457,7 @@ def _transpose_body(
 
     def transpose_step(carry_given: tuple[bool, ...]) -> tuple[tuple[ClosedJaxpr, tuple[bool, ...]], tuple[bool, ...]]:
         transposed, has_cotangent = transpose_jaxpr(closed, linear, (*carry_given, *ys_given))
-        after = either(carry_given, loop.split(scatter_by_mask(has_cotangent, linear))[1])
+        after = or_masks(carry_given, loop.split(scatter_by_mask(has_cotangent, linear))[1])
         return (transposed, has_cotangent), tuple([bool(x) for x in after])
 
     (transposed, has_cotangent), carry_given = find_fixpoint(
@@ -603,7 +603,7 @@ def scan(
     """
     check_function("f", f)
     if has_high_values((init, xs)):
-        return call_on_nodes(lambda c, x: scan(of_nodes(f), c, x, length, reverse, unroll), (init, xs))
+        return call_on_lowered(lambda c, x: scan(with_lowered_results(f), c, x, length, reverse, unroll), (init, xs))
     carry, carry_tree, carry_avals = leaves_of("init", init)
     elements, xs_tree, xs_avals = leaves_of("xs", xs)
     size = length_of(length, xs_tree, xs_avals)
@@ -611,7 +611,7 @@ def scan(
     if config.disable_jit.value:
         return run_in_python(f, init, elements, xs_tree, size, bool(reverse))
     in_tree = pytree.treedef_tuple([carry_tree, xs_tree])
-    inner = [without_axis(a, 0) for a in xs_avals]
+    inner = [remove_axis(a, 0) for a in xs_avals]
     body = stage_body("scan", f, in_tree, [*carry_avals, *inner])
     out_tree = _split_result_tree(body)
     if out_tree[0] == carry_tree:

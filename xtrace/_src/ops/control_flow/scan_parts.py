@@ -22,7 +22,7 @@ from xtrace._src.ops.arrays.dynamic_slicing import dynamic_index_in_dim
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.control_flow.bodies import open_jaxpr
 from xtrace._src.transforms.dce import eliminate_dead_code
-from xtrace._src.transforms.jaxpr_transforms import PartitionedJaxpr, either, filter_by_mask, find_fixpoint
+from xtrace._src.transforms.jaxpr_transforms import PartitionedJaxpr, filter_by_mask, find_fixpoint, or_masks
 
 
 class Loop(NamedTuple):
@@ -71,7 +71,7 @@ def until_stable(
 
     def step(carry: tuple[bool, ...]) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
         results = results_of((*consts, *carry, *xs))
-        return results, either(carry, results[: loop.num_carry])
+        return results, or_masks(carry, results[: loop.num_carry])
 
     results, stable = find_fixpoint(step, carry)
     return (*consts, *stable, *xs), (*stable, *results[loop.num_carry :])

@@ -13,9 +13,9 @@ from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.callables import positional_names
-from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, has_consequences, in_order
+from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, has_side_effects, ordered_effects
 from xtrace._src.core.errors import ConcretizationTypeError
-from xtrace._src.core.high_values import call_on_nodes, has_high_values, of_nodes
+from xtrace._src.core.high_values import call_on_lowered, has_high_values, with_lowered_results
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, scalar_literal
 from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.sizes import is_symbolic, largest
@@ -47,18 +47,18 @@ from xtrace._src.transforms.jaxpr_transforms import (
     PartitionedJaxpr,
     analyze_unknowns,
     batch_jaxpr,
-    either,
     filter_by_mask,
     find_fixpoint,
     find_unknown_carry,
     jvp_jaxpr,
     move_constants_to_inputs,
+    or_masks,
     partial_evaluate_jaxpr,
     scatter_by_mask,
     stage_to_jaxpr,
 )
 from xtrace._src.transforms.linearize import KnownResults
-from xtrace._src.transforms.lower import emit_equations, has_terms, tokens_of, with_tokens
+from xtrace._src.transforms.lower import emit_equations, is_unreduced, tokens_of, with_tokens
 
 _Carry = TypeVar("_Carry")
 _PARAMETERS = ("cond_nconsts", "cond_jaxpr", "body_nconsts", "body_jaxpr")
@@ -196,7 +196,7 @@ def _abstract(*avals: ShapedArray, **parameters: Any) -> list[ShapedArray]:
 def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[Value]:
     loop = WhileLoop(**parameters)
     cond_consts, body_consts, carry = loop.split(values)
-    effects = in_order(_effects(cond_jaxpr=loop.cond_jaxpr, body_jaxpr=loop.body_jaxpr))
+    effects = ordered_effects(_effects(cond_jaxpr=loop.cond_jaxpr, body_jaxpr=loop.body_jaxpr))
 
     def predicate(inner: FunctionBuilder, values: Sequence[Value]) -> Value:
         jaxpr = loop.cond_jaxpr.jaxpr
@@ -205,9 +205,9 @@ def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[V
 
     # StableHLO's condition region cannot thread tokens, so a predicate with effects is computed before the loop and at
     # the end of each step.
-    ahead = has_consequences(loop.cond_jaxpr.effects)
+    ahead = has_side_effects(loop.cond_jaxpr.effects)
     before = [predicate(builder, carry)] if ahead else []
-    terms = [x for x in body_consts if has_terms(x)]
+    terms = [x for x in body_consts if is_unreduced(x)]
     state = [*tokens_of(builder, effects), *before, *carry, *terms]
     avals = [v.aval for v in state]
     condition, body = builder.region(avals, "cond"), builder.region(avals, "body")
@@ -262,7 +262,7 @@ def _jvp_body(body: ClosedJaxpr, cond: ClosedJaxpr, given: tuple[bool, ...], con
 
     def jvp_step(carry: tuple[bool, ...]) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
         both, nonzero = jvp_jaxpr(body, (*constant, *carry), carry)
-        return both, either(carry, nonzero)
+        return both, or_masks(carry, nonzero)
 
     both, carry = find_fixpoint(jvp_step, carry)
     jaxpr, extra = open_jaxpr(both)
@@ -446,7 +446,8 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], _Carry]
     check_function("cond_fun", cond_fun)
     check_function("body_fun", body_fun)
     if has_high_values(init_val):
-        return call_on_nodes(lambda x: while_loop(of_nodes(cond_fun), of_nodes(body_fun), x), (init_val,))
+        lowered = with_lowered_results(cond_fun), with_lowered_results(body_fun)
+        return call_on_lowered(lambda x: while_loop(*lowered, x), (init_val,))
     if config.disable_jit.value:
         try:
             result: _Carry = _run_in_python(cond_fun, body_fun, pytree.tree_map(to_array, init_val))
@@ -517,8 +518,8 @@ def fori_loop(
     """
     check_function("body_fun", body_fun)
     if has_high_values(init_val):
-        run = lambda x: fori_loop(lower, upper, of_nodes(body_fun), x, unroll=unroll)  # noqa: E731
-        return call_on_nodes(run, (init_val,))
+        run = lambda x: fori_loop(lower, upper, with_lowered_results(body_fun), x, unroll=unroll)  # noqa: E731
+        return call_on_lowered(run, (init_val,))
     lower, upper, known = _bounds(lower, upper)
     if unroll is not None and not known:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")

@@ -9,7 +9,7 @@ from xtrace._src.algebra.vector_space import zeros
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ADVICE, AbstractRef, ShapedArray, ShapeDtypeStruct, aval_of, is_array_like
+from xtrace._src.core.avals import CONVERSIONS, AbstractRef, ShapedArray, ShapeDtypeStruct, aval_of, is_array_like
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.references import Reference
@@ -213,7 +213,7 @@ class TransformedRef(Ref):
         self.ref._check_alive()
 
 
-ADVICE[Ref] = "; read the array of a reference with ref[...]"
+CONVERSIONS[Ref] = "; read the array of a reference with ref[...]"
 
 
 class _PartMaker:

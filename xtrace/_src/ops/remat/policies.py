@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from xtrace._src.algebra.vector_space import zeros
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
-from xtrace._src.core.effects import DEBUG_EFFECTS, NO_EFFECTS, has_consequences
+from xtrace._src.core.effects import DEBUG_EFFECTS, NO_EFFECTS, has_side_effects
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.source import call_at
 from xtrace._src.core.trace import current_trace
@@ -61,7 +61,7 @@ def _apply_policy(policy: Policy | None, equation: JaxprEqn) -> bool | Offloadab
 
     Equations with effects other than debug effects are always saved, because recomputation would repeat the effects.
     """
-    if equation.effects and has_consequences(equation.effects - DEBUG_EFFECTS):
+    if equation.effects and has_side_effects(equation.effects - DEBUG_EFFECTS):
         return True
     if policy is None:
         return False
@@ -146,7 +146,7 @@ def _evaluate_inlined(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) 
             results = _evaluate_inlined(called.jaxpr, called.consts, operands)
             results = constrain_row(results, equation.params["out_shardings"])
         else:
-            result = call_at(equation, trace.process, equation.primitive, operands, equation.parameters)
+            result: Any = call_at(equation, trace.process, equation.primitive, operands, equation.parameters)
             results = result if equation.primitive.multiple_results else [result]
         values.update(zip(equation.outvars, results, strict=True))
     return [x if isinstance(x, Literal) else values[x] for x in jaxpr.outvars]
