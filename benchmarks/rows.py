@@ -131,8 +131,11 @@ def warm_start_folder(process: int, library: str) -> str:
     return os.path.join(tempfile.gettempdir(), f"xtrace_benchmarks_{process}_{library}")
 
 
-def cold_start(program: str, target: float) -> Row:
-    return Row(f"cold start: {program}", Fresh(START.replace("{program}", program)), target, unit="ms")
+def cold_start(program: str, target: float, tiered: bool = False) -> Row:
+    script = START.replace("{program}", program)
+    if tiered:
+        script = f"import os\nos.environ['XTRACE_COMPILATION'] = 'tiered'\n{script}"
+    return Row(f"cold start{', tiered' if tiered else ''}: {program}", Fresh(script), target, unit="ms")
 
 
 def warm_start(program: str, traces: bool = True) -> Row:
@@ -433,6 +436,7 @@ ROWS = [
     Row("cold set-up without jit", Fresh(SET_UP), target=0.3, unit="ms"),
     cold_start("selu", 0.3),
     cold_start("trained perceptron", 0.4),
+    cold_start("trained perceptron", 0.4, tiered=True),
     *(warm_start(program, traces) for program in WARM for traces in (False, True)),
     dispatch("1 array", "f(a)", partial(jitted_sum, count=1), target=0.95),
     dispatch("2 arrays", "f(a, b)", jitted_sum, target=0.95),

@@ -71,13 +71,15 @@ with _late_imports(globals()):
         clip as clip, cos as cos, cosh as cosh, deg2rad as deg2rad, degrees as degrees, divide as divide,
         divmod as divmod, equal as equal, exp as exp, exp2 as exp2, expm1 as expm1, fabs as fabs,
         float_power as float_power, floor_divide as floor_divide, fmax as fmax, fmin as fmin, fmod as fmod,
-        greater as greater, greater_equal as greater_equal, hypot as hypot, i0 as i0, less as less,
-        less_equal as less_equal, log as log, log10 as log10, log1p as log1p, log2 as log2, logaddexp as logaddexp,
-        logaddexp2 as logaddexp2, maximum as maximum, minimum as minimum, mod as mod, multiply as multiply,
-        negative as negative, not_equal as not_equal, positive as positive, pow as pow, power as power,
-        rad2deg as rad2deg, radians as radians, reciprocal as reciprocal, remainder as remainder, sign as sign,
-        sin as sin, sinc as sinc, sinh as sinh, sqrt as sqrt, square as square, subtract as subtract, tan as tan,
+        greater as greater, greater_equal as greater_equal, hypot as hypot, less as less, less_equal as less_equal,
+        log as log, log10 as log10, log1p as log1p, log2 as log2, maximum as maximum, minimum as minimum, mod as mod,
+        multiply as multiply, negative as negative, not_equal as not_equal, positive as positive, pow as pow,
+        power as power, rad2deg as rad2deg, radians as radians, reciprocal as reciprocal, remainder as remainder,
+        sign as sign, sin as sin, sinh as sinh, sqrt as sqrt, square as square, subtract as subtract, tan as tan,
         tanh as tanh, true_divide as true_divide, where as where,
+    )
+    from xtrace.numpy.special_functions import (  # every name
+        i0 as i0, logaddexp as logaddexp, logaddexp2 as logaddexp2, sinc as sinc,
     )
     from xtrace.numpy.rounding import (  # every name
         around as around, ceil as ceil, floor as floor, modf as modf, rint as rint, round as round, trunc as trunc,
@@ -116,9 +118,7 @@ with _late_imports(globals()):
     from xtrace.numpy.einstein_sums import (  # every name
         einsum as einsum, einsum_path as einsum_path,
     )
-    from xtrace.numpy.ufunc_objects import (  # every name
-        frompyfunc as frompyfunc, ufunc as ufunc,
-    )
+    from xtrace.numpy.ufunc_objects import frompyfunc as frompyfunc, ufunc as ufunc
     from xtrace.numpy.vectorization import (  # every name
         apply_along_axis as apply_along_axis, apply_over_axes as apply_over_axes, vectorize as vectorize,
     )

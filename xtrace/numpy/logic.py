@@ -19,7 +19,7 @@ from xtrace._src.core.avals import aval_of
 from xtrace._src.ops import comparisons
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.comparisons import population_count
-from xtrace.numpy.ufunc_methods import as_ufunc
+from xtrace.numpy.ufunc_objects import as_ufunc
 
 # Bits
 

@@ -14,7 +14,8 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.trace import Tracer
 from xtrace.numpy.creation import ones
 from xtrace.numpy.ranges import arange
-from xtrace.numpy.ufuncs import cos, i0, maximum, sqrt
+from xtrace.numpy.special_functions import i0
+from xtrace.numpy.ufuncs import cos, maximum, sqrt
 
 
 def _to_length(M: Any) -> int:

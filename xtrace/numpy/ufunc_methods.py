@@ -25,29 +25,8 @@ from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy import cumulative, reductions
 from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.operands import axes_of, scalar_of, select_or_fill
-from xtrace.numpy.ufunc_objects import ufunc
 
 _Method = Callable[..., Array]
-
-
-def as_ufunc(function: Callable[..., Array]) -> ufunc:
-    """Return the ufunc of a function of arrays, with the methods for its name."""
-    name = function.__name__
-    own = {"nin": 2, **_OWN_METHODS[name]}
-    made = ufunc(function, nout=1, name=name, call=function, **own)
-    made._own_name, made.__module__ = name, "xtrace.numpy"
-    made.__doc__ = _with_numpy_parameters(function.__doc__ or "")
-    return made
-
-
-def _with_numpy_parameters(docstring: str) -> str:
-    """Return the docstring of an elementwise function, with the parameters of a ufunc as its Args."""
-    operands, rest = docstring.split("\n\n    Returns:", 1)
-    contract, operands = operands.split("Args:\n", 1)
-    return (
-        f"{contract}Args:\n        args:{operands.partition(':')[2]}\n"
-        f"        out, where: not supported; leave them out.\n\n    Returns:{rest}"
-    ).replace("Raises:\n", "Raises:\n        NotImplementedError: `out` or `where` is given.\n", 1)
 
 
 def _make_at(update: str, update_booleans: str = "") -> _Method:
@@ -185,13 +164,13 @@ def _broadcast_axes(x: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> 
     return broadcast_in_dim(x, shape, [i for i in range(len(shape)) if i not in axes])
 
 
-_OWN_METHODS: dict[str, dict[str, Any]] = {
+METHODS: dict[str, dict[str, Any]] = {
     "add": {"identity": 0, "reduce": reductions.sum, "accumulate": cumulative.cumsum, "at": _make_at("add", "max")},
     "multiply": {
         "identity": 1, "reduce": reductions.prod, "accumulate": cumulative.cumprod, "at": _make_at("multiply", "min")
     },
     "subtract": {"at": _make_at("subtract")},
-    "negative": {"nin": 1},
+    "negative": {},
     "maximum": {
         "reduce": _make_extremum_reduction(reductions.max), "accumulate": _make_accumulation(operations.cummax),
         "at": _make_extremum_at("max"),

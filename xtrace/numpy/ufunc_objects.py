@@ -29,13 +29,13 @@ from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.ops.comparisons import bitwise_and, gt, lt
 from xtrace._src.ops.selection import select_n
-from xtrace.numpy import indexing
+from xtrace._src.xla.late_modules import late_modules
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import full
-from xtrace.numpy.manipulation import moveaxis
 from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of
-from xtrace.numpy.ranges import arange
-from xtrace.numpy.vectorization import vectorize
+
+with late_modules(globals()):
+    from xtrace.numpy import indexing, manipulation, ranges, ufunc_methods, vectorization
 
 _Method = Callable[..., Array] | None
 
@@ -84,7 +84,7 @@ class ufunc(functools.partial[Array]):
             raise TypeError(f"frompyfunc: the first argument must be a function, got {abbreviate(func)}")
         nin, nout = to_integer("nin", nin), to_integer("nout", nout)
         known = name or str(getattr(func, "__name__", type(func).__name__))
-        elementwise_call = call or vectorize(func)
+        elementwise_call = call or vectorization.vectorize(func)
 
         made = super().__new__(cls, operation(_with_numpy_parameters(elementwise_call, known, nin if call else None)))
         made._numbers = (nin, nout, nin if nargs is None else to_integer("nargs", nargs, function="ufunc"), identity)
@@ -114,7 +114,14 @@ class ufunc(functools.partial[Array]):
     @property
     def identity(self) -> Any:
         """The identity element; None if there is none."""
+        if self._own_name is not None:
+            return ufunc_methods.METHODS[self._own_name].get("identity")
         return self._numbers[3]
+
+    def _own_method(self, name: str) -> _Method:
+        """Return the method that replaces the general one; None if there is none."""
+        own = self._own if self._own_name is None else ufunc_methods.METHODS[self._own_name]
+        return own.get(name)
 
     def _key(self) -> tuple[Any, ...]:
         return self._function, self.nin, self.nout, repr(self.identity), self.__name__
@@ -189,8 +196,9 @@ class ufunc(functools.partial[Array]):
                 f"reduction operation '{self.__name__}' does not have an identity, so to use a where mask one has to "
                 "specify 'initial'."
             )
-        if self._own["reduce"] is not None:
-            return self._own["reduce"](a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
+        own = self._own_method("reduce")
+        if own is not None:
+            return own(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
         if isinstance(axis, tuple):
             raise NotImplementedError(f"{name}: a tuple of axes; reduce over one after the other, got {axis}")
         a = self._convert_operand(name, a, dtype)
@@ -239,8 +247,9 @@ class ufunc(functools.partial[Array]):
             Array([1, 3, 6], dtype=int32)
         """
         name = self._check_binary("accumulate", out)
-        if self._own["accumulate"] is not None:
-            result = self._own["accumulate"](a, axis=axis, dtype=dtype)
+        own = self._own_method("accumulate")
+        if own is not None:
+            result = own(a, axis=axis, dtype=dtype)
             if result is not NotImplemented:
                 return result
         if axis is None or isinstance(axis, tuple):
@@ -281,13 +290,14 @@ class ufunc(functools.partial[Array]):
         name = f"{self.__name__}.at"
         a = to_array_operand(a, function=name)
         operands = [] if b is None else [to_array_operand(b, 2, function=name)]
-        if self._own["at"] is not None:
-            result = self._own["at"](a, indices, *operands)
+        own = self._own_method("at")
+        if own is not None:
+            result = own(a, indices, *operands)
             if result is not NotImplemented:
                 return result
         dtype = self._result_dtype(a, *operands)
         # Positions in the flattened array; updates out of bounds have none and are dropped.
-        places = indexing.get_at(reshape(arange(a.size), a.shape), indices, mode="fill", fill_value=a.size)
+        places = indexing.get_at(reshape(ranges.arange(a.size), a.shape), indices, mode="fill", fill_value=a.size)
         # Converted before they broadcast, so that their cotangents are summed in the wider dtype.
         if dtypes.is_inexact(dtype):
             operands = [convert_to(x, dtype) if dtypes.is_inexact(x.dtype) else x for x in operands]
@@ -322,8 +332,9 @@ class ufunc(functools.partial[Array]):
             Array([1, 5, 9], dtype=int32)
         """
         name = self._check_binary("reduceat", out)
-        if self._own["reduceat"] is not None:
-            return self._own["reduceat"](a, indices, axis=axis, dtype=dtype)
+        own = self._own_method("reduceat")
+        if own is not None:
+            return own(a, indices, axis=axis, dtype=dtype)
         if axis is None or isinstance(axis, tuple):
             raise ValueError(f"{name}: reduceat requires a single integer axis, got {axis}")
         aval = operand_aval(indices, 1, function=name)
@@ -407,8 +418,8 @@ def _outer(A: Any, B: Any, *, ufunc: ufunc) -> Array:
 @inline_jit
 def _reduce(a: Array, *options: ArrayLike, ufunc: ufunc, axis: int, masked: bool, initialised: bool) -> Array:
     rest, dtype = list(options), a.dtype
-    a = moveaxis(a, axis, 0)
-    elements: Any = (a, moveaxis(rest.pop(0), axis, 0)) if masked else (a,)
+    a = manipulation.moveaxis(a, axis, 0)
+    elements: Any = (a, manipulation.moveaxis(rest.pop(0), axis, 0)) if masked else (a,)
     if initialised:
         start = broadcast_in_dim(convert_to(rest.pop(), dtype, False), a.shape[1:], ())
     else:
@@ -426,14 +437,14 @@ def _accumulate(a: Array, *, ufunc: ufunc, axis: int) -> Array:
     if a.shape[axis] == 1:
         return a
     dtype = a.dtype
-    a = moveaxis(a, axis, 0)
+    a = manipulation.moveaxis(a, axis, 0)
 
     def step(carry: Any, element: ArrayLike) -> tuple[Any, Any]:
         result = convert_to(ufunc._call(carry, element), dtype, False)
         return result, result
 
     later = lax.scan(step, indexing.getitem(a, 0), indexing.getitem(a, slice(1, None)))[1]
-    return moveaxis(concatenate([indexing.getitem(a, slice(0, 1)), later], 0), 0, axis)
+    return manipulation.moveaxis(concatenate([indexing.getitem(a, slice(0, 1)), later], 0), 0, axis)
 
 
 @inline_jit
@@ -454,11 +465,11 @@ def _update(a: Array, places: Array, *operands: Array, ufunc: ufunc, dtype: np.d
 
 @inline_jit
 def _reduce_at(a: ArrayLike, indices: Any, *, ufunc: ufunc, axis: int) -> Array:
-    a = moveaxis(a, axis, 0)
+    a = manipulation.moveaxis(a, axis, 0)
     length, count = a.shape[0], indices.shape[0]
     start = indexing.take(a, indices, 0)
     if not length or not count:
-        return moveaxis(start, 0, axis)
+        return manipulation.moveaxis(start, 0, axis)
     indices = convert_to(indices, dtypes.int32, False)
     zero, size = (scalar_of(n, dtypes.int32) for n in (0, length))
     first = select_n(lt(indices, zero), indices, elementwise.add(indices, size))
@@ -471,7 +482,7 @@ def _reduce_at(a: ArrayLike, indices: Any, *, ufunc: ufunc, axis: int) -> Array:
         result = ufunc._call(carry, expand_dims(value, (0,)))
         return select_n(inside, carry, convert_to(result, carry.dtype, False)), None
 
-    return moveaxis(lax.scan(step, start, (arange(length, dtype=dtypes.int32), a))[0], 0, axis)
+    return manipulation.moveaxis(lax.scan(step, start, (ranges.arange(length, dtype=dtypes.int32), a))[0], 0, axis)
 
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: object = None) -> ufunc:
@@ -494,3 +505,22 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: ob
         Array([21, 22], dtype=int32)
     """
     return ufunc(func, nin, nout, identity=identity)
+
+
+def as_ufunc(function: Callable[..., Array], nin: int = 2) -> ufunc:
+    """Return the ufunc of a function of arrays, with the methods for its name in `ufunc_methods`."""
+    name = function.__name__
+    made = ufunc(function, nin, 1, name=name, call=function)
+    made._own_name, made.__module__ = name, "xtrace.numpy"
+    made.__doc__ = _add_numpy_parameters(function.__doc__ or "")
+    return made
+
+
+def _add_numpy_parameters(docstring: str) -> str:
+    """Return the docstring of an elementwise function, with the parameters of a ufunc as its Args."""
+    operands, rest = docstring.split("\n\n    Returns:", 1)
+    contract, operands = operands.split("Args:\n", 1)
+    return (
+        f"{contract}Args:\n        args:{operands.partition(':')[2]}\n"
+        f"        out, where: not supported; leave them out.\n\n    Returns:{rest}"
+    ).replace("Raises:\n", "Raises:\n        NotImplementedError: `out` or `where` is given.\n", 1)

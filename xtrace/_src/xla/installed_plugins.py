@@ -5,7 +5,6 @@ No Python code of these packages runs, because it imports jax; their shared libr
 
 from __future__ import annotations
 
-import configparser
 import glob
 import mmap
 import os
@@ -69,12 +68,12 @@ def _entry_points(folder: str) -> Iterator[tuple[str, str]]:
                 text = file.read()
         except OSError:
             continue
-        if "[jax_plugins]" not in text:
-            continue
-        parser = configparser.ConfigParser(delimiters=("=",))
-        parser.read_string(text)
-        for name, target in parser["jax_plugins"].items():
-            yield name.lower(), os.path.join(folder, *target.partition(":")[0].strip().split("."))
+        # Loading configparser takes longer than reading all files.
+        group = text.partition("[jax_plugins]")[2].partition("\n[")[0]
+        for line in group.splitlines():
+            name, separator, target = line.partition("=")
+            if separator and not name.startswith(("#", ";")):
+                yield name.strip().lower(), os.path.join(folder, *target.partition(":")[0].strip().split("."))
 
 
 def _library_in(package: str) -> str | None:
