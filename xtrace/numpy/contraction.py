@@ -461,7 +461,7 @@ def tensordot(
 
 
 @inline_jit
-def _diagonal_sum(a: Array, offset: ArrayLike, *, dtype: np.dtype[Any] | None) -> Array:
+def _sum_diagonal(a: Array, offset: ArrayLike, *, dtype: np.dtype[Any] | None) -> Array:
     mask = diagonal_mask(offset, rows=a.shape[-2], columns=a.shape[-1], below=False)
     return reductions.sum(select_or_fill(mask, a, 0), (-2, -1), dtype)
 
@@ -500,7 +500,7 @@ def trace(
         raise ValueError(f"trace: axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}")
     wanted = requested_dtype(dtype)
     moved = moveaxis(a, (first, second), (-2, -1))
-    return _diagonal_sum(moved, offset, dtype=wanted)
+    return _sum_diagonal(moved, offset, dtype=wanted)
 
 
 def _refuse_booleans(*operands: ArrayLike) -> None:

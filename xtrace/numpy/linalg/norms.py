@@ -78,11 +78,11 @@ def _compute_vector_norm(x: Array, ord: Any, axes: _Axes, keepdims: bool) -> Arr
     return lax.pow(total, scalar_of(1 / ord, dtype))
 
 
-def _largest(x: Array, axis: int, keepdims: bool) -> Array:
+def _find_largest(x: Array, axis: int, keepdims: bool) -> Array:
     return amax(x, axis, keepdims=keepdims, initial=0)
 
 
-def _smallest(x: Array, axis: int, keepdims: bool) -> Array:
+def _find_smallest(x: Array, axis: int, keepdims: bool) -> Array:
     return amin(x, axis, keepdims=keepdims)
 
 
@@ -92,10 +92,11 @@ def _sum_values(x: Array, axis: int, keepdims: bool) -> Array:
 
 # By order of a matrix norm: whether to sum columns or rows, and the reduction of the sums.
 _SUM_REDUCTIONS: dict[Any, tuple[bool, Callable[..., Array]]] = {
-    1: (True, _largest), -1: (True, _smallest), math.inf: (False, _largest), -math.inf: (False, _smallest),
+    1: (True, _find_largest), -1: (True, _find_smallest),
+    math.inf: (False, _find_largest), -math.inf: (False, _find_smallest),
 }
 # By order of a matrix norm: the reduction of the singular values.
-_SINGULAR_VALUE_REDUCTIONS: dict[Any, Callable[..., Any]] = {2: _largest, -2: _smallest, "nuc": _sum_values}
+_SINGULAR_VALUE_REDUCTIONS: dict[Any, Callable[..., Any]] = {2: _find_largest, -2: _find_smallest, "nuc": _sum_values}
 
 
 def _compute_matrix_norm(x: Array, ord: object, axes: tuple[int, int], keepdims: bool) -> Array:
