@@ -232,8 +232,8 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return the products of matrices with vectors.
 
     Args:
-        x1: an array whose last two axes are matrices.
-        x2: an array whose last axis is vectors; the axes before broadcast with those of `x1`.
+        x1: an array of matrices, of shape (..., m, n).
+        x2: an array of vectors, of shape (..., n); the leading axes broadcast.
 
     Returns:
         An array of the leading axes and the rows of `x1`.
@@ -256,8 +256,8 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return the products of conjugated vectors with matrices.
 
     Args:
-        x1: an array whose last axis is vectors, which are conjugated.
-        x2: an array whose last two axes are matrices; the axes before broadcast with those of `x1`.
+        x1: an array of vectors, of shape (..., m); they are conjugated.
+        x2: an array of matrices, of shape (..., m, n); the leading axes broadcast.
 
     Returns:
         An array of the leading axes and the columns of `x2`.

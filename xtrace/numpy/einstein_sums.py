@@ -328,7 +328,7 @@ def _reduce_operand(x: Array, side: _OperandSteps, dtype: np.dtype[Any]) -> Arra
 
 
 def _mask_diagonals(shape: _Axes, diagonals: Sequence[tuple[int, int]]) -> Any:
-    """Return an array of `shape` that is true where the indices along each pair of axes are equal."""
+    """Return a mask of `shape`: True at equal indices along each pair of axes."""
     mask = None
     for pair in diagonals:
         square = tuple([shape[i] for i in pair])

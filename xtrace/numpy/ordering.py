@@ -166,7 +166,7 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     """Return the positions that sort by the last key, equal elements by the key before it, and so on.
 
     Args:
-        keys: a sequence of arrays of one shape, or an array whose first axis counts them.
+        keys: a sequence of arrays of one shape, or an array of them along the first axis.
         axis: the axis of the positions.
 
     Returns:

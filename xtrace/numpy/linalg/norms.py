@@ -162,7 +162,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: object = "fro")
     """Return norms of matrices.
 
     Args:
-        x: an array whose last two axes are matrices.
+        x: an array of matrices, of shape (..., m, n).
         keepdims: whether these axes remain, with size 1.
         ord: the order, ``"fro"``, ``"nuc"``, 1, -1, 2, -2, inf or -inf.
 
@@ -247,7 +247,7 @@ def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
     """Return condition numbers: the norms of matrices times the norms of their inverses.
 
     Args:
-        x: an array whose last two axes are matrices.
+        x: an array of matrices, of shape (..., m, n).
         p: the order of the norm, ``"fro"``, ``"nuc"``, 1, -1, 2, -2, inf or -inf; None for 2. For 2 and -2 the
             matrices need not be square.
 
@@ -302,7 +302,7 @@ def matrix_rank(
     """Return the ranks of matrices: the numbers of singular values above a bound.
 
     Args:
-        M: an array whose last two axes are matrices, or a vector.
+        M: an array of matrices, of shape (..., m, n), or a vector.
         rtol: the bound on singular values, absolute as in JAX; None for the largest singular value times the longer
             side times the machine epsilon. It may have the leading axes of `M`.
         hermitian: whether `M` is Hermitian; the singular values are then computed from its eigenvalues.

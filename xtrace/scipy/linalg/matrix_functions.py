@@ -113,7 +113,7 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     """Return the exponentials of square matrices.
 
     Args:
-        A: an array whose last two axes are square matrices; integers become floats.
+        A: an array of square matrices, of shape (..., n, n); integers become floats.
         upper_triangular: whether the matrices are triangular, which saves a factorization.
         max_squarings: the largest number of squarings; matrices that need more give NaN.
 
