@@ -156,7 +156,7 @@ def _broadcast_contract(plan: _Plan, a: ArrayLike, b: ArrayLike, cores: tuple[in
     """
     shapes = [plan.left.shape, plan.right.shape]
     plan.check((len(shapes[0]) - 1,), (len(shapes[1]) - cores[1],))
-    # Labels say which axes belong together: 0, 1 … the broadcast ones, then the free ones of each matrix; -1 the sum.
+    # Axes with one label belong together: 0, 1 … for broadcast axes, then the free axes of each matrix; -1 for the sum.
     rank = max(len(shape) - core for shape, core in zip(shapes, cores, strict=True))
     labels = [
         [*range(rank - len(shapes[0]) + cores[0], rank), *([rank] if cores[0] == 2 else []), -1],
@@ -180,7 +180,7 @@ def _broadcast_contract(plan: _Plan, a: ArrayLike, b: ArrayLike, cores: tuple[in
     free = [[label for label in own if label != -1 and label not in shared] for own in kept]
     over = tuple([(own.index(-1),) for own in kept])
     batch = tuple([tuple([own.index(label) for label in shared]) for own in kept])
-    # The axes of dot_general's result: the shared ones, then the free ones of each operand.
+    # The axes of dot_general's result: the shared axes, then the free axes of each operand.
     axes_of_product = [*shared, *free[0], *free[1]]
     order = tuple(sorted(range(len(axes_of_product)), key=axes_of_product.__getitem__))
     return plan.contract(

@@ -173,7 +173,7 @@ def _find_path(subscripts: str, shapes: Sequence[_Axes], optimize: Any) -> tuple
         raise TypeError(
             f"{called_function()}: optimize must be a bool, a string or a list of positions, got {abbreviate(optimize)}"
         )
-    # The order of symbolic sizes is not known, and matters to no result.
+    # The order of symbolic sizes is unknown; no result depends on it.
     shapes = [tuple([guess(n) for n in shape]) for shape in shapes]
     try:
         path, report = opt_einsum.contract_path(subscripts, *shapes, shapes=True, optimize=strategy)

@@ -151,10 +151,10 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
-    """Return the numbers in a text.
+    """Return the numbers in a string.
 
     Args:
-        string: the text.
+        string: the string.
         dtype: the dtype of the result.
         count: the largest number of numbers; -1 for all.
         sep: the text between numbers.

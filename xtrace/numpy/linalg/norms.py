@@ -142,7 +142,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, o
 
     Raises:
         TypeError: `x` is neither an array nor a scalar.
-        ValueError: `ord` is a text, or `x` has no such axis.
+        ValueError: `ord` is a string, or `x` has no such axis.
 
     Example:
         >>> jnp.linalg.vector_norm(jnp.array([3.0, 4.0]))
