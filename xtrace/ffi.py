@@ -129,7 +129,7 @@ def register_ffi_type(name: str, type_registration: object, platform: str = "cpu
         platform: ``"cpu"``, ``"cuda"``, ``"rocm"`` or ``"tpu"``.
 
     Raises:
-        TypeError: `name` is not a string, or `type_registration` no dict of capsules.
+        TypeError: `name` is not a string, or `type_registration` is not a dict of capsules.
 
     Example:
         >>> try: xtrace.ffi.register_ffi_type("example_state", None)
@@ -148,7 +148,7 @@ def register_ffi_type_id(name: str, obj: object, platform: str = "cpu") -> None:
         platform: ``"cpu"``, ``"cuda"``, ``"rocm"`` or ``"tpu"``.
 
     Raises:
-        TypeError: `name` is not a string, or `obj` no capsule.
+        TypeError: `name` is not a string, or `obj` is not a capsule.
 
     Example:
         >>> try: xtrace.ffi.register_ffi_type_id("example_state", None)

@@ -34,9 +34,9 @@ __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 class ResizeMethod(enum.Enum):
     """The methods of resampling: the weights of the inputs near an output.
 
-    ``NEAREST`` takes one input. ``LINEAR``, ``LANCZOS3``, ``LANCZOS5``, ``CUBIC`` and ``CUBIC_PYTORCH`` are kernels;
-    ``CUBIC`` and ``CUBIC_PYTORCH`` are Keys' cubic kernel with the parameters -0.5 and -0.75. ``AREA`` weighs by the
-    overlap of inputs and outputs.
+    ``NEAREST`` takes one input. ``AREA`` weighs inputs by their overlap with the output. The others are kernels:
+    ``LINEAR`` a triangle, ``LANCZOS3`` and ``LANCZOS5`` windowed sinc functions of radius 3 and 5, ``CUBIC`` and
+    ``CUBIC_PYTORCH`` Keys' cubic kernel with the parameters -0.5 and -0.75.
 
     Example:
         >>> xtrace.image.ResizeMethod.from_string("bilinear")

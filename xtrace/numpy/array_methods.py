@@ -193,10 +193,10 @@ def _iterate(self: Array) -> Iterator[Any]:
         raise explain.iteration(self)
     if not isinstance(self, ConcreteArray):
         return (indexing.getitem(self, i) for i in range(self.shape[0]))
-    return _rows(self)
+    return _iterate_rows(self)
 
 
-def _rows(array: ConcreteArray) -> Iterator[Any]:
+def _iterate_rows(array: ConcreteArray) -> Iterator[Any]:
     """Iterate over the first axis of a concrete array; one program returns many rows.
 
     Rows of an array sharded over devices are copied from the host to the default device, as in JAX.
@@ -223,7 +223,7 @@ def _getitem(self: Array, index: Array) -> Array:
         raise
 
 
-def _no_assignment(self: Array, index: Array, value: Array) -> None:
+def _refuse_assignment(self: Array, index: Array, value: Array) -> None:
     """Raise TypeError: arrays are immutable."""
     raise explain.item_assignment(self)
 
@@ -264,7 +264,7 @@ METHODS: dict[str, Callable[..., Any] | None] = {
     "choose": _choose, "compress": _compress, "argpartition": _argpartition, "searchsorted": _searchsorted,
     "byteswap": _byteswap,
     "__matmul__": _matmul, "__rmatmul__": _reflected_matmul, "__contains__": _contains, "__iter__": _iterate,
-    "__getitem__": _getitem, "__setitem__": _no_assignment, "__round__": _round,
+    "__getitem__": _getitem, "__setitem__": _refuse_assignment, "__round__": _round,
     "__array_namespace__": _array_namespace,
 }
 

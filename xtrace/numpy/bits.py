@@ -50,7 +50,7 @@ def _pack(a: Any, *, axis: int, order: str) -> Array:
 
 @inline_jit(static=("axis", "bitorder"), public=True)
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
-    """Return bytes whose bits say which elements are not zero.
+    """Pack booleans into the bits of bytes; nonzero integers are True.
 
     Args:
         a: an array of integers or booleans.

@@ -155,11 +155,11 @@ def indices(dimensions: ShapeLike, dtype: DTypeLike | None = None, sparse: bool 
     rank = len(shape)
     if sparse:
         return tuple(_broadcast_along(iota(wanted, n), n, i, rank, None) for i, n in enumerate(shape))
-    return _all_indices(shape=shape, dtype=wanted)
+    return _make_indices(shape=shape, dtype=wanted)
 
 
 @inline_jit
-def _all_indices(*, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def _make_indices(*, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     if not shape:
         return fill_array((0,), python_value(0, dtype), dtype, False, None)
     return stack([_broadcast_along(iota(dtype, n), n, i, len(shape), shape) for i, n in enumerate(shape)])

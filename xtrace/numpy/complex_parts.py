@@ -24,7 +24,7 @@ from xtrace.numpy.conversion import asarray
 from xtrace.numpy.operands import fill_as
 
 
-def _imaginary_zero(x: Array) -> Array:
+def _make_zero_part(x: Array) -> Array:
     return fill_as(x, 0, weak=aval_of(x).weak_type)
 
 
@@ -47,7 +47,7 @@ real = unary_function(
 )
 
 imag = unary_function(
-    "imag", _imaginary_zero, "Return the imaginary parts of elements, zero for real numbers.",
+    "imag", _make_zero_part, "Return the imaginary parts of elements, zero for real numbers.",
     cases={COMPLEX: complex_numbers.imag}, names=("val",),
     returns="the promoted dtype; for complex numbers the dtype of their parts",
     example=("jnp.imag(1.0 + 2.0j)", "Array(2., dtype=float32, weak_type=True)"),

@@ -156,7 +156,7 @@ def _broadcast_contract(plan: _Plan, a: ArrayLike, b: ArrayLike, cores: tuple[in
     """
     shapes = [plan.left.shape, plan.right.shape]
     plan.check((len(shapes[0]) - 1,), (len(shapes[1]) - cores[1],))
-    # Labels say which axes belong together: 0, 1 … the broadcast ones, then the free ones of each matrix; -1 the sum.
+    # Axes with one label belong together: 0, 1 … for broadcast axes, then the free axes of each matrix; -1 for the sum.
     rank = max(len(shape) - core for shape, core in zip(shapes, cores, strict=True))
     labels = [
         [*range(rank - len(shapes[0]) + cores[0], rank), *([rank] if cores[0] == 2 else []), -1],
@@ -180,7 +180,7 @@ def _broadcast_contract(plan: _Plan, a: ArrayLike, b: ArrayLike, cores: tuple[in
     free = [[label for label in own if label != -1 and label not in shared] for own in kept]
     over = tuple([(own.index(-1),) for own in kept])
     batch = tuple([tuple([own.index(label) for label in shared]) for own in kept])
-    # The axes of dot_general's result: the shared ones, then the free ones of each operand.
+    # The axes of dot_general's result: the shared axes, then the free axes of each operand.
     axes_of_product = [*shared, *free[0], *free[1]]
     order = tuple(sorted(range(len(axes_of_product)), key=axes_of_product.__getitem__))
     return plan.contract(
@@ -232,8 +232,8 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return the products of matrices with vectors.
 
     Args:
-        x1: an array whose last two axes are matrices.
-        x2: an array whose last axis is vectors; the axes before broadcast with those of `x1`.
+        x1: an array of matrices, of shape (..., m, n).
+        x2: an array of vectors, of shape (..., n); the leading axes broadcast.
 
     Returns:
         An array of the leading axes and the rows of `x1`.
@@ -256,8 +256,8 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return the products of conjugated vectors with matrices.
 
     Args:
-        x1: an array whose last axis is vectors, which are conjugated.
-        x2: an array whose last two axes are matrices; the axes before broadcast with those of `x1`.
+        x1: an array of vectors, of shape (..., m); they are conjugated.
+        x2: an array of matrices, of shape (..., m, n); the leading axes broadcast.
 
     Returns:
         An array of the leading axes and the columns of `x2`.
@@ -461,7 +461,7 @@ def tensordot(
 
 
 @inline_jit
-def _diagonal_sum(a: Array, offset: ArrayLike, *, dtype: np.dtype[Any] | None) -> Array:
+def _sum_diagonal(a: Array, offset: ArrayLike, *, dtype: np.dtype[Any] | None) -> Array:
     mask = diagonal_mask(offset, rows=a.shape[-2], columns=a.shape[-1], below=False)
     return reductions.sum(select_or_fill(mask, a, 0), (-2, -1), dtype)
 
@@ -500,7 +500,7 @@ def trace(
         raise ValueError(f"trace: axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}")
     wanted = requested_dtype(dtype)
     moved = moveaxis(a, (first, second), (-2, -1))
-    return _diagonal_sum(moved, offset, dtype=wanted)
+    return _sum_diagonal(moved, offset, dtype=wanted)
 
 
 def _refuse_booleans(*operands: ArrayLike) -> None:

@@ -110,7 +110,7 @@ def _make_array(
     device = place_of(device, out_sharding)
     if device is None and config.mesh.value is not None and not isinstance(value, Array):
         # Arrays are made on the current mesh; lists may contain arrays.
-        device = _mesh_in_force(value)
+        device = _find_current_sharding(value)
     wanted = requested_dtype(dtype)
     if wanted is not None and isinstance(value, (Array, np.ndarray)):
         warn_of_lost_part(value.dtype, wanted)
@@ -135,7 +135,7 @@ def _is_plain(value: object) -> bool:
     return type(value) is np.ndarray and value.dtype.kind in "biufc"
 
 
-def _mesh_in_force(value: object) -> NamedSharding | None:
+def _find_current_sharding(value: object) -> NamedSharding | None:
     """Return the sharding of a new array on the current mesh; None if `value` holds arrays, or while tracing."""
     leaves = pytree.tree_leaves(value) if isinstance(value, (list, tuple)) else ()
     if current_trace.get() is not base_trace or any(isinstance(leaf, Array) for leaf in leaves):
@@ -203,7 +203,7 @@ def _convert_list(value: object, dtype: np.dtype[Any] | None, *, function: str =
     if dtype is None:
         x64 = config.enable_x64.value
         if kinds:
-            pairs = tuple((x.dtype, x.weak_type) if isinstance(x, ShapedArray) else _scalar_type(x) for x in kinds)
+            pairs = tuple((x.dtype, x.weak_type) if isinstance(x, ShapedArray) else _find_scalar_type(x) for x in kinds)
             dtype = dtypes.promote(pairs, *config.promotion_settings())[0]
         else:
             dtype = dtypes.default_float(x64)
@@ -218,7 +218,7 @@ def _convert_list(value: object, dtype: np.dtype[Any] | None, *, function: str =
     return constant_from_host(data, ShapedArray(data.shape, dtype))
 
 
-def _scalar_type(kind: Any) -> tuple[Any, bool]:
+def _find_scalar_type(kind: Any) -> tuple[Any, bool]:
     aval = scalar_aval(kind)
     return aval.dtype, aval.weak_type
 

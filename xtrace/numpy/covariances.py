@@ -128,7 +128,7 @@ def _compute_covariances(
 
 
 @inline_jit
-def _correlation(c: Array) -> Array:
+def _normalize_covariance(c: Array) -> Array:
     if not c.ndim:
         return c / c
     # Two divisions, since the product of two standard deviations may underflow.
@@ -161,4 +161,4 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
         Array([[ 1., -1.],
                [-1.,  1.]], dtype=float32)
     """
-    return _correlation(_compute_covariances(x, y, rowvar, False, None, None, None, dtype))
+    return _normalize_covariance(_compute_covariances(x, y, rowvar, False, None, None, None, dtype))

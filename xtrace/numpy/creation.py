@@ -345,7 +345,7 @@ def diagonal_mask(offset: ArrayLike, *, rows: int, columns: int, below: bool) ->
 
 
 @inline_jit
-def _diagonal_ones(offset: ArrayLike, *, rows: int, columns: int, below: bool, dtype: np.dtype[Any]) -> Array:
+def _make_diagonal_ones(offset: ArrayLike, *, rows: int, columns: int, below: bool, dtype: np.dtype[Any]) -> Array:
     return convert_to(diagonal_mask(offset, rows=rows, columns=columns, below=below), dtype)
 
 
@@ -376,7 +376,7 @@ def eye(
     wanted = requested_dtype(float if dtype is None else dtype)
     rows = to_size("N", N)
     columns = rows if M is None else to_size("M", M)
-    result = _diagonal_ones(_to_diagonal_offset("k", k), rows=rows, columns=columns, below=False, dtype=wanted)
+    result = _make_diagonal_ones(_to_diagonal_offset("k", k), rows=rows, columns=columns, below=False, dtype=wanted)
     return result if device is None else device_put(result, device)
 
 
@@ -401,7 +401,7 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     """
     size = to_size("n", n)
     wanted = requested_dtype(float if dtype is None else dtype)
-    return _diagonal_ones(0, rows=size, columns=size, below=False, dtype=wanted)
+    return _make_diagonal_ones(0, rows=size, columns=size, below=False, dtype=wanted)
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
@@ -427,11 +427,11 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
     wanted = dtypes.float32 if dtype is None else requested_dtype(dtype)
     rows = to_size("N", N)
     columns = rows if M is None else to_size("M", M)
-    return _diagonal_ones(_to_diagonal_offset("k", k), rows=rows, columns=columns, below=True, dtype=wanted)
+    return _make_diagonal_ones(_to_diagonal_offset("k", k), rows=rows, columns=columns, below=True, dtype=wanted)
 
 
 @inline_jit
-def _triangle(x: ArrayLike, *, offset: int, lower: bool) -> Array:
+def _mask_triangle(x: ArrayLike, *, offset: int, lower: bool) -> Array:
     aval = operand_aval(x, 0)
     mask = diagonal_mask(offset if lower else offset - 1, rows=aval.shape[-2], columns=aval.shape[-1], below=True)
     if aval.ndim > 2:
@@ -445,7 +445,7 @@ def _keep_triangle(m: ArrayLike, k: ArrayLike, lower: bool) -> Array:
         raise ValueError(
             f"Argument to xtrace.numpy.{called_function()} must be at least 2D, got shape {operand_aval(m, 0).shape}"
         )
-    return _triangle(m, offset=to_integer("k", k), lower=lower)
+    return _mask_triangle(m, offset=to_integer("k", k), lower=lower)
 
 
 @inline_jit(static=("k",), public=True)

@@ -101,7 +101,7 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None 
     return accumulate(a, axis, dtype, "cumprod")
 
 
-def _cumulative_axis(x: ArrayLike, axis: int | None) -> Any:
+def _resolve_axis(x: ArrayLike, axis: int | None) -> Any:
     rank = operand_aval(x, 0).ndim
     if rank == 0:
         raise ValueError(f"{called_function()}: the array must have at least one axis, got a scalar")
@@ -135,7 +135,7 @@ def cumulative_sum(
         >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
         Array([0, 1, 3, 6], dtype=int32)
     """
-    along = _cumulative_axis(x, axis)
+    along = _resolve_axis(x, axis)
     return accumulate(x, along, dtype, "cumsum", True, bool(include_initial))
 
 
@@ -162,5 +162,5 @@ def cumulative_prod(
         >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
         Array([1, 1, 2, 6], dtype=int32)
     """
-    along = _cumulative_axis(x, axis)
+    along = _resolve_axis(x, axis)
     return accumulate(x, along, dtype, "cumprod", False, bool(include_initial))

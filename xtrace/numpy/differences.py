@@ -29,7 +29,7 @@ from xtrace.numpy.ufuncs import abs, clip, mod, not_equal, subtract, where
 
 
 @inline_jit
-def _differences(a: Array, *, n: int, axis: int) -> Array:
+def _take_differences(a: Array, *, n: int, axis: int) -> Array:
     step = not_equal if dtypes.is_boolean(a.dtype) else subtract
     for _ in range(min(n, a.shape[axis])):
         length = a.shape[axis]
@@ -77,7 +77,7 @@ def diff(
             aval = operand_aval(value, 3)
             edge = (*a.shape[:along], 1, *a.shape[along + 1 :])
             parts.insert(place, to_array_operand(value) if aval.ndim else broadcast_to(value, edge))
-    return _differences(concatenate(parts, along) if len(parts) > 1 else a, n=count, axis=along)
+    return _take_differences(concatenate(parts, along) if len(parts) > 1 else a, n=count, axis=along)
 
 
 @inline_jit(public=True)
@@ -101,7 +101,7 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
     ary = ravel(to_array_operand(ary))
     if dtypes.is_boolean(ary.dtype):
         raise TypeError("ediff1d: truth values have no difference; use diff, or convert with astype")
-    parts = [_differences(ary, n=1, axis=0)]
+    parts = [_take_differences(ary, n=1, axis=0)]
     for value, place in ((to_begin, 0), (to_end, 2)):
         if value is not None:
             aval = operand_aval(value, 1)
@@ -111,13 +111,13 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
 
 
 @inline_jit
-def _gradients(f: Array, *spacings: ArrayLike, axes: tuple[int, ...], dtype: np.dtype[Any]) -> list[Any]:
+def _compute_gradients(f: Array, *spacings: ArrayLike, axes: tuple[int, ...], dtype: np.dtype[Any]) -> list[Any]:
     f = convert_to(f, dtype, f.weak_type)
-    return [_gradient(f, convert_to(x, dtype, x.weak_type), a)
+    return [_compute_gradient(f, convert_to(x, dtype, x.weak_type), a)
             for x, a in zip([to_array_operand(h) for h in spacings], axes, strict=True)]
 
 
-def _gradient(f: Array, h: Array, axis: int) -> Array:
+def _compute_gradient(f: Array, h: Array, axis: int) -> Array:
     """Return central differences inside and one-sided ones at both ends of `axis`; `h` is a step or coordinates."""
     length = f.shape[axis]
     ends = [slice_axis(f, 1, 2, axis) - slice_axis(f, 0, 1, axis),
@@ -177,12 +177,12 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: i
                 f"gradient: spacing arrays must be scalars or as long as the axis; got shape {shape} for axis {along} "
                 f"of length {avals[0].shape[along]}"
             )
-    gradients = _gradients(to_array_operand(f), *spacings, axes=axes, dtype=dtype)
+    gradients = _compute_gradients(to_array_operand(f), *spacings, axes=axes, dtype=dtype)
     return gradients[0] if len(gradients) == 1 else list(gradients)
 
 
 @inline_jit
-def _integral(y: ArrayLike, spacing: Array, *, axis: int, sampled: bool, dtype: DTypeLike) -> Array:
+def _integrate_samples(y: ArrayLike, spacing: Array, *, axis: int, sampled: bool, dtype: DTypeLike) -> Array:
     spacing = convert_to(spacing, dtype, False)
     samples = moveaxis(convert_to(to_array_operand(y), dtype, False), axis, -1)
     if not sampled:
@@ -224,7 +224,7 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
         raise IndexError(f"trapezoid: axis {along} of an array of shape {avals[0].shape} has no samples")
     spacing = to_array_operand(spacing)
     # Coordinates of another rank are differenced along their own axis of that number.
-    return _integral(y, spacing, axis=to_integer("axis", axis), sampled=x is not None, dtype=dtype)
+    return _integrate_samples(y, spacing, axis=to_integer("axis", axis), sampled=x is not None, dtype=dtype)
 
 
 @inline_jit
@@ -232,7 +232,7 @@ def _unwrap(p: Any, period: Any, *discont: object, axis: int, dtype: Any) -> Arr
     p, period = [convert_to(to_array_operand(x), dtype, False) for x in (p, period)]
     jump: Any = discont[0] if discont else period / 2
     half = period // 2 if dtypes.is_integer(dtype) else period / 2
-    steps = _differences(p, n=1, axis=axis)
+    steps = _take_differences(p, n=1, axis=axis)
     inside = mod(steps + half, period) - half
     # A step up of exactly half a period stays one up.
     inside = where((inside == -half) & (steps > 0), half, inside)

@@ -173,7 +173,7 @@ def _find_path(subscripts: str, shapes: Sequence[_Axes], optimize: Any) -> tuple
         raise TypeError(
             f"{called_function()}: optimize must be a bool, a string or a list of positions, got {abbreviate(optimize)}"
         )
-    # The order of symbolic sizes is not known, and matters to no result.
+    # The order of symbolic sizes is unknown; no result depends on it.
     shapes = [tuple([guess(n) for n in shape]) for shape in shapes]
     try:
         path, report = opt_einsum.contract_path(subscripts, *shapes, shapes=True, optimize=strategy)
@@ -328,7 +328,7 @@ def _reduce_operand(x: Array, side: _OperandSteps, dtype: np.dtype[Any]) -> Arra
 
 
 def _mask_diagonals(shape: _Axes, diagonals: Sequence[tuple[int, int]]) -> Any:
-    """Return an array of `shape` that is true where the indices along each pair of axes are equal."""
+    """Return a mask of `shape`: True at equal indices along each pair of axes."""
     mask = None
     for pair in diagonals:
         square = tuple([shape[i] for i in pair])

@@ -132,7 +132,7 @@ def _transform_axes(kind: FftType, a: Any, s: Any, axes: Any, norm: object, *, h
     if not numbers:
         return _convert_untransformed(a, kind)
     if hermitian:
-        # hfft runs IRFFT, which divides by the size; ihfft runs RFFT, which does not. The scale undoes that.
+        # hfft runs IRFFT, which divides by the size, and ihfft runs RFFT without a division. The scale corrects both.
         size = float(math.prod(lengths)) or 1.0
         scale = scale * size if kind is FftType.IRFFT else scale / size
     conjugates = (hermitian and kind is FftType.IRFFT, hermitian and kind is FftType.RFFT)

@@ -151,19 +151,19 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
-    """Return the numbers in a text.
+    """Return the numbers in a string.
 
     Args:
-        string: the text.
+        string: numbers, separated by `sep`.
         dtype: the dtype of the result.
-        count: the largest number of numbers; -1 for all.
-        sep: the text between numbers.
+        count: how many numbers to read; -1 for all.
+        sep: the separator of the numbers.
 
     Returns:
         A vector.
 
     Raises:
-        ValueError: the text holds something else.
+        ValueError: the string contains something else.
 
     Example:
         >>> jnp.fromstring("1, 2, 3", dtype=int, sep=",")

@@ -115,7 +115,7 @@ def _to_limits(range: Any) -> tuple[Any, ...]:
     return ends
 
 
-def _number_bins_aval(bins: Any) -> int:
+def _count_bins(bins: Any) -> int:
     try:
         count = operator.index(bins)
     except TypeError:
@@ -144,7 +144,7 @@ def _make_edges(a: Any, bins: Any, range: object) -> Array:
     limits = _to_limits(range)
     if not limits and not aval.size:
         raise ValueError(f"{called_function()}: an array without elements has no range; pass range=")
-    return _divide_range(a, *limits, bins=_number_bins_aval(bins), dtype=dtype)
+    return _divide_range(a, *limits, bins=_count_bins(bins), dtype=dtype)
 
 
 def histogram_bin_edges(

@@ -266,14 +266,14 @@ class _Joiner:
         items = list(key) if isinstance(key, tuple) else [key]
         axis, ndmin, place = self.options
         if items and isinstance(items[0], str):
-            axis, ndmin, place = self._directive(items.pop(0))
+            axis, ndmin, place = self._parse_directive(items.pop(0))
         if any(isinstance(x, str) for x in items):
             raise ValueError(f"{self.name}: a string directive must be placed at the beginning, got {abbreviate(key)}")
         if not items:
             raise IndexError(f"{self.name}[...]: nothing to join")
         return concatenate([self._place_axes(x, ndmin, place) for x in items], axis)
 
-    def _directive(self, text: str) -> tuple[int, int, int]:
+    def _parse_directive(self, text: str) -> tuple[int, int, int]:
         if text in ("r", "c"):
             axis, _, place = self.options
             return (-1, 2, place) if text == "r" else (axis, 2, 0)

@@ -60,7 +60,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
         arr: an array.
         obj: the indices, an integer, a slice, an array of integers, or a mask of booleans.
         axis: the axis; None for the flattened array.
-        assume_unique_indices: a promise that no index repeats, which a traced `obj` needs.
+        assume_unique_indices: a promise of distinct indices; required for a traced `obj`.
 
     Returns:
         An array of the dtype of `arr`.

@@ -391,8 +391,8 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
     Args:
         ary: an array.
-        indices_or_sections: the number of sections, which divides the length, or the sequence of
-            indices at which the next section begins; concrete.
+        indices_or_sections: the number of sections, a divisor of the length, or the first index of each section but
+            the first; concrete.
         axis: the axis.
 
     Returns:
@@ -437,8 +437,8 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 
     Args:
         ary: an array.
-        indices_or_sections: the number of sections, which divides the length, or the sequence of
-            indices at which the next section begins; concrete.
+        indices_or_sections: the number of sections, a divisor of the length, or the first index of each section but
+            the first; concrete.
 
     Returns:
         A list of arrays.
@@ -459,8 +459,8 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 
     Args:
         ary: an array.
-        indices_or_sections: the number of sections, which divides the length, or the sequence of
-            indices at which the next section begins; concrete.
+        indices_or_sections: the number of sections, a divisor of the length, or the first index of each section but
+            the first; concrete.
 
     Returns:
         A list of arrays.
@@ -481,8 +481,8 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 
     Args:
         ary: an array.
-        indices_or_sections: the number of sections, which divides the length, or the sequence of
-            indices at which the next section begins; concrete.
+        indices_or_sections: the number of sections, a divisor of the length, or the first index of each section but
+            the first; concrete.
 
     Returns:
         A list of arrays.

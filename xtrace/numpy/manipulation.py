@@ -62,7 +62,7 @@ def _find_target_shape(own: tuple[int, ...], size: int, wanted: object) -> tuple
 
 
 @inline_jit
-def _column_major(a: Array, *, shape: tuple[int, ...]) -> Array:
+def _reshape_column_major(a: Array, *, shape: tuple[int, ...]) -> Array:
     rank = a.ndim
     return permute(set_shape(permute(a, range(rank)[::-1]), shape[::-1]), range(len(shape))[::-1])
 
@@ -78,7 +78,7 @@ def _reshape(a: ArrayLike, shape: ShapeLike, order: object, unsupported_orders: 
         raise ValueError(f"{called_function()}: order must be 'C' or 'F', got {abbreviate(order)}")
     if target == a.shape:
         return a
-    return set_shape(a, target) if order == "C" else _column_major(a, shape=target)
+    return set_shape(a, target) if order == "C" else _reshape_column_major(a, shape=target)
 
 
 def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Array:

@@ -370,7 +370,7 @@ def nanvar(
         axis: the axis to reduce, or several; None for all.
         dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
-        ddof: the sums are divided by the number of elements minus `ddof`; NaN where that is not positive.
+        ddof: the divisor is the number of elements minus `ddof`; the result is NaN for a divisor below 1.
         keepdims: whether the reduced axes stay, with size 1.
         where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
         mean: the mean, with the reduced axes kept; None to compute it.
@@ -403,7 +403,7 @@ def nanstd(
         axis: the axis to reduce, or several; None for all.
         dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
-        ddof: the sums are divided by the number of elements minus `ddof`; NaN where that is not positive.
+        ddof: the divisor is the number of elements minus `ddof`; the result is NaN for a divisor below 1.
         keepdims: whether the reduced axes stay, with size 1.
         where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
         mean: the mean, with the reduced axes kept; None to compute it.

@@ -64,18 +64,18 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
             raise explain.concretization(a, "numpy.nonzero without size=")
         if fill_value is not None:
             # The dtype is the same as with a size.
-            return tuple(_nonzero_of_size(a, *fills, size=int(np.count_nonzero(np.asarray(a)))))
+            return tuple(_find_nonzero(a, *fills, size=int(np.count_nonzero(np.asarray(a)))))
         dtype = dtypes.default_int(config.enable_x64.value)
         device = committed_device(a)
         return tuple([asarray(result.astype(dtype), device=device) for result in np.nonzero(np.asarray(a))])
     count = to_integer("size", size)
     if count < 0:
         raise ValueError(f"nonzero: size must not be negative, got {size}")
-    return tuple(_nonzero_of_size(a, *fills, size=count))
+    return tuple(_find_nonzero(a, *fills, size=count))
 
 
 @inline_jit
-def _nonzero_of_size(a: Array, *fills: ArrayLike, size: int) -> list[Any]:
+def _find_nonzero(a: Array, *fills: ArrayLike, size: int) -> list[Any]:
     dtype = dtypes.default_int(config.enable_x64.value)
     flat = ne(reshape(a, (a.size,)), scalar_of(0, a.dtype))
     place, exists = find_nth_elements(flat, size, dtype)

@@ -166,7 +166,7 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     """Return the positions that sort by the last key, equal elements by the key before it, and so on.
 
     Args:
-        keys: a sequence of arrays of one shape, or an array whose first axis counts them.
+        keys: a sequence of arrays of one shape, or an array of them along the first axis.
         axis: the axis of the positions.
 
     Returns:
@@ -218,22 +218,22 @@ def sort_complex(a: ArrayLike) -> Array:
     return convert_to(sort(a), dtype, False)
 
 
-def _less(x: Array, y: Array) -> Array:
+def _is_less(x: Array, y: Array) -> Array:
     """Return whether `x` comes before `y` in sorted order: NaN last, complex numbers by real, then imaginary part."""
     if dtypes.is_complex(x.dtype):
         first, second = complex_numbers.real(x), complex_numbers.real(y)
-        tied = bitwise_not(bitwise_or(_less(first, second), _less(second, first)))
-        later = bitwise_and(tied, _less(complex_numbers.imag(x), complex_numbers.imag(y)))
-        return bitwise_or(_less(first, second), later)
+        tied = bitwise_not(bitwise_or(_is_less(first, second), _is_less(second, first)))
+        later = bitwise_and(tied, _is_less(complex_numbers.imag(x), complex_numbers.imag(y)))
+        return bitwise_or(_is_less(first, second), later)
     smaller = lt(x, y)
     if not dtypes.is_floating(x.dtype):
         return smaller
     return bitwise_or(smaller, bitwise_and(ne(y, y), eq(x, x)))
 
 
-def _goes_before(values: Array, elements: Array, side: str) -> Array:
+def _is_before(values: Array, elements: Array, side: str) -> Array:
     """Return whether values are inserted before elements of the sorted vector."""
-    return bitwise_not(_less(elements, values)) if side == "left" else _less(values, elements)
+    return bitwise_not(_is_less(elements, values)) if side == "left" else _is_less(values, elements)
 
 
 def _search_by_halving(a: Array, v: Array, side: str, unroll: bool) -> Array:
@@ -243,7 +243,7 @@ def _search_by_halving(a: Array, v: Array, side: str, unroll: bool) -> Array:
     def step(bounds: tuple[Array, ...], _: None) -> tuple[tuple[Array, Array], None]:
         low, high = bounds
         middle = low + (high - low) // 2
-        before = _goes_before(v, gather_elements(a, [middle], (0,), 0, DEFAULT), side)
+        before = _is_before(v, gather_elements(a, [middle], (0,), 0, DEFAULT), side)
         return (select_n(before, middle, low), select_n(before, high, middle)), None
 
     bounds = [broadcast_in_dim(scalar_of(n, dtypes.uint32), v.shape, ()) for n in (0, length)]
@@ -254,7 +254,7 @@ def _search_by_comparing(a: Array, v: Array, side: str) -> Array:
     """Return positions by comparing every value with every element."""
     shape = (*v.shape, a.shape[0])
     elements = broadcast_in_dim(a, shape, (v.ndim,))
-    after = bitwise_not(_goes_before(broadcast_in_dim(v, shape, range(v.ndim)), elements, side))
+    after = bitwise_not(_is_before(broadcast_in_dim(v, shape, range(v.ndim)), elements, side))
     return reductions.reduce_sum(convert_to(after, dtypes.int32), (v.ndim,))
 
 

@@ -279,7 +279,7 @@ def shape(a: Any) -> tuple[int, ...]:
     """Return the length of every axis.
 
     Args:
-        a: an array, a scalar, or nested lists of numbers; also an array of another library, or of texts.
+        a: an array, a scalar, or nested lists of numbers; also an array of another library, or of strings.
 
     Returns:
         A tuple of integers; () for an object without elements, such as None.

@@ -159,7 +159,7 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
 
     Args:
         a: an array of integers below the number of choices, from 0.
-        choices: a sequence of arrays, or an array whose first axis counts them.
+        choices: a sequence of arrays, or an array of them along the first axis.
         out: not supported; leave it at None.
         mode: the treatment of numbers out of range: ``"raise"`` raises ValueError, and needs a concrete `a`;
             ``"wrap"`` takes them modulo the number of choices; ``"clip"`` moves them to the nearest number in range.
@@ -251,7 +251,7 @@ def compress(
     """Return the slices of `a` along `axis` where a condition holds.
 
     Args:
-        condition: a vector of booleans, or of numbers, which hold where they are nonzero.
+        condition: a vector of booleans, or of numbers, True where they are nonzero.
         a: an array.
         axis: the axis to compress; None for the flattened array.
         size: the number of slices, required under `jit`: further ones are dropped, missing ones filled.

@@ -44,7 +44,7 @@ def _sample_cosine_window(*, count: int, weights: tuple[float, ...]) -> Array:
     return total
 
 
-def _cosine_window(M: object, weights: tuple[float, ...]) -> Array:
+def _make_cosine_window(M: object, weights: tuple[float, ...]) -> Array:
     count = _to_length(M)
     return ones(count) if count <= 1 else _sample_cosine_window(count=count, weights=weights)
 
@@ -70,7 +70,7 @@ def blackman(M: ArrayLike) -> Array:
         F. J. Harris, On the use of windows for harmonic analysis with the discrete Fourier transform, Proc. IEEE 66
         (1978).
     """
-    return _cosine_window(M, (0.42, -0.5, 0.08))
+    return _make_cosine_window(M, (0.42, -0.5, 0.08))
 
 
 def hamming(M: ArrayLike) -> Array:
@@ -94,7 +94,7 @@ def hamming(M: ArrayLike) -> Array:
         F. J. Harris, On the use of windows for harmonic analysis with the discrete Fourier transform, Proc. IEEE 66
         (1978).
     """
-    return _cosine_window(M, (0.54, -0.46))
+    return _make_cosine_window(M, (0.54, -0.46))
 
 
 def hanning(M: ArrayLike) -> Array:
@@ -118,7 +118,7 @@ def hanning(M: ArrayLike) -> Array:
         F. J. Harris, On the use of windows for harmonic analysis with the discrete Fourier transform, Proc. IEEE 66
         (1978).
     """
-    return _cosine_window(M, (0.5, -0.5))
+    return _make_cosine_window(M, (0.5, -0.5))
 
 
 def bartlett(M: ArrayLike) -> Array:

@@ -85,7 +85,7 @@ def _reduce_to_mean(
     return to_strong(_compute_mean(to_strong(a, compute), masks, axes, compute, keepdims), dtype)
 
 
-def _inexact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def _to_inexact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return as_inexact(dtype, False)[0]
 
 
@@ -122,7 +122,7 @@ def mean(
     wanted = requested_dtype(dtype)
     compute = wanted
     if wanted is None:
-        wanted = _inexact_dtype(aval.dtype)
+        wanted = _to_inexact_dtype(aval.dtype)
         compute = accumulator_dtype(aval.dtype, wanted)
     check_divides(wanted)
     return _reduce_to_mean(
@@ -166,7 +166,7 @@ def _compute_variance(
 def variance_dtypes(own: Any, dtype: DTypeLike) -> tuple[Any, Any]:
     """Return the dtypes of the computation and the result of a variance of `own` elements; `dtype` is requested."""
     wanted = requested_dtype(dtype)
-    inexact = _inexact_dtype(own)
+    inexact = _to_inexact_dtype(own)
     if wanted is None:
         compute, wanted = accumulator_dtype(inexact, inexact), dtypes.real_part_dtype(inexact)
     elif dtypes.is_complex(inexact) and not dtypes.is_complex(wanted):
@@ -238,7 +238,7 @@ def var(
         axis: the axis to reduce, or several; None for all.
         dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
-        ddof: the sums are divided by the number of elements minus `ddof`; NaN where that is not positive.
+        ddof: the divisor is the number of elements minus `ddof`; the result is NaN for a divisor below 1.
         keepdims: whether the reduced axes stay, with size 1.
         where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
         mean: the mean, with the reduced axes kept; None to compute it.
@@ -273,7 +273,7 @@ def std(
         axis: the axis to reduce, or several; None for all.
         dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
-        ddof: the sums are divided by the number of elements minus `ddof`; NaN where that is not positive.
+        ddof: the divisor is the number of elements minus `ddof`; the result is NaN for a divisor below 1.
         keepdims: whether the reduced axes stay, with size 1.
         where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
         mean: the mean, with the reduced axes kept; None to compute it.
@@ -339,12 +339,12 @@ def average(
                 f"average: Shape of weights {own.shape} must be consistent with shape of a {aval.shape} along axis "
                 f"{axis}"
             )
-    averages, total = _average_weighted(a, weights, axes=axes, keepdims=bool(keepdims))
+    averages, total = _compute_weighted_average(a, weights, axes=axes, keepdims=bool(keepdims))
     return (averages, total) if returned else averages
 
 
 @inline_jit
-def _average_weighted(a: ArrayLike, weights: ArrayLike, *, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _compute_weighted_average(a: ArrayLike, weights: ArrayLike, *, axes: tuple[int, ...], keepdims: bool) -> Any:
     (aval, own), dtype, _ = common_dtype((a, weights), as_inexact)
     a, weights = to_strong(a, dtype), to_strong(weights, dtype)
     if own.shape != aval.shape:

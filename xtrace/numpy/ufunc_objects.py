@@ -155,9 +155,9 @@ class ufunc(functools.partial[Array]):
         """Return `a` converted to `dtype`, by default the dtype of the ufunc's result for two elements of `a`."""
         a = to_array_operand(a, function=name)
         wanted = requested_dtype(dtype, function=name)
-        return convert_to(a, self._result_dtype(a, a) if wanted is None else wanted, False)
+        return convert_to(a, self._find_result_dtype(a, a) if wanted is None else wanted, False)
 
-    def _result_dtype(self, *operands: Array) -> Any:
+    def _find_result_dtype(self, *operands: Array) -> Any:
         """Return the dtype of the function's result for elements of `operands`."""
         scalars = [ShapedArray((), x.dtype, x.aval.weak_type) for x in operands]
         return eval_shape(self._call, *scalars).dtype
@@ -295,7 +295,7 @@ class ufunc(functools.partial[Array]):
             result = own(a, indices, *operands)
             if result is not NotImplemented:
                 return result
-        dtype = self._result_dtype(a, *operands)
+        dtype = self._find_result_dtype(a, *operands)
         # Positions in the flattened array; updates out of bounds have none and are dropped.
         places = indexing.get_at(reshape(ranges.arange(a.size), a.shape), indices, mode="fill", fill_value=a.size)
         # Converted before they broadcast, so that their cotangents are summed in the wider dtype.

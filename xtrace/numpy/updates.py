@@ -137,13 +137,13 @@ def _update(
         # An integer outside the range of int32 takes the dtype of `x`.
         own = x.dtype if type(values) is int and not -0x80000000 <= values <= 0x7FFFFFFF else None
         values = asarray(values, own)
-    dtype = x.dtype if apply is not None else _common_dtype(x, values)
+    dtype = x.dtype if apply is not None else _find_common_dtype(x, values)
     return _scatter(
         x, values, *reading.operands, plan=reading.plan, options=options, dtype=dtype, write=write, apply=apply
     )
 
 
-def _common_dtype(x: Array, values: Any) -> np.dtype[Any]:
+def _find_common_dtype(x: Array, values: Any) -> np.dtype[Any]:
     """Return the common dtype of values and elements of `x`; FutureWarning unless it is the dtype of `x`."""
     pairs = tuple((a.dtype, a.weak_type) for a in (x.aval, values.aval))
     dtype, _ = dtypes.promote(pairs, *config.promotion_settings())

@@ -128,7 +128,7 @@ random_gamma_p = ArrayPrimitive(
 def draw_gamma(
     key: ArrayLike, a: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, log_space: bool = False
 ) -> Array:
-    """Draw from gamma distributions, or draw logarithms, which are finite where samples underflow."""
+    """Draw from gamma distributions, or draw logarithms, which stay finite for samples that underflow."""
     return random_gamma_p.bind_positional((key, fit_parameter(a, shape, dtype)), (log_space,))
 
 

@@ -1,4 +1,4 @@
-"""Argument checks that the distributions share, and the helpers that run their programs."""
+"""Argument checks of the distributions, and the helpers that run their programs."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """Return the signs and the logarithms of the absolute values of determinants.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
         method: ``"lu"``, the default, or ``"qr"``, which is for real matrices.
 
     Returns:
@@ -271,7 +271,7 @@ def det(a: ArrayLike) -> Array:
     """Return the determinants of square matrices; the derivative is right for singular ones, too.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
 
     Returns:
         An array of the leading axes.

@@ -68,7 +68,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     """Factor positive definite matrices into L Lᴴ.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
         upper: whether to return the adjoint of L, an upper triangular matrix.
         symmetrize_input: whether half the sum of `a` and its adjoint is factored; otherwise only the lower triangle
             is read.
@@ -116,7 +116,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """Factor matrices into Q R, with orthonormal columns of Q and upper triangular R.
 
     Args:
-        a: an array whose last two axes are matrices.
+        a: an array of matrices, of shape (..., m, n).
         mode: ``"reduced"``, or ``"full"``: Q has as many columns as the shorter side; ``"complete"``: Q is square;
             ``"r"``: R alone; ``"raw"``: LAPACK's reflections, transposed, and their factors.
 
@@ -196,7 +196,7 @@ def svd(
     """Factor matrices into U diag(S) Vᴴ, by singular values.
 
     Args:
-        a: an array whose last two axes are matrices.
+        a: an array of matrices, of shape (..., m, n).
         full_matrices: whether U and Vᴴ are square.
         compute_uv: whether U and Vᴴ are returned; otherwise S alone.
         hermitian: whether `a` is Hermitian; the factors are then computed from its eigenvalues.
@@ -228,7 +228,7 @@ def svdvals(x: ArrayLike, /) -> Array:
     """Return the singular values of matrices, the largest first.
 
     Args:
-        x: an array whose last two axes are matrices.
+        x: an array of matrices, of shape (..., m, n).
 
     Returns:
         An array of the leading axes and the shorter of the last two.
@@ -266,7 +266,7 @@ def eig(a: ArrayLike) -> EigResult:
     """Compute the eigenvalues and eigenvectors of square matrices, on CPU and GPU.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
 
     Returns:
         A pair (eigenvalues, eigenvectors) of complex arrays. The vectors are columns of length 1, whose largest
@@ -292,7 +292,7 @@ def eigvals(a: ArrayLike) -> Array:
     """Return the complex eigenvalues of square matrices, on CPU and GPU.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
 
     Returns:
         A complex array of the leading axes and the number of rows.
@@ -338,7 +338,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     """Compute the eigenvalues and orthonormal eigenvectors of Hermitian matrices.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
         UPLO: the triangle to read without symmetrization, ``"L"`` or ``"U"``; None for ``"L"``.
         symmetrize_input: whether half the sum of `a` and its adjoint is used.
 
@@ -364,7 +364,7 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
     """Return the real eigenvalues of Hermitian matrices in ascending order.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
         UPLO: the triangle to read without symmetrization, ``"L"`` or ``"U"``; None for ``"L"``.
         symmetrize_input: whether half the sum of `a` and its adjoint is used.
 

@@ -78,11 +78,11 @@ def _compute_vector_norm(x: Array, ord: Any, axes: _Axes, keepdims: bool) -> Arr
     return lax.pow(total, scalar_of(1 / ord, dtype))
 
 
-def _largest(x: Array, axis: int, keepdims: bool) -> Array:
+def _find_largest(x: Array, axis: int, keepdims: bool) -> Array:
     return amax(x, axis, keepdims=keepdims, initial=0)
 
 
-def _smallest(x: Array, axis: int, keepdims: bool) -> Array:
+def _find_smallest(x: Array, axis: int, keepdims: bool) -> Array:
     return amin(x, axis, keepdims=keepdims)
 
 
@@ -92,10 +92,11 @@ def _sum_values(x: Array, axis: int, keepdims: bool) -> Array:
 
 # By order of a matrix norm: whether to sum columns or rows, and the reduction of the sums.
 _SUM_REDUCTIONS: dict[Any, tuple[bool, Callable[..., Array]]] = {
-    1: (True, _largest), -1: (True, _smallest), math.inf: (False, _largest), -math.inf: (False, _smallest),
+    1: (True, _find_largest), -1: (True, _find_smallest),
+    math.inf: (False, _find_largest), -math.inf: (False, _find_smallest),
 }
 # By order of a matrix norm: the reduction of the singular values.
-_SINGULAR_VALUE_REDUCTIONS: dict[Any, Callable[..., Any]] = {2: _largest, -2: _smallest, "nuc": _sum_values}
+_SINGULAR_VALUE_REDUCTIONS: dict[Any, Callable[..., Any]] = {2: _find_largest, -2: _find_smallest, "nuc": _sum_values}
 
 
 def _compute_matrix_norm(x: Array, ord: object, axes: tuple[int, int], keepdims: bool) -> Array:
@@ -141,7 +142,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, o
 
     Raises:
         TypeError: `x` is neither an array nor a scalar.
-        ValueError: `ord` is a text, or `x` has no such axis.
+        ValueError: `ord` is a string, or `x` has no such axis.
 
     Example:
         >>> jnp.linalg.vector_norm(jnp.array([3.0, 4.0]))
@@ -161,7 +162,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: object = "fro")
     """Return norms of matrices.
 
     Args:
-        x: an array whose last two axes are matrices.
+        x: an array of matrices, of shape (..., m, n).
         keepdims: whether these axes remain, with size 1.
         ord: the order, ``"fro"``, ``"nuc"``, 1, -1, 2, -2, inf or -inf.
 
@@ -246,7 +247,7 @@ def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
     """Return condition numbers: the norms of matrices times the norms of their inverses.
 
     Args:
-        x: an array whose last two axes are matrices.
+        x: an array of matrices, of shape (..., m, n).
         p: the order of the norm, ``"fro"``, ``"nuc"``, 1, -1, 2, -2, inf or -inf; None for 2. For 2 and -2 the
             matrices need not be square.
 
@@ -301,7 +302,7 @@ def matrix_rank(
     """Return the ranks of matrices: the numbers of singular values above a bound.
 
     Args:
-        M: an array whose last two axes are matrices, or a vector.
+        M: an array of matrices, of shape (..., m, n), or a vector.
         rtol: the bound on singular values, absolute as in JAX; None for the largest singular value times the longer
             side times the machine epsilon. It may have the leading axes of `M`.
         hermitian: whether `M` is Hermitian; the singular values are then computed from its eigenvalues.

@@ -165,7 +165,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     """Return matrices with rows and columns exchanged.
 
     Args:
-        x: an array whose last two axes are matrices.
+        x: an array of matrices, of shape (..., m, n).
 
     Returns:
         An array of the dtype of `x`.
@@ -186,7 +186,7 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """Return the diagonals of matrices.
 
     Args:
-        x: an array whose last two axes are matrices.
+        x: an array of matrices, of shape (..., m, n).
         offset: the diagonal, above the main one if positive.
 
     Returns:
@@ -208,7 +208,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
     """Return the sums of the diagonals of matrices.
 
     Args:
-        x: an array whose last two axes are matrices.
+        x: an array of matrices, of shape (..., m, n).
         offset: the diagonal, above the main one if positive.
         dtype: the dtype of the sums and the result; None for the dtype of `x`, for narrower
             integers the default one.
@@ -252,7 +252,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     """Return a power of square matrices.
 
     Args:
-        a: an array whose last two axes are square matrices.
+        a: an array of square matrices, of shape (..., n, n).
         n: the exponent, a Python integer; a negative one raises the inverse to -n.
 
     Returns:

@@ -91,8 +91,8 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """Solve ``a x = b`` for square matrices.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
-        b: one vector, or an array whose last two axes are matrices; the leading axes of both broadcast.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
+        b: one vector, or an array of matrices, of shape (..., n, k); the leading axes broadcast.
 
     Returns:
         An array of the shape of `b`, broadcast; infinities or NaN for singular matrices.
@@ -131,7 +131,7 @@ def inv(a: ArrayLike) -> Array:
     """Return the inverses of square matrices.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
 
     Returns:
         An array of the shape of `a`; infinities or NaN for singular matrices.
@@ -310,7 +310,7 @@ def pinv(
     """Return the Moore-Penrose inverses of matrices.
 
     Args:
-        a: an array whose last two axes are matrices.
+        a: an array of matrices, of shape (..., m, n).
         rtol: singular values up to `rtol` times the largest one count as zero; None for ten times the longer side
             times the machine epsilon. It may have the leading axes of `a`.
         hermitian: whether `a` is Hermitian; the singular values are then computed from its eigenvalues.

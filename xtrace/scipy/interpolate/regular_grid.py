@@ -141,7 +141,7 @@ class RegularGridInterpolator:
     def __call__(self, xi: Any, method: str | None = None) -> Array:
         """Return the values at points.
 
-        xi: an array whose last axis holds the coordinates of a point; or a tuple with an array for each coordinate,
+        xi: an array of points, with coordinates along the last axis; or a tuple with an array for each coordinate,
         which are broadcast. method: ``"linear"`` or ``"nearest"``; None for the interpolator's. The result has
         the shape of the points and the further axes of the values.
         """

@@ -113,7 +113,7 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     """Return the exponentials of square matrices.
 
     Args:
-        A: an array whose last two axes are square matrices; integers become floats.
+        A: an array of square matrices, of shape (..., n, n); integers become floats.
         upper_triangular: whether the matrices are triangular, which saves a factorization.
         max_squarings: the largest number of squarings; matrices that need more give NaN.
 
@@ -185,7 +185,7 @@ def _take_column(x: Array, index: Array) -> Array:
     return dynamic_slice_in_dim(x, index, 1, 1)
 
 
-def _zero_outside(mask: Array, x: Array) -> Array:
+def _mask_column(mask: Array, x: Array) -> Array:
     """Return a column with zeros outside of `mask`."""
     return select(as_column(mask), x, full_like(x, 0))
 
@@ -201,7 +201,7 @@ def _solve_shifted(matrix: Array, shift: Array, right: Array, mask: Array) -> Ar
     unsound = bitwise_or(bitwise_not(mask), eq(main, constant_like(main, 0)))
     main = select(unsound, full_like(main, 1), main)
     rows = select(eq(one, constant_like(one, 1)), broadcast_in_dim(main, aval.shape, (0,)), matrix)
-    return _zero_outside(mask, triangular_solve(rows, _zero_outside(mask, right), left_side=True))
+    return _mask_column(mask, triangular_solve(rows, _mask_column(mask, right), left_side=True))
 
 
 def _add_to_column(x: Array, index: Array, column: Array) -> Array:
@@ -299,7 +299,7 @@ def funm(A: ArrayLike, func: Callable[[Array], Any], disp: bool = True) -> Array
 
     # From F T = T F: (T - tⱼⱼ) x = F tⱼ - tⱼ fⱼⱼ gives the elements x of column j of F above the diagonal.
     def step(j: Array, image: Array) -> Array:
-        above = _zero_outside(_mask_before(j, size), _take_column(form, j))
+        above = _mask_column(_mask_before(j, size), _take_column(form, j))
         right = lax.sub(product(image, above), lax.mul(above, _take_element(values, j)))
         column = _solve_shifted(form, lax.neg(_take_element(main, j)), right, _mask_before(j, size))
         return _add_to_column(image, j, column)
@@ -342,7 +342,7 @@ def _solve_sylvester(a: Array, b: Array, c: Array, tol: float, method: str) -> A
         # From R Y + Y S = F: (R + sⱼⱼ) yⱼ = fⱼ - Y sⱼ, where only columns of Y before j contribute (Bartels and Stewart
         # 1972).
         def step(j: Array, solution: Array) -> Array:
-            known = product(solution, _zero_outside(_mask_before(j, columns), _take_column(s, j)))
+            known = product(solution, _mask_column(_mask_before(j, columns), _take_column(s, j)))
             rest = lax.sub(_take_column(inside, j), known)
             column = _solve_shifted(r, _take_element(right, j), rest, everything)
             return _add_to_column(solution, j, column)

@@ -30,7 +30,7 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     """Return the determinants of square matrices.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
         overwrite_a: without effect.
         check_finite: without effect.
 
@@ -55,7 +55,7 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     """Return the inverses of square matrices.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
         overwrite_a: without effect.
         check_finite: without effect.
 
@@ -158,7 +158,7 @@ def solve(
     """Solve ``a @ x = b``.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
         b: an array of right-hand sides.
         lower: whether the lower triangle is read, where ``"pos"`` is assumed.
         overwrite_a, overwrite_b, debug: without effect.
@@ -210,7 +210,7 @@ def solve_triangular(
     """Solve ``op(a) @ x = b`` for triangular matrices.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
         b: an array of right-hand sides.
         trans: 0 or ``"N"`` for a, 1 or ``"T"`` for its transpose, 2 or ``"C"`` for its adjoint.
         lower: whether the lower triangle is read.

@@ -107,8 +107,8 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Build the matrix with constant diagonals.
 
     Args:
-        c: an array whose last axis is the first column.
-        r: an array whose last axis is the first row; its first element is ignored. None for the conjugate of `c`.
+        c: an array with the first column along the last axis.
+        r: an array with the first row along the last axis; its first element is ignored. None for the conjugate of `c`.
 
     Returns:
         An array with matrices in the last two axes; the others broadcast.
@@ -142,8 +142,8 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Build the matrix with constant antidiagonals.
 
     Args:
-        c: an array whose last axis is the first column.
-        r: an array whose last axis is the last row; its first element is ignored. None for zeros.
+        c: an array with the first column along the last axis.
+        r: an array with the last row along the last axis; its first element is ignored. None for zeros.
 
     Returns:
         An array with matrices in the last two axes; the others broadcast.
@@ -172,10 +172,10 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
 @inline_jit(public=True)
 def circulant(c: ArrayLike) -> Array:
-    """Build the circulant matrix of a first column.
+    """Build the circulant matrix of a first column: each further column is shifted down by one place.
 
     Args:
-        c: an array whose last axis is the column; each further column is the one before, shifted down by one place.
+        c: an array with the first column along the last axis.
 
     Returns:
         An array with matrices in the last two axes.
@@ -285,7 +285,7 @@ def fiedler(a: ArrayLike) -> Array:
     """Build the symmetric matrix of the distances between elements.
 
     Args:
-        a: an array whose last axis is a vector.
+        a: an array of vectors, of shape (..., n).
 
     Returns:
         An array with matrices in the last two axes.

@@ -66,13 +66,13 @@ def _mark_starts(ordered: Array, axis: int) -> Array:
     return concatenate([ones(shape, bool), differ], axis)
 
 
-def _number_positions(x: Array, axis: int) -> Array:
+def _make_positions(x: Array, axis: int) -> Array:
     return broadcasted_iota(dtypes.default_int(config.enable_x64.value), x.shape, axis)
 
 
 def _find_mode(a: Array, axis: int, keepdims: bool) -> tuple[Array, ...]:
     ordered = sort(a, axis)
-    places = _number_positions(ordered, axis)
+    places = _make_positions(ordered, axis)
     first = cummax(select_where(_mark_starts(ordered, axis), places, 0), axis)
     lengths = places - first + 1
     # Argmax finds the first of the longest runs, which has the smallest value.
@@ -121,7 +121,7 @@ def _compute_ranks(a: Any, axis: int, method: str) -> Array:
     dtype = dtypes.default_float(config.enable_x64.value)
     if not a.shape[axis]:
         return zeros(a.shape, dtype)
-    places = _number_positions(a, axis)
+    places = _make_positions(a, axis)
     ordered, order = sort((a, places), axis)
     if method == "ordinal":
         ranks = places + 1

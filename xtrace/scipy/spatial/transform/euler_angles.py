@@ -19,7 +19,7 @@ _DEGENERATE = 1e-7
 def parse_sequence(seq: object) -> tuple[tuple[int, ...], bool]:
     """Return the numbers of the axes, and whether rotations are intrinsic (capital letters)."""
     if not isinstance(seq, str):
-        raise TypeError(f"{called_function()}: seq must be a text such as 'xyz', got {abbreviate(seq)}")
+        raise TypeError(f"{called_function()}: seq must be a string such as 'xyz', got {abbreviate(seq)}")
     if not 1 <= len(seq) <= 3:
         raise ValueError(
             f"{called_function()}: Expected axis specification to be a non-empty string of upto 3 characters, got "
