@@ -164,7 +164,7 @@ def test_joining_different_sizes(left, right):
 def test_the_dimension_of_concatenate_is_an_integer(count):
     x = np.ones((2, 3), np.float32)
     assert lax.concatenate([x] * count, np.array(0)).shape == (2 * count, 3)
-    with pytest.raises(TypeError, match="concatenate: dimension must be an integer, got 1.5"):
+    with pytest.raises(TypeError, match=r"concatenate: dimension must be an integer, got 1\.5"):
         lax.concatenate([x] * count, 1.5)
 
 
