@@ -1,4 +1,4 @@
-"""Runs programs that were written for jax."""
+"""``python -m xtrace run``: programs written for jax."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xtrace.cli.errors import CommandError
 
 
 def run_program(words: Sequence[str]) -> None:
-    """Run a file, or a module after ``-m``, as the main program, with xtrace in the place of jax."""
+    """Run a file, or a module after ``-m``, as the main program, with xtrace as jax. Raises `CommandError`."""
     is_module = bool(words) and words[0] == "-m"
     rest = list(words[is_module:])
     if not rest:

@@ -82,11 +82,13 @@ class WrappedFun:
         return getattr(self.f, "__name__", "<unnamed wrapped function>")
 
     def wrap(self, transformation: Callable[..., Any], arguments: tuple[Any, ...], store: Store | None) -> WrappedFun:
-        """Return the function with another transformation around it."""
-        around = functools.partial(transformation, self.f_transformed, *arguments)
+        """Return the function with another transformation around it; a `store` is its argument before `arguments`."""
+        # The store is no part of `transforms`, so that equal functions with different stores share a cached result.
+        stores = () if store is None else (store,)
+        transformed = functools.partial(transformation, self.f_transformed, *stores, *arguments)
         return WrappedFun(
-            self.f, around, ((transformation, arguments), *self.transforms), (store, *self.stores), self.params, None,
-            self.debug_info,
+            self.f, transformed, ((transformation, arguments), *self.transforms), (store, *self.stores), self.params,
+            None, self.debug_info,
         )
 
     def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
@@ -200,7 +202,7 @@ def transformation_with_aux2(
         (2, 'int')
     """
     store = _LastStore() if use_eq_store else Store()
-    wrapped = fun.wrap(gen, (store, *gen_static_args), store)
+    wrapped = fun.wrap(gen, gen_static_args, store)
     return wrapped.with_unknown_names() if unk_names else wrapped, lambda: store.val
 
 
@@ -237,10 +239,10 @@ def transformation(gen: Callable[..., Any], fun: WrappedFun, *gen_static_args: A
         >>> linear_util.transformation(negated, linear_util.wrap_init(lambda x: x + 1)).call_wrapped(1)
         -2
     """
-    return fun.wrap(functools.partial(_run_generator, gen), gen_static_args, None)
+    return fun.wrap(_run_generator, (gen, *gen_static_args), None)
 
 
-def _run_generator(gen: Callable[..., Any], function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _run_generator(function: Callable[..., Any], gen: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     steps = gen(*args, **kwargs)
     given, named = next(steps)
     return steps.send(function(*given, **named))
@@ -272,13 +274,15 @@ def transformation_with_aux(
         >>> f.call_wrapped(1), kind()
         (2, 'int')
     """
+    return transformation_with_aux2(_run_generator_with_aux, fun, gen, *gen_static_args)
 
-    def run(function: Callable[..., Any], store: Store, *args: Any, **kwargs: Any) -> Any:
-        result, value = _run_generator(gen, function, *args, **kwargs)
-        store.store(value)
-        return result
 
-    return transformation_with_aux2(run, fun, *gen_static_args)
+def _run_generator_with_aux(
+    function: Callable[..., Any], store: Store, gen: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
+    result, value = _run_generator(function, gen, *args, **kwargs)
+    store.store(value)
+    return result
 
 
 def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[bool, Any]:

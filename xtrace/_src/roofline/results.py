@@ -120,8 +120,11 @@ class RooflineResult:
     unfused_flops: int = 0
     ici_bytes: dict[str, int] = dataclasses.field(default_factory=dict)
     ici_latency: dict[str, int] = dataclasses.field(default_factory=dict)
+    # The traffic of the memory, with fusion.
     hbm_bytes: int = 0
+    # The largest number of bytes in use at one time.
     peak_hbm_bytes: int = 0
+    # The traffic of the memory, without fusion.
     unfused_hbm_bytes: int = 0
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Layouts of sparse arrays: descriptions and checks of their buffers, and warnings about inefficient ones."""
+"""Layouts of sparse arrays: descriptions and checks of their buffers, and warnings about inefficient layouts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xtrace._src.core.diagnostics.messages import called_function
 
 
 class SparseEfficiencyError(ValueError):
-    """Raised where the result would be stored so inefficiently that it is no sparse array any more.
+    """A result would need as much memory as a dense array, or more.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -22,7 +22,7 @@ class SparseEfficiencyError(ValueError):
 
 
 class SparseEfficiencyWarning(UserWarning):
-    """Warns that a result is stored inefficiently.
+    """A result has an inefficient layout.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -32,7 +32,7 @@ class SparseEfficiencyWarning(UserWarning):
 
 
 class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
-    """Warns that a kernel of cuSPARSE cannot be used; xtrace never calls one.
+    """A kernel of cuSPARSE cannot be used; xtrace never uses one.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -76,7 +76,10 @@ def _fits(given: Sequence[int], shape: Sequence[int]) -> bool:
 
 
 def coordinate_layout(data: Any, indices: Any, shape: Sequence[int], *, function: str = "") -> Layout:
-    """Return the layout of a BCOO array from its buffers; ValueError, with the name `function`, if they do not fit."""
+    """Return the layout of a BCOO array from its buffers; ValueError if they do not fit.
+
+    function: the function's name; by default the public function of the call.
+    """
     if not dtypes.is_integer(indices.dtype):
         raise TypeError(f"{function or called_function()}: the indices must be integers, got {indices.dtype}")
     if indices.ndim < 2:
@@ -97,7 +100,10 @@ def coordinate_layout(data: Any, indices: Any, shape: Sequence[int], *, function
 
 
 def row_layout(data: Any, indices: Any, indptr: Any, shape: Sequence[int], *, function: str = "") -> Layout:
-    """Return the layout of a BCSR array from its buffers; ValueError, with the name `function`, if they do not fit."""
+    """Return the layout of a BCSR array from its buffers; ValueError if they do not fit.
+
+    function: the function's name; by default the public function of the call.
+    """
     for label, buffer in (("indices", indices), ("indptr", indptr)):
         if not dtypes.is_integer(buffer.dtype):
             raise TypeError(f"{function or called_function()}: {label} must be integers, got {buffer.dtype}")
@@ -147,6 +153,6 @@ def _check_data(data: Any, n_batch: int, nse: int, n_dense: int, shape: Sequence
         )
 
 
-def stored_count(shape: Sequence[int], layout: Layout) -> int:
-    """Return the largest useful number of stored elements: the size of the sparse axes of `shape`."""
+def count_positions(shape: Sequence[int], layout: Layout) -> int:
+    """Return the number of positions along the sparse axes, the largest useful number of stored elements."""
     return math.prod(shape[layout.n_batch : layout.n_batch + layout.n_sparse])

@@ -15,7 +15,7 @@ from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim
 from xtrace._src.ops.arrays.index_vectors import GatherDimensionNumbers, GatherScatterMode
 from xtrace._src.ops.arrays.slicing import slice as slice_array
 from xtrace._src.sparse.coordinates import broadcast_batch
-from xtrace._src.sparse.layouts import stored_count
+from xtrace._src.sparse.layouts import count_positions
 from xtrace.experimental.sparse.conversions import bcoo_sum_duplicates, bcoo_transpose
 from xtrace.experimental.sparse.coordinate_storage import CoordinateStorage, check_coordinates, get_batch_shape
 from xtrace.experimental.sparse.layout_changes import bcoo_squeeze, bcoo_update_layout
@@ -59,7 +59,7 @@ def _cut_sparse(
         shape[axis] = size
     data = where(kept.reshape(*kept.shape, *[1] * layout.n_dense), mat.data, zeros((), mat.data.dtype))
     part = mat.remake(data, concatenate(columns, -1) if columns else mat.indices, shape)
-    enough = stored_count(shape, layout)
+    enough = count_positions(shape, layout)
     return part if part.nse <= enough else _forget_order(bcoo_sum_duplicates(part, enough))
 
 

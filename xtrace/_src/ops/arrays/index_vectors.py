@@ -72,6 +72,7 @@ class GatherDimensionNumbers(NamedTuple):
     offset_dims: tuple[int, ...]
     collapsed_slice_dims: tuple[int, ...]
     start_index_map: tuple[int, ...]
+    # Paired batch axes of the operand and of the indices.
     operand_batching_dims: tuple[int, ...] = ()
     start_indices_batching_dims: tuple[int, ...] = ()
 

@@ -79,9 +79,11 @@ class DotAlgorithm(NamedTuple):
     lhs_precision_type: Any
     rhs_precision_type: Any
     accumulation_type: Any
+    # The numbers of parts of each operand, and of products of parts.
     lhs_component_count: int = 1
     rhs_component_count: int = 1
     num_primitive_operations: int = 1
+    # Whether sums may have fewer bits than the accumulation type.
     allow_imprecise_accumulation: bool = False
 
     def operand_dtype(self, position: int, dtype: DTypeLike) -> np.dtype[Any]:
