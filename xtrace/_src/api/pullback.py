@@ -1,4 +1,4 @@
-"""The pullbacks that `vjp` returns: functions of cotangents that show, and let one replace, the values they keep."""
+"""The pullbacks of `vjp`: functions of cotangents whose residuals can be read and replaced."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 
 
 class NotNeeded:
-    """Stands for an argument, or a leaf of one, of which a pullback keeps nothing; a tree without leaves."""
+    """Stands for a leaf of an argument that a pullback does not keep; a pytree without leaves."""
 
     __slots__ = ()
 
@@ -27,9 +27,10 @@ pytree_registration.register_pytree_node(NotNeeded, lambda _: ((), None), lambda
 
 
 class Backward:
-    """What a pullback does: ``call(residuals, cotangent)`` transposes the linear `jaxpr`, of whose constvars these are.
+    """The computation of a pullback: ``call(residuals, cotangent)`` transposes `linear`, whose constvars are residuals.
 
-    sources: for each residual whether it is a leaf of the arguments, and its place among these or among the others.
+    sources: for each residual a flag, whether it is a leaf of the arguments, and its position among these leaves or
+    among the other residuals.
     """
 
     __slots__ = ("call", "linear", "sources")
@@ -38,7 +39,7 @@ class Backward:
         self.call, self.linear, self.sources = call, linear, tuple(sources)
 
     def __call__(self, arguments: Sequence[Any], others: Sequence[Any], /, *cotangents: Any, **named: Any) -> Any:
-        """Return the cotangents of the arguments; ValueError where a residual was taken away."""
+        """Return the cotangents of the arguments; ValueError if a residual was removed."""
         residuals = [(arguments if given else others)[i] for given, i in self.sources]
         if any(isinstance(x, NotNeeded) for x in residuals):
             raise ValueError("the pullback needs a value of args_res that is NotNeeded(): put the argument there again")
@@ -46,11 +47,11 @@ class Backward:
 
 
 class VJP:
-    """The function of cotangents that `vjp` returns: a pytree whose leaves are the values that it keeps.
+    """The pullback that `vjp` returns: a function of cotangents, and a pytree whose leaves are its residuals.
 
-    args_res: for each argument its leaves, those of containers as tuples, with `NotNeeded` for leaves that are not
-    kept. They may be replaced. opaque_residuals: the other values that are kept. in_tree, out_tree: the structures of
-    the arguments and of the result.
+    args_res: for each argument its kept leaves in nested tuples, with `NotNeeded` for the other leaves. They may be
+    replaced. opaque_residuals: the other residuals. in_tree, out_tree: the structures of the arguments and of the
+    result.
     """
 
     __slots__ = ("fun", "in_tree", "out_tree", "opaque_residuals", "_leaves", "_args")
@@ -64,7 +65,7 @@ class VJP:
 
     @property
     def args_res(self) -> list[Any]:
-        """What of the arguments is kept, a list of nested tuples of leaves."""
+        """The kept leaves of the arguments, a nested tuple for each argument."""
         if self._args is None:
             left = iter(self._leaves)
             self._args = [_as_tuples(tree, left) for tree in self.in_tree.children()]
@@ -76,7 +77,7 @@ class VJP:
 
     @property
     def jaxpr(self) -> Jaxpr:
-        """The linear map from tangents of the arguments to those of the result; its constvars are the residuals."""
+        """The linear map from tangents of the arguments to tangents of the result; its constvars are the residuals."""
         jaxpr = self.fun.linear
         return inline_calls_in_jaxpr(jaxpr, [None] * len(jaxpr.constvars))[0]
 
@@ -85,7 +86,7 @@ class VJP:
         return self.fun(self._argument_leaves(), self.opaque_residuals, *out_ct, **named)
 
     def _argument_leaves(self) -> Sequence[Any]:
-        """Return the kept value of each leaf of the arguments, as `args_res` has it now."""
+        """Return the value in `args_res` of each leaf of the arguments."""
         if self._args is None:
             return self._leaves
         return pytree.tree_leaves(self._args, is_leaf=lambda x: isinstance(x, NotNeeded))
@@ -94,8 +95,8 @@ class VJP:
     def with_refs(self, *refs: Any) -> Callable[..., Any]:
         """Return a pullback that adds gradients to references.
 
-        refs: for each argument its tree, with a reference, ``xtrace.ad.GradValue()`` to have the gradient returned, or
-        ``xtrace.ad.DontWant()``. ValueError if the trees are not the arguments'.
+        refs: for each argument a tree of its structure. A leaf is a reference, ``xtrace.ad.GradValue()`` to return
+        the gradient, or ``xtrace.ad.DontWant()``. Raises ValueError for another structure.
         """
         return add_gradients(self, self.in_tree, refs)
 
@@ -125,12 +126,12 @@ def pullback_of(
 
 
 def _as_tuples(tree: Any, leaves: Iterator[Any]) -> Any:
-    """Return the next leaves in the structure `tree`, whose containers are tuples."""
+    """Return the next leaves in nested tuples that follow the structure `tree`."""
     return next(leaves) if tree.node_data() is None else tuple([_as_tuples(child, leaves) for child in tree.children()])
 
 
 def _identity(value: object) -> Any:
-    """Return a key that is equal for the same array, also for tracers of one variable."""
+    """Return a key that is equal for one array, and for all tracers of one variable."""
     return value.variable if type(value) is StagedTracer else id(value)
 
 

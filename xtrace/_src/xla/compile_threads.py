@@ -153,11 +153,13 @@ def compile_interruptibly(compile_: Callable[..., _Result], *arguments: object, 
     running.acquire()
 
     def run() -> None:
+        _compiling.append(running)
         try:
             results.append(compile_(*arguments, **keywords))
         except BaseException as error:
             errors.append(error)
         finally:
+            _compiling.remove(running)
             running.release()
 
     thread = threading.Thread(target=run, name="xtrace compilation", daemon=True)
@@ -165,20 +167,15 @@ def compile_interruptibly(compile_: Callable[..., _Result], *arguments: object, 
         thread.start()
     except RuntimeError:  # The interpreter ends, or the process may have no more threads.
         return compile_(*arguments, **keywords)
-    try:
-        running.acquire()
-    except BaseException:
-        # If the thread is done, the lock may be acquired already, and nobody would release it.
-        if not results and not errors:
-            _interrupted[:] = [running, *[lock for lock in _interrupted if lock.locked()]]
-        raise
+    running.acquire()
     if errors:
         raise errors.pop()
     return results.pop()
 
 
-# The locks of compilations that go on although their callers were interrupted.
-_interrupted: list[threading.Lock] = []
+# The locks of compilations in threads of their own. Such a thread adds its lock itself, because its compilation goes on
+# if the caller is interrupted, even during the start of the thread. It removes the lock before it releases it.
+_compiling: list[threading.Lock] = []
 
 
 def _wait_at_exit(wait: Callable[[], object]) -> None:
@@ -196,12 +193,12 @@ def _wait_at_exit(wait: Callable[[], object]) -> None:
 def _close() -> None:
     for threads in _all:
         threads.close()
-    for lock in _interrupted:
-        _wait_at_exit(lock.acquire)
+    while waiting := list(_compiling):
+        _wait_at_exit(waiting[0].acquire)
 
 
 def _reset_after_fork() -> None:
-    _interrupted.clear()
+    _compiling.clear()
     for threads in _all:
         threads.reset_after_fork()
 
