@@ -66,7 +66,7 @@ def start_server(port: int, requires_backend: bool) -> Any:
 
 
 def register_subprocess(pid: int, port: int) -> Callable[[], None]:
-    """Include the activity of another process in recordings.
+    """Record the activity of another process, too.
 
     Args:
         pid: the number of the process.
