@@ -137,9 +137,10 @@ async def async_serialize(
         tensorstore_spec: the specification of the folder, see `get_tensorstore_spec`; its metadata may have a
             compressor, by default zlib.
         commit_future: a list that receives a future for each shard; None to wait for the files.
-        context, chunk_layout, transaction: None; they belong to TensorStore.
+        context, chunk_layout: None; they belong to TensorStore.
         primary_host: the process that writes the metadata; None for every process.
         replica_id: the number of the replica to write.
+        transaction: None; it belongs to TensorStore.
 
     Returns:
         A list of None, one for each shard.
