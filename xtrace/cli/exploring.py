@@ -44,7 +44,7 @@ def explore_function(request: Request, shown: Presentation) -> Result:
     devices: Sequence[str | None] = [None] if request.device is None else request.device.split(",")
     if request.mesh is not None:
         if len(devices) > 1:
-            raise CommandError("--mesh goes with one --target, whose devices the mesh is made of", WRONG_COMMAND)
+            raise CommandError("--mesh takes one --target, with the devices of the mesh", WRONG_COMMAND)
         if "vmap" in shown.transforms:
             raise CommandError("--transform vmap does not go with --mesh; write the vmap in the file", WRONG_COMMAND)
         # The devices of the mesh are the target's.

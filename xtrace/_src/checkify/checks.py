@@ -173,7 +173,9 @@ def check_error(error: Error) -> None:
         >>> checkify.check_error(checkify.checkify(jnp.sin)(1.0)[0])
     """
     if not isinstance(error, Error):
-        raise TypeError(f"check_error: error must be what a checked function returned, an Error; got {type(error)}")
+        raise TypeError(
+            f"check_error: error must be an Error, the first result of a checked function; got {type(error)}"
+        )
     if error.code is not None:
         check_p.bind_positional((error.code, *error.payload), (error.sites, error.slots, False))
 

@@ -289,9 +289,9 @@ def _while(checker: CheckTrace, operands: Sequence[Any], **parameters: Any) -> l
         return bind_while(loop._replace(cond_jaxpr=cond.jaxpr, body_jaxpr=body.jaxpr), cond_consts, body_consts, carry)
     if loop.predicate.shape:
         raise ValueError(
-            "checkify of a vmap of while_loop: where some examples go on and others have ended, the body computes on "
-            "both, and errors of those that have ended would be none of the program's. Map the checked function "
-            "instead: xtrace.vmap(checkify.checkify(f)) in place of checkify.checkify(xtrace.vmap(f))"
+            "checkify of a vmap of while_loop: the body also computes on examples that have ended, and would report "
+            "errors that the program does not have. Map the checked function instead: write "
+            "xtrace.vmap(checkify.checkify(f)) for checkify.checkify(xtrace.vmap(f))"
         )
     continues = evaluate_as_program(cond.jaxpr, [*cond_consts, *carry], "while_cond")
     new_cond, new_body = _while_jaxprs(body.jaxpr, cond.jaxpr, loop.body_nconsts, loop.cond_nconsts, count)

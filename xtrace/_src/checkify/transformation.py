@@ -115,7 +115,7 @@ def check(pred: ArrayLike, msg: str, *fmt_args: Any, debug: bool = False, **fmt_
         if not isinstance(leaf, (Array, np.ndarray, np.generic)):
             raise TypeError(
                 "Formatting arguments to checkify.check need to be PyTrees of arrays, but got "
-                f"{short_repr(leaf)} of type {type(leaf)}. Put what is known while tracing into the message itself, "
+                f"{short_repr(leaf)} of type {type(leaf)}. Put values known while tracing into the message itself, "
                 "with an f-string"
             )
     state_check(pred, msg, (fmt_args, fmt_kwargs), bool(debug))

@@ -39,7 +39,7 @@ with late_modules(globals()):
 
 
 def call_exported(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call an `Exported`; ValueError for arguments of other types than those of the export."""
+    """Call an `Exported`; ValueError for arguments of other types."""
     leaves, in_tree = pytree.tree_flatten((args, kwargs))
     leaves = unwrap(leaves)
     difference = treedef_difference(exported.in_tree, in_tree)
@@ -110,7 +110,7 @@ def _abstract(*avals: ShapedArray, exported: Any) -> list[ShapedArray]:
 
 
 def _split(name: str, operands: Sequence[Split], result: list[ShapedArray], *, exported: Any) -> list[Entries]:
-    """Return the explicit mesh axes of the results, those of the export."""
+    """Return the explicit mesh axes of the results, from the shardings of the export."""
     entries = []
     for aval, sharding in zip(result, exported._out_named_shardings, strict=True):
         explicit = None if sharding is None else explicit_part(sharding, aval.ndim)

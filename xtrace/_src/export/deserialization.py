@@ -70,10 +70,10 @@ def _check_digest(data: bytes) -> bool:
     content, digest = data[:-DIGEST_SIZE], data[-DIGEST_SIZE:]
     if not content.endswith(DIGEST_MARK):
         if data[4:8] == IDENTIFIER:
-            raise DamagedFileError("its end is not the SHA-256 that xtrace writes there")
+            raise DamagedFileError("its end is no SHA-256, as files of xtrace have")
         return False
     if not hmac.compare_digest(hashlib.sha256(content).digest(), digest):
-        raise DamagedFileError("its bytes are not those that were written, by their SHA-256")
+        raise DamagedFileError("its bytes do not have the SHA-256 at its end")
     return True
 
 
@@ -123,13 +123,13 @@ def _check_versions(record: Record) -> None:
     version, calling = record["serialization_version"], record["calling_convention_version"]
     if not 1 <= version <= schema.NEWEST_VERSION:
         raise DamagedFileError(
-            f"it says version {version} of the format, and this release reads 1 to {schema.NEWEST_VERSION}; save it by "
+            f"it has version {version} of the format, and this release reads 1 to {schema.NEWEST_VERSION}; save it by "
             "an older release, or read it by a newer one"
         )
     lowest, highest = minimum_supported_calling_convention_version, maximum_supported_calling_convention_version
     if not lowest <= calling <= highest:
         raise DamagedFileError(
-            f"it says calling convention {calling}, and this release calls those from {lowest} to {highest}"
+            f"it has calling convention {calling}, and this release supports {lowest} to {highest}"
         )
     effects = [e["type_name"] for e in (*(record["ordered_effects"] or []), *(record["unordered_effects"] or []))]
     if effects:
@@ -219,7 +219,7 @@ def _read_named_sharding(record: Record) -> NamedSharding:
             unreduced=frozenset(spec["unreduced"] or ()), reduced=frozenset(spec["reduced"] or ()),
         ), record["memory_kind"])
     except (TypeError, ValueError) as error:
-        raise DamagedFileError(f"a sharding in it is none: {error}") from None
+        raise DamagedFileError(f"a sharding in it is invalid: {error}") from None
 
 
 def _read_mesh(record: Record) -> AbstractMesh:
@@ -232,7 +232,7 @@ def _read_mesh(record: Record) -> AbstractMesh:
             device["device_kind"] or "", device["num_cores"], device["platform"]
         ))
     except (TypeError, ValueError) as error:
-        raise DamagedFileError(f"a mesh in it is none: {error}") from None
+        raise DamagedFileError(f"a mesh in it is invalid: {error}") from None
 
 
 def _read_check(record: Record) -> DisabledSafetyCheck:

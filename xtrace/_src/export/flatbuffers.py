@@ -155,12 +155,12 @@ class _Reader:
         """Count the bytes of a text or a vector; DamagedFileError if they are too many for the file."""
         self.bytes_left -= size
         if self.bytes_left < 0:
-            raise DamagedFileError("its texts and vectors stand for more than it can hold")
+            raise DamagedFileError("its texts and vectors are larger than the file")
 
     def read_table(self, table: Table, position: int) -> Record:
         self.records_left -= 1
         if self.records_left < 0:
-            raise DamagedFileError("its records stand for more than it can hold")
+            raise DamagedFileError("its records are larger than the file")
         vtable = position - self.number("i", position)
         offsets = self.numbers("H", vtable, self.number("H", vtable) // 2)
         record: Record = {}

@@ -29,7 +29,7 @@ def from_stablehlo(program: str | bytes | bytearray | memoryview) -> Callable[..
     """Return a function that runs a StableHLO module, also in `jit` and other transformations.
 
     A separate process reads the module, because MLIR trusts its input. The function calls ``main`` of the module, or
-    its only public function. Unknown sizes of the module's arguments are those of each call.
+    its only public function. Each call determines the unknown sizes of the module's arguments.
 
     Args:
         program: the module, as MLIR's text or bytecode, or as a portable artifact; or a file of `xtrace.export` or

@@ -148,7 +148,7 @@ def _register(function: str, node: _Node) -> None:
     other = _by_name.get(node.name)
     if other is not None:
         raise ValueError(
-            f"{function}: the serialized_name {abbreviate(node.name)} stands for {other.cls.__qualname__} already; "
+            f"{function}: the serialized_name {abbreviate(node.name)} belongs to {other.cls.__qualname__} already; "
             "use another name"
         )
     _by_class[node.cls] = _by_name[node.name] = node
@@ -194,7 +194,7 @@ def make_tree_record(tree: PyTreeDef) -> Record:
 
 
 def read_tree(record: Record | None) -> PyTreeDef:
-    """Return the structure of a record; DamagedFileError if it is none."""
+    """Return the structure of a record; DamagedFileError for an invalid record."""
     if record is None:
         raise DamagedFileError("it has no structure of arguments or results")
     kind, children = record["kind"], [read_tree(child) for child in record["children"] or []]
@@ -209,7 +209,7 @@ def read_tree(record: Record | None) -> PyTreeDef:
     if kind == DICT:
         names = record["children_names"] or []
         if len(names) != len(children) or sorted(set(names)) != names:
-            raise DamagedFileError("the keys of a dict in it are not those of its entries")
+            raise DamagedFileError("the keys of a dict in it do not fit its entries")
         return treedef_of((dict, names), children)
     if kind == CUSTOM:
         return _read_custom_tree(record, children)

@@ -115,7 +115,7 @@ def _flatten_series(flat: Flat, primals: Sequence[Any], series: Sequence[Any]) -
         except (TypeError, ValueError):
             raise TypeError(
                 f"jet: series[{number}] must have the structure of argument {number} of {flat.name}, {tree}, with a "
-                f"list of derivatives in the place of each leaf; got {abbreviate(own)}"
+                f"list of derivatives at each leaf; got {abbreviate(own)}"
             ) from None
     return leaves
 

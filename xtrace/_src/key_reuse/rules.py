@@ -48,7 +48,7 @@ _Rule = Callable[..., "Accounts | None"]
 
 
 def follow_keys(closed: ClosedJaxpr, accounts: Accounts) -> Accounts:
-    """Return the accounts of a jaxpr's results, and record its uses in `accounts`, those of its operands.
+    """Return the accounts of a jaxpr's results, and record its uses in the operands' accounts.
 
     KeyReuseError if it uses a key that was used before.
     """
@@ -65,7 +65,7 @@ def follow_keys(closed: ClosedJaxpr, accounts: Accounts) -> Accounts:
 
 
 def _follow_equation(equation: JaxprEqn, given: Accounts) -> Accounts:
-    """Return the accounts of an equation's results, and record its uses in `given`, those of its operands."""
+    """Return the accounts of an equation's results, and record its uses in the operands' accounts."""
     primitive, account = equation.primitive, None
     rule = RULES.get(primitive)
     if rule is not None:
