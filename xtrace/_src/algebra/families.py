@@ -163,7 +163,7 @@ class Elementwise(ArrayPrimitive):
 
     def _jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
         result = self.bind_positional(primals, tuple(parameters.values()))
-        total = None
+        total: Any = None
         for derivative, tangent in zip(self.derivatives, tangents, strict=True):
             if tangent is None or derivative == 0:
                 continue
