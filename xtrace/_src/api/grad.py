@@ -15,12 +15,14 @@ from xtrace._src.algebra.vector_space import broadcast_in_dim, concrete, zeros
 from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import NO_STATIC
 from xtrace._src.api.pullback import pullback_of
+from xtrace._src.api.reference_pullback import vjp_of_references
 from xtrace._src.core import dtypes, key_paths, pytree, pytree_differences, pytree_registration
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of, high_types, is_array_like, is_high
 from xtrace._src.core.callables import check_callable, debug_info_of, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import DebugInfo, Literal
+from xtrace._src.core.references import Reference
 from xtrace._src.core.shardings import Sharding
 from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.core.sums import NO_SUMS
@@ -353,12 +355,16 @@ def linearize(fun: Callable[..., Any], *primals: object, has_aux: bool = False) 
     return (*pair, aux) if has_aux else pair
 
 
-def _gradients(linear: LinearMap, in_avals: Sequence[ShapedArray], cotangents: Sequence[Any]) -> list[Any]:
-    """Return the cotangents of all arguments, given those of all results."""
+def _gradients(
+    linear: LinearMap, in_avals: Sequence[ShapedArray], cotangents: Sequence[Any], wanted: Sequence[bool] | None = None
+) -> list[Any]:
+    """Return the cotangents of all arguments, zeros for those that are not wanted, given those of all results."""
     given = [c for c, n in zip(cotangents, linear.nonzero, strict=True) if n]
     with scope(TRANSPOSE):
         undefined = [UndefinedPrimal(a) for a in cotangent_avals(linear.jaxpr.in_avals)]
-        in_cotangents = iter(backward(linear.jaxpr, linear.consts, undefined, given))
+        if wanted is not None:
+            wanted = [w for w, a in zip(wanted, in_avals, strict=True) if is_differentiable(a)]
+        in_cotangents = iter(backward(linear.jaxpr, linear.consts, undefined, given, wanted))
     out = []
     for aval in in_avals:
         cotangent = next(in_cotangents) if is_differentiable(aval) else None
@@ -408,6 +414,8 @@ def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False, reduce
     """
     refuse_reduce_axes("vjp", reduce_axes)
     flat = Flat("vjp", fun, primals, has_aux)
+    if any(isinstance(x, Reference) for x in flat.leaves):
+        return vjp_of_references(vjp, fun, primals, has_aux)
     avals = flat.avals()
     leaves = flat.leaves
     results, linear = _linearize(flat, keeps_calls=True)
@@ -417,7 +425,7 @@ def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False, reduce
     jaxpr, nonzero = linear.jaxpr, linear.nonzero
     places = list(map(_mesh_place, results))
 
-    def pullback(residuals: list[Any], *cotangents: object, **named: object) -> Any:
+    def pullback(residuals: list[Any], wanted: Any, *cotangents: object, **named: object) -> Any:
         given, tree = pytree.tree_flatten(one_cotangent(flat, cotangents, named))
         if tree != out_tree:
             raise ValueError(
@@ -427,7 +435,7 @@ def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False, reduce
         checked = for_each(lambda i: as_cotangent(flat, i, out_avals[i], given[i]), len(out_avals))
         checked = list(map(_put_beside, places, checked))
         map_of_tangents = LinearMap(jaxpr, residuals, nonzero)
-        return pytree.tree_unflatten(flat.in_tree, _gradients(map_of_tangents, avals, checked))
+        return pytree.tree_unflatten(flat.in_tree, _gradients(map_of_tangents, avals, checked, wanted))
 
     # A pytree of the residuals: it can go in and out of jitted functions.
     pair = flat.results(results), pullback_of(pullback, jaxpr, linear.consts, flat.in_tree, out_tree, leaves)

@@ -34,7 +34,7 @@ from xtrace._src.core.callables import LazySignature, check_callable, function_n
 from xtrace._src.core.compiler_choices import Inline, compilation, inlining, way_of_compilation
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.diagnostics.warn import warn_user
-from xtrace._src.core.effects import HIGH_TYPE_EFFECT
+from xtrace._src.core.effects import OWN_DERIVATIVE_EFFECT
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.memory_layout import Format, Layout, is_default
 from xtrace._src.core.sizes import has_symbolic
@@ -317,7 +317,7 @@ class Jitted:
         traced = self.cache.traced.get_or_make(*self._tracing(static, in_tree, avals))
         if traced.is_unfused(fusion_level) if self.of_library else self.inlines and not fusion_level:
             return pytree.tree_unflatten(traced.out_tree, evaluate(traced.jaxpr, traced.consts, leaves))
-        if HIGH_TYPE_EFFECT in traced.jaxpr.effects and not isinstance(current_trace.get(), StagingTrace):
+        if OWN_DERIVATIVE_EFFECT in traced.jaxpr.effects and not isinstance(current_trace.get(), StagingTrace):
             return self.fun(*args, **kwargs)
         jaxpr = traced.move_constants_to_inputs()
         donated = (*(False for _ in traced.consts), *self.donated_leaves(static, in_tree))

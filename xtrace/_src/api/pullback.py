@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from xtrace._src.api.gradient_references import add_gradients
+from xtrace._src.api.gradient_references import fulfil, is_wanted, wishes_of
 from xtrace._src.core import pytree, pytree_registration
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import Jaxpr
@@ -27,7 +27,7 @@ pytree_registration.register_pytree_node(NotNeeded, lambda _: ((), None), lambda
 
 
 class Backward:
-    """What a pullback does: ``call(residuals, cotangent)`` transposes the linear `jaxpr`, of whose constvars these are.
+    """What a pullback does: ``call(residuals, wanted, cotangent)`` transposes the linear `jaxpr`, of whose constvars these are.
 
     sources: for each residual whether it is a leaf of the arguments, and its place among these or among the others.
     """
@@ -37,12 +37,18 @@ class Backward:
     def __init__(self, call: Callable[..., Any], linear: Jaxpr, sources: Sequence[tuple[bool, int]]) -> None:
         self.call, self.linear, self.sources = call, linear, tuple(sources)
 
-    def __call__(self, arguments: Sequence[Any], others: Sequence[Any], /, *cotangents: Any, **named: Any) -> Any:
-        """Return the cotangents of the arguments; ValueError where a residual was taken away."""
+    def __call__(
+        self, arguments: Sequence[Any], others: Sequence[Any], wanted: Sequence[bool] | None, /, *cotangents: Any,
+        **named: Any,
+    ) -> Any:
+        """Return the cotangents of the arguments; ValueError where a residual was taken away.
+
+        wanted: for each leaf of the arguments whether its cotangent is asked for; None for all.
+        """
         residuals = [(arguments if given else others)[i] for given, i in self.sources]
         if any(isinstance(x, NotNeeded) for x in residuals):
             raise ValueError("the pullback needs a value of args_res that is NotNeeded(): put the argument there again")
-        return self.call(residuals, *cotangents, **named)
+        return self.call(residuals, wanted, *cotangents, **named)
 
 
 class VJP:
@@ -82,7 +88,7 @@ class VJP:
 
     @boundary
     def __call__(self, *out_ct: Any, **named: Any) -> Any:
-        return self.fun(self._argument_leaves(), self.opaque_residuals, *out_ct, **named)
+        return pull_back(self, None, *out_ct, **named)
 
     def _argument_leaves(self) -> Sequence[Any]:
         """Return the kept value of each leaf of the arguments, as `args_res` has it now."""
@@ -97,13 +103,26 @@ class VJP:
         refs: for each argument its tree, with a reference, ``xtrace.ad.GradValue()`` to have the gradient returned, or
         ``xtrace.ad.DontWant()``. ValueError if the trees are not the arguments'.
         """
-        return add_gradients(self, self.in_tree, refs)
+        wishes = wishes_of(self.in_tree, refs)
+        wanted = list(map(is_wanted, wishes))
+
+        @boundary
+        def adding(*out_ct: Any, **named: Any) -> Any:
+            gradients = self.in_tree.flatten_up_to(pull_back(self, wanted, *out_ct, **named))
+            return pytree.tree_unflatten(self.in_tree, fulfil(wishes, gradients))
+
+        return adding
 
     def __repr__(self) -> str:
         return (
             f"VJP(fun={self.fun.call.__name__}, in_tree={self.in_tree}, out_tree={self.out_tree}, "
             f"args_res={self._argument_leaves()}, opaque_residuals={self.opaque_residuals})"
         )
+
+
+def pull_back(pullback: VJP, wanted: Sequence[bool] | None, /, *out_ct: Any, **named: Any) -> Any:
+    """Return the cotangents of the arguments; those of leaves that are not wanted are zeros."""
+    return pullback.fun(pullback._argument_leaves(), pullback.opaque_residuals, wanted, *out_ct, **named)
 
 
 def pullback_of(

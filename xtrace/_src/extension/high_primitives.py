@@ -13,7 +13,7 @@ from xtrace._src.api.custom_rules.custom_vjp import custom_vjp
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.effects import HIGH_TYPE_EFFECT
+from xtrace._src.core.effects import OWN_DERIVATIVE_EFFECT
 from xtrace._src.core.primitive import Parameters, Primitive, no_rule
 from xtrace._src.core.trace import Trace, Tracer, current_trace
 from xtrace._src.extension.rules import from_jax_axis_batcher, from_jax_jvp
@@ -80,7 +80,7 @@ class HiPrimitive(Primitive):
             if isinstance(trace, StackedTrace) and _owns_any(trace, operands):
                 return trace.process(self, operands, (Parameters(parameters),))
             if isinstance(trace, StagingTrace) and not trace.is_tape:
-                trace.effects |= {HIGH_TYPE_EFFECT}
+                trace.effects |= {OWN_DERIVATIVE_EFFECT}
         return self.to_lojax(*operands, **parameters)
 
 

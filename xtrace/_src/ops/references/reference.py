@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from xtrace._src.algebra.vector_space import zeros
+from xtrace._src.algebra.vector_space import convert_to, zeros
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -13,6 +13,7 @@ from xtrace._src.core.avals import ADVICE, AbstractRef, ShapedArray, ShapeDtypeS
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.references import Reference
+from xtrace._src.core.jax_version import is_newer
 from xtrace._src.core.source import describe, user_position
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.references import operations
@@ -292,7 +293,9 @@ def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None =
             f"new_ref takes an array, got {abbreviate(init_val)} of type {type(init_val)}; of a pytree, make a "
             "reference of each leaf with xtrace.tree.map(xtrace.new_ref, tree)"
         )
-    value = init_val if isinstance(init_val, Array) else to_array(init_val)
+    value: Any = init_val if isinstance(init_val, Array) else to_array(init_val)
+    if is_newer() and not operations.is_staged():
+        value = convert_to(value, aval_of(value).dtype)
     return Ref(operations.make_reference(value))
 
 
