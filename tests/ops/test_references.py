@@ -460,7 +460,9 @@ def custom_rules_with_references(library):
         yield np.asarray(of(ref, jnp.arange(3.0))), np.asarray(ref[...])
     written = jax.new_ref(jnp.float32(0))
     plain = jax.custom_vjp(jnp.sin)
-    plain.defvjp(lambda x: (jnp.sin(x), x), lambda x, cotangent: (jax.ref.set(written, ..., cotangent), 7 * cotangent)[1:])
+    plain.defvjp(
+        lambda x: (jnp.sin(x), x), lambda x, cotangent: (jax.ref.set(written, ..., cotangent), 7 * cotangent)[1:]
+    )
     for of in (jax.grad(plain), jax.grad(jax.jit(plain)), jax.jit(jax.grad(lambda x: 3 * plain(x)))):
         yield np.asarray(of(one)), np.asarray(written[...])
 
@@ -526,7 +528,8 @@ def test_gradients_that_are_not_wanted_are_not_computed():
     for m in (xtrace, jax):
         _, pullback = m.vjp(lambda w, x: w @ x, w, x)
         value, none = m.ad.GradValue(), m.ad.DontWant()
-        each = [pullback, pullback.with_refs(value, none), pullback.with_refs(none, value), pullback.with_refs(none, none)]
+        wishes = [(value, none), (none, value), (none, none)]
+        each = [pullback, *[pullback.with_refs(*wish) for wish in wishes]]
         counts.append([str(m.make_jaxpr(p)(x)).count("dot_general") for p in each])
     assert counts[0] == counts[1] == [2, 1, 1, 0]
 

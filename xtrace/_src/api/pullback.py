@@ -27,7 +27,7 @@ pytree_registration.register_pytree_node(NotNeeded, lambda _: ((), None), lambda
 
 
 class Backward:
-    """What a pullback does: ``call(residuals, wanted, cotangent)`` transposes the linear `jaxpr`, of whose constvars these are.
+    """What a pullback does: ``call(residuals, wanted, cotangent)`` transposes the linear `jaxpr`; residuals: its consts.
 
     sources: for each residual whether it is a leaf of the arguments, and its place among these or among the others.
     """

@@ -117,8 +117,8 @@ class ReferenceVJP:
         if not is_wanted(wish) or not is_differentiable(aval):
             return zeros(aval)
         raise ValueError(
-            f"vjp: {self.name} has a reference of type {AbstractRef(aval)} as an argument, whose gradient must be added "
-            f"up in another one of that type, got {abbreviate(wish)}: bind it with pullback.with_refs(...) before the "
+            f"vjp: {self.name} has a reference of type {AbstractRef(aval)} as an argument, whose gradient must be "
+            f"added up in another one of that type, got {abbreviate(wish)}: bind it with pullback.with_refs(...) before the "
             "call, or say there that it is not wanted, xtrace.ad.DontWant()"
         )
 

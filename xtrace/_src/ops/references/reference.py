@@ -12,8 +12,8 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ADVICE, AbstractRef, ShapedArray, ShapeDtypeStruct, aval_of, is_array_like
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.references import Reference
 from xtrace._src.core.jax_version import is_newer
+from xtrace._src.core.references import Reference
 from xtrace._src.core.source import describe, user_position
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.references import operations
