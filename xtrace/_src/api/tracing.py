@@ -27,6 +27,7 @@ from xtrace._src.core.high_values import lower_result
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal
 from xtrace._src.core.memory_layout import Format
 from xtrace._src.core.shardings import Sharding
+from xtrace._src.api.repetitions import all_equations
 from xtrace._src.core.trace import NamedAxisTrace, current_trace, use_trace
 from xtrace._src.ops.calls import NO_PLACES, jit_call
 from xtrace._src.ops.references.binding import bind_with_references, check_results, unwrap, wrap
@@ -40,6 +41,9 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 
 with late_modules(globals()):
     from xtrace._src.key_reuse import check as key_reuse
+
+
+_MAY_FAIL = frozenset(("pure_callback", "io_callback", "debug_callback", "debug_print", "ffi_call"))
 
 
 class TracedFunction:
@@ -75,12 +79,24 @@ class TracedFunction:
         """Whether the input at a position is a reference."""
         return type(self.jaxpr.invars[position].aval) is AbstractRef
 
+    def places_of_references(self) -> list[int]:
+        """Return the positions of the references among the constants and inputs."""
+        variables = [*self.jaxpr.constvars, *self.jaxpr.invars]
+        return [i for i, v in enumerate(variables) if type(v.aval) is AbstractRef]
+
     def discharge(self) -> TracedFunction:
         """Return the trace free of references, of which none is an input or a constant."""
         if not has_references(self.jaxpr):
             return self
         pure = discharge_jaxpr(self.closed)
         return TracedFunction(pure.jaxpr, pure.consts, self.in_tree, self.out_tree, self.debug_info)
+
+    def donates_references(self) -> bool:
+        """Whether a call may write in place: a program that fails while it runs would leave references without arrays.
+
+        Those that call Python functions, or code of users, may fail.
+        """
+        return not any(e.primitive.name in _MAY_FAIL for e in all_equations(self.jaxpr.eqns))
 
     def function_of_arrays(self, name: str) -> tuple[Callable[..., list[Any]], int]:
         """Return the trace as a function of arrays, and the number of its constants, which are the first arguments.

@@ -116,8 +116,10 @@ class Ref(Reference):
         return self.target
 
     def unsafe_buffer_pointer(self) -> int:
-        """Return the address of the array's memory; it changes with each write."""
-        result: int = self._array.unsafe_buffer_pointer()
+        """Return the address of the array's memory, in which compiled functions write in place."""
+        self._check_alive()
+        array = self.target.own() if type(self.target) is operations.Cell else self._array
+        result: int = array.unsafe_buffer_pointer()
         return result
 
     @property
