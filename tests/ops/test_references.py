@@ -549,6 +549,48 @@ def test_attributes():
     assert repr(ours.at[0]) == "Ref(float32[3])" and ours.at[0, 1:].shape == (2,)
 
 
+def addresses_of_writes(library):
+    """Yield whether calls write where the array was before, and what is read between them."""
+    jax, jnp = library, library.numpy
+
+    @jax.jit
+    def write(ref, i):
+        ref[i] = jnp.sin(ref[i]) + 1
+
+    @jax.jit
+    def scaled():
+        return closed_over[0] * 2
+
+    ref, closed_over = jax.new_ref(jnp.arange(5.0)), jax.new_ref(jnp.ones(3))
+    for reads in (False, True, False):
+        place = ref.unsafe_buffer_pointer()
+        for i in range(6):
+            write(ref, i % 5)
+            if reads:
+                str(ref)
+        yield place == ref.unsafe_buffer_pointer(), np.asarray(ref[...]).tolist()
+    place = closed_over.unsafe_buffer_pointer()
+    yield [float(scaled()) for _ in range(6)], place == closed_over.unsafe_buffer_pointer()
+
+
+def test_compiled_functions_write_in_place():
+    assert list(addresses_of_writes(xtrace)) == list(addresses_of_writes(jax))
+
+
+def test_arrays_that_users_hold_are_not_written_to():
+    first, write = jnp.zeros(3), xtrace.jit(lambda *refs: [r.__setitem__(0, r[0] + 1) for r in refs] and None)
+    one, two = xtrace.new_ref(first), xtrace.new_ref(first)
+    write(one, two)
+    second, before = one[...], one.swap(jnp.full(3, 5.0))
+    frozen = xtrace.new_ref(second)
+    write(one, frozen)
+    one[...] = third = jnp.full(3, 7.0)
+    write(one, two)
+    held = [first, second, before, third, xtrace.freeze(frozen), one[...], two[...]]
+    expected = [[0, 0, 0], [1, 0, 0], [1, 0, 0], [7, 7, 7], [2, 0, 0], [8, 7, 7], [2, 0, 0]]
+    assert [np.asarray(x).tolist() for x in held] == expected
+
+
 def test_a_failing_call_leaves_references_as_they_were():
     def fail(x):
         raise RuntimeError("not now")

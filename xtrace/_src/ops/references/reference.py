@@ -18,6 +18,7 @@ from xtrace._src.core.source import describe, user_position
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.references import operations
 from xtrace._src.ops.references.indexing import RefIndexer, indexed_type, parse_index
+from xtrace._src.runtime.arrays import ConcreteArray, new_array
 from xtrace._src.runtime.transfer import to_array
 
 
@@ -177,6 +178,9 @@ class Ref(Reference):
         shown = "" if self._indexers else getattr(self.target, "array", None)
         if shown is None or isinstance(shown, (str, Tracer)):
             return f"Ref({self._part.str_short(short_dtypes=False)})"
+        if type(shown) is ConcreteArray:
+            # An array keeps its values that were shown, and its memory with them.
+            shown = new_array(shown.aval, shown.buffer, shown.signature)
         return f"Ref{repr(shown).removeprefix('Array')}"
 
 
