@@ -41,7 +41,8 @@ RESULTS = [
     "m.jit(m.grad(lambda a: (np.stack([a, a], 2) ** 2).sum()))(a)", "a.astype('int32')", "np.linalg.norm(a)",
     "m.jit(lambda a: lax.scan(lambda c, _: (c * 2, c), a, None, 3)[1])(a)", "m.jit(lambda a: a.sum(0) * 2)(a)",
     "m.reshard(a, N(None, 'x'))", "m.reshard(a, N('y'))", "m.jit(lambda a: a.sum(0), out_shardings=N('x'))(a)",
-    "np.tile(a, (1, 2))", "np.tile(a, (3, 1, 1))", "m.vmap(lambda r: np.tile(r, 2))(a)", "m.jvp(np.sin, (a,), (a,))[1]", "np.exp(d).sum(1)", "a ** 2", "np.maximum(a, c)", "-a", "np.tile(e, (2, 1))",
+    "np.tile(a, (1, 2))", "np.tile(a, (3, 1, 1))", "m.vmap(lambda r: np.tile(r, 2))(a)",
+    "m.jvp(np.sin, (a,), (a,))[1]", "np.exp(d).sum(1)", "a ** 2", "np.maximum(a, c)", "-a", "np.tile(e, (2, 1))",
     "a - a.mean(1, keepdims=True)", "d.reshape(64)", "d.reshape(8, 4, 2)", "d.T.reshape(64)",
     "m.shard_map(lambda b: b * 2, mesh=d.sharding.mesh, in_specs=P('x'), out_specs=P('x'), axis_names={'x'})(d)",
 ]
@@ -199,7 +200,8 @@ REFUSED = [
     ("d @ d", "consistent sharding"), ("a.reshape(2, 4, 8)", "without communication"), ("a[0]", "axis 0"),
     ("a[m.numpy.array([0, 1])]", "axis 0, which is indexed"), ("np.cumsum(a, 0)", "unsharded along axis 0"),
     ("np.sort(a, 0)", "unsharded along axis 0"), ("np.pad(a, 1)", "4 parts do not divide"),
-    ("np.tile(a, (2, 1))", "would be repeated 2 times"), ("np.roll(a, 1, 0)", "do not divide"), ("np.concatenate([a, c])", "same sharding"),
+    ("np.tile(a, (2, 1))", "would be repeated 2 times"),
+    ("np.roll(a, 1, 0)", "do not divide"), ("np.concatenate([a, c])", "same sharding"),
     ("np.linalg.qr(a)", "unsharded along its last 2 axes"),
     ("lax.dynamic_update_slice(a, np.ones((2, 2)), (0, 0))", "must be equal to update sharding"),
 ]

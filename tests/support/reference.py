@@ -30,7 +30,7 @@ DROPPED: dict[str, set[str]] = {
     "xtrace.lax": {"dce_sink_p"},
 }
 # Parameters that functions of newer jax have besides.
-NEWER_PARAMETERS: dict[str, set[str]] = {}
+NEWER_PARAMETERS: dict[str, set[str]] = {"xtrace.vjp": {"saveable_args"}}
 
 _ROOFLINE = "its roofline refuses arguments without shardings"
 _COMPUTE_ON = "other parameters of compute_on"

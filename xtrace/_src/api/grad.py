@@ -14,7 +14,7 @@ from xtrace._src.algebra.resharding import reshard_as
 from xtrace._src.algebra.vector_space import broadcast_in_dim, concrete, zeros
 from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import NO_STATIC
-from xtrace._src.api.pullback import pullback_of
+from xtrace._src.api.pullback import mesh_place, pullback_of, put_beside, saveable_leaves
 from xtrace._src.api.reference_pullback import vjp_of_references
 from xtrace._src.core import dtypes, key_paths, pytree, pytree_differences, pytree_registration
 from xtrace._src.core.abbreviation import abbreviate
@@ -23,13 +23,10 @@ from xtrace._src.core.callables import check_callable, debug_info_of, function_n
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import DebugInfo, Literal
 from xtrace._src.core.references import Reference
-from xtrace._src.core.shardings import Sharding
 from xtrace._src.core.sizes import has_symbolic
-from xtrace._src.core.sums import NO_SUMS
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, is_differentiable, tangent_aval
-from xtrace._src.core.trace import Tracer, current_trace
-from xtrace._src.runtime.arrays import ConcreteArray
-from xtrace._src.runtime.transfer import as_value, put_at
+from xtrace._src.core.trace import current_trace
+from xtrace._src.runtime.transfer import as_value
 from xtrace._src.transforms.backward import backward
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jvp import JVPTrace, JVPTracer
@@ -374,22 +371,29 @@ def _gradients(
 
 @overload
 def vjp(
-    fun: Callable[..., _Result], *primals: Any, has_aux: typing.Literal[False] = False, reduce_axes: Sequence[Any] = ()
+    fun: Callable[..., _Result], *primals: Any, has_aux: typing.Literal[False] = False,
+    reduce_axes: Sequence[Any] = (), saveable_args: Any = True,
 ) -> tuple[_Result, Callable[..., Any]]: ...
 
 
 @overload
 def vjp(
     fun: Callable[..., tuple[_Result, _Aux]], *primals: Any, has_aux: typing.Literal[True],
-    reduce_axes: Sequence[Any] = (),
+    reduce_axes: Sequence[Any] = (), saveable_args: Any = True,
 ) -> tuple[_Result, Callable[..., Any], _Aux]: ...
 
 
 @overload
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()) -> Any: ...
+def vjp(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = (),
+    saveable_args: Any = True,
+) -> Any: ...
 
 
-def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False, reduce_axes: Sequence[Any] = ()) -> Any:
+def vjp(
+    fun: Callable[..., Any], *primals: object, has_aux: bool = False, reduce_axes: Sequence[Any] = (),
+    saveable_args: Any = True,
+) -> Any:
     """Return ``fun(*primals)`` and the pullback, which maps cotangents of the result to cotangents of the arguments.
 
     Args:
@@ -397,6 +401,8 @@ def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False, reduce
         primals: its arguments.
         has_aux: whether `fun` returns a pair of a result and auxiliary data, which come as a third result.
         reduce_axes: not supported; leave it empty.
+        saveable_args: a bool, or a tuple of these for each argument, nested as its containers: where it is False the
+            pullback does not keep the argument, and it must be put into the pullback's ``args_res`` before a call.
 
     Returns:
         A pair of the result of `fun` and the pullback. The pullback takes a cotangent of the structure, shapes and
@@ -405,6 +411,7 @@ def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False, reduce
 
     Raises:
         TypeError: `fun` is not callable, or an argument is no array.
+        ValueError: `saveable_args` has another structure than the arguments.
         NotImplementedError: `reduce_axes` is given.
 
     Example:
@@ -415,7 +422,8 @@ def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False, reduce
     refuse_reduce_axes("vjp", reduce_axes)
     flat = Flat("vjp", fun, primals, has_aux)
     if any(isinstance(x, Reference) for x in flat.leaves):
-        return vjp_of_references(vjp, fun, primals, has_aux)
+        return vjp_of_references(vjp, fun, primals, has_aux, saveable_args)
+    saveable = saveable_leaves(saveable_args, flat.in_tree)
     avals = flat.avals()
     leaves = flat.leaves
     results, linear = _linearize(flat, keeps_calls=True)
@@ -423,7 +431,7 @@ def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False, reduce
     out_tree = flat.out_tree
     aux = flat.release()
     jaxpr, nonzero = linear.jaxpr, linear.nonzero
-    places = list(map(_mesh_place, results))
+    places = list(map(mesh_place, results))
 
     def pullback(residuals: list[Any], wanted: Any, *cotangents: object, **named: object) -> Any:
         given, tree = pytree.tree_flatten(one_cotangent(flat, cotangents, named))
@@ -433,26 +441,13 @@ def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False, reduce
                 f"which differs {pytree_differences.treedef_difference(out_tree, tree)}"
             )
         checked = for_each(lambda i: as_cotangent(flat, i, out_avals[i], given[i]), len(out_avals))
-        checked = list(map(_put_beside, places, checked))
+        checked = list(map(put_beside, places, checked))
         map_of_tangents = LinearMap(jaxpr, residuals, nonzero)
         return pytree.tree_unflatten(flat.in_tree, _gradients(map_of_tangents, avals, checked, wanted))
 
     # A pytree of the residuals: it can go in and out of jitted functions.
-    pair = flat.results(results), pullback_of(pullback, jaxpr, linear.consts, flat.in_tree, out_tree, leaves)
+    pair = flat.results(results), pullback_of(pullback, jaxpr, linear.consts, flat.in_tree, out_tree, leaves, saveable)
     return (*pair, aux) if has_aux else pair
-
-
-def _mesh_place(result: Any) -> Sharding | None:
-    """Return the place of a result whose type says explicit mesh axes; None for another one, and for a traced one."""
-    is_placed = type(result) is ConcreteArray and result.aval.explicit_sharding is not None
-    return result.sharding if is_placed else None
-
-
-def _put_beside(place: Sharding | None, cotangent: Any) -> Any:
-    """Return a cotangent where its result is: operations on it know the devices of the mesh then."""
-    if place is None or cotangent is None or isinstance(cotangent, Tracer):
-        return cotangent
-    return cotangent if aval_of(cotangent).sums != NO_SUMS else put_at(cotangent, place)
 
 
 def as_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: object) -> Any:
@@ -534,7 +529,7 @@ def value_and_grad(
         if any(one.sums):
             seed = reshard_as(Literal(seed.value, one.update(sharding=None)), one.to_cotangent_aval())
         else:
-            seed = _put_beside(_mesh_place(results[0]), seed)
+            seed = put_beside(mesh_place(results[0]), seed)
         out = _gradients(linear, avals, [seed])
         gradients = pytree.tree_unflatten(flat.in_tree, out)
         value = flat.results(results)

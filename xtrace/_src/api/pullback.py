@@ -6,9 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from xtrace._src.api.gradient_references import fulfil, is_wanted, wishes_of
-from xtrace._src.core import pytree, pytree_registration
+from xtrace._src.core import key_paths, pytree, pytree_registration
+from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import Jaxpr
+from xtrace._src.core.shardings import Sharding
+from xtrace._src.core.sums import NO_SUMS
+from xtrace._src.core.trace import Tracer
+from xtrace._src.runtime.arrays import ConcreteArray
+from xtrace._src.runtime.transfer import put_at
 from xtrace._src.transforms.inlined_calls import without_calls
 from xtrace._src.transforms.stage import StagedTracer
 from xtrace._src.xla.pytree_registry import PyTreeDef
@@ -23,11 +30,21 @@ class NotNeeded:
         return "NotNeeded()"
 
 
-pytree_registration.register_pytree_node(NotNeeded, lambda _: ((), None), lambda _, __: NotNeeded())
+class NotSaveable:
+    """Stands for an argument, or a leaf of one, that a pullback needs and does not keep; a tree without leaves."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "NotSaveable()"
+
+
+for _missing in (NotNeeded, NotSaveable):
+    pytree_registration.register_pytree_node(_missing, lambda _: ((), None), lambda _, __, kind=_missing: kind())
 
 
 class Backward:
-    """What a pullback does: ``call(residuals, wanted, cotangent)`` transposes the linear `jaxpr`; residuals: its consts.
+    """What a pullback does: ``call(residuals, wanted, cotangent)`` transposes `linear`, whose constants they are.
 
     sources: for each residual whether it is a leaf of the arguments, and its place among these or among the others.
     """
@@ -41,13 +58,11 @@ class Backward:
         self, arguments: Sequence[Any], others: Sequence[Any], wanted: Sequence[bool] | None, /, *cotangents: Any,
         **named: Any,
     ) -> Any:
-        """Return the cotangents of the arguments; ValueError where a residual was taken away.
+        """Return the cotangents of the arguments.
 
         wanted: for each leaf of the arguments whether its cotangent is asked for; None for all.
         """
         residuals = [(arguments if given else others)[i] for given, i in self.sources]
-        if any(isinstance(x, NotNeeded) for x in residuals):
-            raise ValueError("the pullback needs a value of args_res that is NotNeeded(): put the argument there again")
         return self.call(residuals, wanted, *cotangents, **named)
 
 
@@ -55,8 +70,8 @@ class VJP:
     """The function of cotangents that `vjp` returns: a pytree whose leaves are the values that it keeps.
 
     args_res: for each argument its leaves, those of containers as tuples, with `NotNeeded` for leaves that are not
-    kept. They may be replaced. opaque_residuals: the other values that are kept. in_tree, out_tree: the structures of
-    the arguments and of the result.
+    needed, and `NotSaveable` for those that are not kept. They may be replaced. opaque_residuals: the other values
+    that are kept. in_tree, out_tree: the structures of the arguments and of the result.
     """
 
     __slots__ = ("fun", "in_tree", "out_tree", "opaque_residuals", "_leaves", "_args")
@@ -94,7 +109,16 @@ class VJP:
         """Return the kept value of each leaf of the arguments, as `args_res` has it now."""
         if self._args is None:
             return self._leaves
-        return pytree.tree_leaves(self._args, is_leaf=lambda x: isinstance(x, NotNeeded))
+        return pytree.tree_leaves(self._args, is_leaf=_is_missing)
+
+    def replace(self, **changes: Any) -> VJP:
+        """Return a pullback with other values of `args_res` or `opaque_residuals`."""
+        made = VJP(self.fun, self.in_tree, self.out_tree, self._argument_leaves(), self.opaque_residuals)
+        for name, value in changes.items():
+            if name not in ("args_res", "opaque_residuals"):
+                raise TypeError(f"replace takes args_res and opaque_residuals, got {name}")
+            setattr(made, name, value)
+        return made
 
     @boundary
     def with_refs(self, *refs: Any) -> Callable[..., Any]:
@@ -122,14 +146,46 @@ class VJP:
 
 def pull_back(pullback: VJP, wanted: Sequence[bool] | None, /, *out_ct: Any, **named: Any) -> Any:
     """Return the cotangents of the arguments; those of leaves that are not wanted are zeros."""
-    return pullback.fun(pullback._argument_leaves(), pullback.opaque_residuals, wanted, *out_ct, **named)
+    leaves = pullback._argument_leaves()
+    missing = sorted({i for given, i in pullback.fun.sources if given and _is_missing(leaves[i])})
+    if missing:
+        paths = pytree.leaf_paths(pullback.in_tree)
+        shown = ", ".join([f"args_res{key_paths.keystr(paths[i])}" for i in missing])
+        raise ValueError(
+            f"the pullback needs arguments that it did not keep: put them into {shown} before the call, or call "
+            "pullback.replace(args_res=[...])"
+        )
+    return pullback.fun(leaves, pullback.opaque_residuals, wanted, *out_ct, **named)
+
+
+def _is_missing(value: object) -> bool:
+    return isinstance(value, (NotNeeded, NotSaveable))
+
+
+def saveable_leaves(saveable_args: Any, tree: PyTreeDef) -> list[bool]:
+    """Return for each leaf of the arguments whether it may be kept.
+
+    `saveable_args` is a bool, or a tuple with an entry for each child of the node, whatever its type.
+    """
+    if isinstance(saveable_args, bool):
+        return [saveable_args] * tree.num_leaves
+    children = [] if tree.node_data() is None else tree.children()
+    if not isinstance(saveable_args, (tuple, list)) or len(saveable_args) != len(children):
+        raise ValueError(
+            f"vjp: saveable_args must be a bool, or a tuple of bools or tuples for the {len(children)} children of "
+            f"{tree}; got {abbreviate(saveable_args)}"
+        )
+    return [flag for one, child in zip(saveable_args, children, strict=True) for flag in saveable_leaves(one, child)]
 
 
 def pullback_of(
     call: Callable[..., Any], linear: Jaxpr, residuals: Sequence[Any], in_tree: PyTreeDef, out_tree: PyTreeDef,
-    leaves: Sequence[Any],
+    leaves: Sequence[Any], saveable: Sequence[bool],
 ) -> VJP:
-    """Return the pullback that keeps `residuals`, some of which are among the `leaves` of the arguments."""
+    """Return the pullback that keeps `residuals`, some of which are among the `leaves` of the arguments.
+
+    Of those it keeps the ones that are `saveable`.
+    """
     places = {_identity(x): i for i, x in enumerate(leaves)}
     others: list[Any] = []
     sources = []
@@ -139,8 +195,24 @@ def pullback_of(
         if i is None:
             others.append(x)
     kept = {_identity(x) for x in residuals}
-    given = [x if _identity(x) in kept else NotNeeded() for x in leaves]
+    given = [
+        NotNeeded() if _identity(x) not in kept else x if may_keep else NotSaveable()
+        for x, may_keep in zip(leaves, saveable, strict=True)
+    ]
     return VJP(Backward(call, linear, sources), in_tree, out_tree, given, others)
+
+
+def mesh_place(result: Any) -> Sharding | None:
+    """Return the place of a result whose type says explicit mesh axes; None for another one, and for a traced one."""
+    is_placed = type(result) is ConcreteArray and result.aval.explicit_sharding is not None
+    return result.sharding if is_placed else None
+
+
+def put_beside(place: Sharding | None, cotangent: Any) -> Any:
+    """Return a cotangent where its result is: operations on it know the devices of the mesh then."""
+    if place is None or cotangent is None or isinstance(cotangent, Tracer):
+        return cotangent
+    return cotangent if aval_of(cotangent).sums != NO_SUMS else put_at(cotangent, place)
 
 
 def _as_tuples(tree: Any, leaves: Iterator[Any]) -> Any:

@@ -24,7 +24,7 @@ from xtrace._src.ops.references.binding import make_reference, read_reference, w
 
 
 def vjp_of_references(
-    vjp: Callable[..., Any], fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool
+    vjp: Callable[..., Any], fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, saveable_args: Any
 ) -> tuple[Any, ...]:
     """Return what `vjp` returns, for arguments among which are references; they are written to as `fun` says."""
     leaves, in_tree = pytree.tree_flatten(tuple(primals))
@@ -43,7 +43,9 @@ def vjp_of_references(
             return result, last
         return (result[0], last), result[1]
 
-    (result, last), pullback, *aux = vjp(of_arrays, *pytree.tree_unflatten(in_tree, arrays), has_aux=has_aux)
+    (result, last), pullback, *aux = vjp(
+        of_arrays, *pytree.tree_unflatten(in_tree, arrays), has_aux=has_aux, saveable_args=saveable_args
+    )
     for i, array, changed in zip(places, last, written, strict=True):
         if changed:
             write_reference(leaves[i], array)
@@ -118,8 +120,8 @@ class ReferenceVJP:
             return zeros(aval)
         raise ValueError(
             f"vjp: {self.name} has a reference of type {AbstractRef(aval)} as an argument, whose gradient must be "
-            f"added up in another one of that type, got {abbreviate(wish)}: bind it with pullback.with_refs(...) before the "
-            "call, or say there that it is not wanted, xtrace.ad.DontWant()"
+            f"added up in another one of that type, got {abbreviate(wish)}: bind it with pullback.with_refs(...) "
+            "before the call, or say there that it is not wanted, xtrace.ad.DontWant()"
         )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import Selection, Static
+from xtrace._src.api.repetitions import all_equations
 from xtrace._src.core import config, monitoring, pytree
 from xtrace._src.core.avals import (
     AbstractRef,
@@ -27,7 +28,6 @@ from xtrace._src.core.high_values import lower_result
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal
 from xtrace._src.core.memory_layout import Format
 from xtrace._src.core.shardings import Sharding
-from xtrace._src.api.repetitions import all_equations
 from xtrace._src.core.trace import NamedAxisTrace, current_trace, use_trace
 from xtrace._src.ops.calls import NO_PLACES, jit_call
 from xtrace._src.ops.references.binding import bind_with_references, check_results, unwrap, wrap

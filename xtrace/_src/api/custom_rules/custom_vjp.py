@@ -94,7 +94,7 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
     """
 
     kind = "custom_vjp"
-    takes_references = True
+    _takes_references = True
 
     def __init__(
         self, fun: Callable[_Arguments, _Result], nondiff_argnums: Shape = (), nondiff_argnames: Any = ()

@@ -77,7 +77,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
     """What functions with custom rules share: which arguments the rules are about, and calling them."""
 
     kind = "custom"
-    takes_references = False
+    _takes_references = False
 
     def __init__(self, fun: Callable[_Arguments, _Result], nondiff_argnums: Shape, nondiff_argnames: Any) -> None:
         check_callable(fun, function=self.kind)
@@ -211,7 +211,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
         rest = tuple([a for i, a in enumerate(args) if i not in fixed])
         leaves, in_tree = pytree.tree_flatten(rest)
         for position, leaf in enumerate(leaves):
-            if not is_array_like(leaf) and not (self.takes_references and isinstance(leaf, Reference)):
+            if not is_array_like(leaf) and not (self._takes_references and isinstance(leaf, Reference)):
                 raise TypeError(
                     f"{self.kind}: argument {self._paths(fixed, in_tree)[position]} of {self.name}: "
                     f"{abbreviate(leaf)} of type {type(leaf)} is no array; mark it with nondiff_argnums or "
