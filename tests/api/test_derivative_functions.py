@@ -88,7 +88,7 @@ def test_members_of_pullbacks_are_jax_s():
 
 
 def test_arguments_that_pullbacks_do_not_keep():
-    w, x, cotangent = jnp.full((3, 3), 0.5), jnp.ones((2, 3)), jnp.ones((2, 3))
+    w, x, cotangent = np.full((3, 3), 0.5, np.float32), jnp.ones((2, 3)), jnp.ones((2, 3))
     layer = lambda p, x: jnp.tanh(x @ p["w"] + p["b"])  # noqa: E731
     params = {"b": jnp.zeros(3), "w": w}
     expected = xtrace.vjp(layer, params, x)[1](cotangent)

@@ -425,6 +425,8 @@ def vjp(
         return vjp_of_references(vjp, fun, primals, has_aux, saveable_args)
     saveable = saveable_leaves(saveable_args, flat.in_tree)
     avals = flat.avals()
+    if not all(saveable):  # A residual is found among the arguments by its identity.
+        flat.leaves = [x if may_keep else as_value(x) for x, may_keep in zip(flat.leaves, saveable, strict=True)]
     leaves = flat.leaves
     results, linear = _linearize(flat, keeps_calls=True)
     out_avals = [aval_of(x) for x in results]
