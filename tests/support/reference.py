@@ -17,6 +17,10 @@ NEWER: dict[str, set[str]] = {
     "xtrace.extend.core.primitives": {"log2_p", "one_minus_square_p", "polynomial_p"},
     "xtrace.ffi": {"abstract_token"},
     "xtrace.lax": {"log2", "log2_p", "one_minus_square", "one_minus_square_p", "polynomial", "polynomial_p"},
+    "xtrace.experimental.hijax": {
+        "GradAccum", "HiPrim", "NullAccum", "RefAccum", "ValAccum", "jvp_from_lin", "linearize_from_jvp",
+        "vjp_from_jvp", "vjp_from_lin",
+    },
     "xtrace.numpy": {"minmax", "top_k"},
     "xtrace.random": {"Key"},
     "xtrace.scipy.special": {"erfcinv"},
