@@ -54,8 +54,8 @@ class DidntWant(_Marker):
     __slots__ = ()
 
 
-for _answer in (GradRef, DidntWant):
-    pytree_registration.register_pytree_node(_answer, lambda _: ((), ()), lambda _, __, kind=_answer: kind())
+pytree_registration.register_pytree_node(GradRef, lambda _: ((), ()), lambda _, __: GradRef())
+pytree_registration.register_pytree_node(DidntWant, lambda _: ((), ()), lambda _, __: DidntWant())
 
 ad = SimpleNamespace(DidntWant=DidntWant, DontWant=DontWant, GradRef=GradRef, GradValue=GradValue)
 

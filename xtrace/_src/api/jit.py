@@ -486,15 +486,10 @@ class Jitted:
         tiered_compilation.warm_up_all(self, signatures)
 
     def without_references(self, traced: TracedFunction, static: Static) -> Callable[..., Any]:
-        """Return the function of arrays that a trace with references is, jitted with the options of this one.
-
-        The arrays of references are donated, so that it writes in place.
-        """
+        """Return the function of arrays that a trace with references is, jitted with the options of this one."""
         function, captured = traced.function_of_arrays(self.name)
-        donated = self.donated_leaves(static, traced.in_tree)
         shardings = self.given_shardings(traced.in_tree, None)[0]
-        places = traced.places_of_references() if traced.donates_references() else []
-        gone = [*places, *[captured + i for i, f in enumerate(donated) if f and not traced.is_reference(i)]]
+        gone = traced.donated_arrays(self.donated_leaves(static, traced.in_tree))
         given = (*[None] * captured, *shardings) if shardings else None
         return _with_options(function, self.options._replace(
             static_numbers=(), static_names=(), donated_numbers=tuple(gone), donated_names=(),

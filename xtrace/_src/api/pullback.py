@@ -39,8 +39,8 @@ class NotSaveable:
         return "NotSaveable()"
 
 
-for _missing in (NotNeeded, NotSaveable):
-    pytree_registration.register_pytree_node(_missing, lambda _: ((), None), lambda _, __, kind=_missing: kind())
+pytree_registration.register_pytree_node(NotNeeded, lambda _: ((), None), lambda _, __: NotNeeded())
+pytree_registration.register_pytree_node(NotSaveable, lambda _: ((), None), lambda _, __: NotSaveable())
 
 
 class Backward:

@@ -127,5 +127,5 @@ class ReferenceVJP:
 
 pytree_registration.register_pytree_node(
     ReferenceVJP, lambda x: ((x.pullback,), (tuple(x.types.items()), x.name)),
-    lambda data, children: ReferenceVJP(*children, dict(data[0]), data[1]),
+    lambda data, children: ReferenceVJP(children[0], dict(data[0]), data[1]),
 )

@@ -84,6 +84,15 @@ class TracedFunction:
         variables = [*self.jaxpr.constvars, *self.jaxpr.invars]
         return [i for i, v in enumerate(variables) if type(v.aval) is AbstractRef]
 
+    def donated_arrays(self, flags: Sequence[bool]) -> list[int]:
+        """Return the positions of the donated arguments of `function_of_arrays`: of the leaves, those in `flags`.
+
+        Besides these are the arrays of references, which the program writes to in place.
+        """
+        count = len(self.consts)
+        chosen = [count + i for i, flag in enumerate(flags) if flag and not self.is_reference(i)]
+        return [*self.places_of_references(), *chosen] if self.donates_references() else chosen
+
     def discharge(self) -> TracedFunction:
         """Return the trace free of references, of which none is an input or a constant."""
         if not has_references(self.jaxpr):

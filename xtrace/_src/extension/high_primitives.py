@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.vmap import vmap
@@ -381,7 +381,7 @@ def _linearize(
     primals: Sequence[Any], tangents: Sequence[Any], *, _prim: VJPHiPrimitive
 ) -> tuple[list[Any], list[Any]]:
     nonzero = pytree.tree_unflatten(_prim.in_tree, [t is not None for t in tangents])
-    kind = type(_prim)
+    kind: Any = type(_prim)
     by_vjp, by_lin = _has_own(_prim, "vjp_fwd"), _has_own(_prim, "lin")
     if isinstance(kind.vjp_fwd, _Derived):
         by_vjp, by_lin = False, kind.vjp_fwd is vjp_from_lin
@@ -389,10 +389,11 @@ def _linearize(
         from_jvp = not by_lin or isinstance(kind.lin, _Derived)
         return _linearize_forward(primals, tangents, _prim, kind.jvp if from_jvp else jvp_from_lin)
     rule = Rule(functools.partial(_forward_leaves, _prim, nonzero), type(_prim).__name__)
-    linearize: Any = custom_vjp_call.rule("linearize")
-    return linearize(  # type: ignore[no-any-return]
+    linearize: Any = custom_vjp_call.linearize
+    results: tuple[list[Any], list[Any]] = linearize(
         primals, tangents, name=rule.name, call_jaxpr=None, fwd=rule, num_consts=0
     )
+    return results
 
 
 def _linearize_forward(
@@ -403,11 +404,11 @@ def _linearize_forward(
     def forward(leaves: Sequence[Any], directions: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         return _apply_jvp(prim, rule, leaves, directions)
 
-    linearize: Any = custom_jvp_call.rule("linearize")
-    return linearize(  # type: ignore[no-any-return]
-        primals, tangents, name=type(prim).__name__, call_jaxpr=None, jvp=Rule(forward, type(prim).__name__),
-        num_consts=0,
+    name, linearize = type(prim).__name__, cast(Any, custom_jvp_call.linearize)
+    results: tuple[list[Any], list[Any]] = linearize(
+        primals, tangents, name=name, call_jaxpr=None, jvp=Rule(forward, name), num_consts=0
     )
+    return results
 
 
 def _forward_leaves(
