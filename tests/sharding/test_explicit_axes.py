@@ -128,6 +128,18 @@ def test_functions_work_on_other_axes_of_the_mesh(changed):
     assert rows[0] == rows[1]
 
 
+@pytest.mark.parametrize("entries", [(None, None), ("x", None), ("x", None, None), ("x", "y"), (None, "x")])
+def test_reshard_drops_axes_that_are_not_there(entries):
+    types = []
+    for lib in (OURS, THEIRS):
+        with lib.module.set_mesh(lib.mesh("x4y2", "Explicit")):
+            try:
+                types.append(lib.module.typeof(lib.sharding.reshard(lib.np.ones(8), lib.P(*entries))).str_short(True))
+            except (AssertionError, ValueError):
+                types.append("refused")
+    assert types[0] == types[1]
+
+
 def test_reshard_takes_the_mesh_in_force():
     for lib in (OURS, THEIRS):
         d = operands(lib)["d"]

@@ -144,6 +144,10 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
             )
         if sharding is not None:
             check_explicit("reshard", sharding)
+            ndim, spec = aval_of(leaf).ndim, sharding.spec
+            if len(spec) > ndim and not any(spec.partitions[ndim:]):
+                # One specification is often given for arrays of fewer axes, too.
+                sharding = sharding.update(spec=spec.update(partitions=spec.partitions[:ndim]))
         try:
             results.append(leaf if sharding is None else reshard_p.bind_positional((leaf,), (sharding,)))
         except ValueError as error:
