@@ -313,8 +313,9 @@ class Mesh(BaseMesh):
         """The axes without the devices."""
         if self.empty:
             return EMPTY_ABSTRACT_MESH
-        device = self.flat_devices[0]
-        abstract = AbstractDevice(device.device_kind, getattr(device, "num_cores", None), device.platform)
+        device, abstract = self.flat_devices[0], None
+        if type(device) is not PlannedDevice:
+            abstract = AbstractDevice(device.device_kind, getattr(device, "num_cores", None), device.platform)
         return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types, abstract_device=abstract)
 
     def update(self, **changes: Any) -> Mesh:
