@@ -50,16 +50,8 @@ batches = [x[:5], x[5:], x.T, np.concatenate([x, x]), np.where(x > 0.5, x, 0.0),
 print(time.perf_counter() - start)
 """
 
-# From the start of a process to the result, with what earlier processes kept on disk.
-WARM_START = """
-import os, subprocess, sys
-from benchmarks.rows import warm_start_folder
-folder = warm_start_folder(os.getppid(), "{library}")
-names = {
-    "JAX_COMPILATION_CACHE_DIR": folder, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-    "XTRACE_TRACE_CACHE": "{traces}",
-}
-script = '''
+# From the start of a process to the first result.
+START = """
 import time
 start = time.perf_counter()
 from benchmarks import applications, programs
@@ -70,7 +62,18 @@ else:
     function, arguments = applications.build(library.root, "{program}")[:2]
 library.root.block_until_ready(library.root.jit(function)(*arguments))
 print(time.perf_counter() - start)
-'''
+"""
+
+# The same, with what earlier processes kept on disk.
+WARM_START = """
+import os, subprocess, sys
+from benchmarks.rows import START, warm_start_folder
+folder = warm_start_folder(os.getppid(), "{library}")
+names = {
+    "JAX_COMPILATION_CACHE_DIR": folder, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "XTRACE_TRACE_CACHE": "{traces}",
+}
+script = START.replace("{library" + "}", "{library}").replace("{program" + "}", "{program}")
 def run():
     command = [sys.executable, "-c", script]
     return subprocess.run(command, env=os.environ | names, capture_output=True, text=True, check=True).stdout
@@ -128,10 +131,17 @@ def warm_start_folder(process: int, library: str) -> str:
     return os.path.join(tempfile.gettempdir(), f"xtrace_benchmarks_{process}_{library}")
 
 
+def cold_start(program: str, target: float, tiered: bool = False) -> Row:
+    script = START.replace("{program}", program)
+    if tiered:
+        script = f"import os\nos.environ['XTRACE_COMPILATION'] = 'tiered'\n{script}"
+    return Row(f"cold start{', tiered' if tiered else ''}: {program}", Fresh(script), target, unit="ms")
+
+
 def warm_start(program: str, traces: bool = True) -> Row:
     script = WARM_START.replace("{program}", program).replace("{traces}", str(int(traces)))
     what = "warm start, traces kept" if traces else "warm start"
-    return Row(f"{what}: {program}", Fresh(script), unit="ms")
+    return Row(f"{what}: {program}", Fresh(script), 0.3 if traces else None, unit="ms")
 
 
 def kept_memory(name: str, statement: str, setup: str, calls: int) -> Row:
@@ -288,6 +298,8 @@ def jitted_sum(library: Library, count: int = 2) -> dict[str, Any]:
         "b": arrays[-1],
         "arrays": arrays,
         "host": uniform(8),
+        "double": uniform(8).astype(np.float64),
+        "compiled": jit(total).lower(arrays[0], arrays[-1]).compile(),
         "jit": jit,
         "total": total,
         "static": jit(lambda x, n: x * n, static_argnums=1),
@@ -361,11 +373,11 @@ SIZES = (
     ("compiled instructions", compiled_instructions, 1.05, "instr"),
     ("temporary memory", compiled_memory, 1.05, "kB"),
 )
-PLURAL = "{library}, {library}.numpy, {library}.lax"
+PLURAL = ", ".join(["{library}", *(f"{{library}}.{name}" for name in ("numpy", "lax", "random", "nn", "tree_util"))])
 
 ROWS = [
-    Row("import", imports("import {library}"), target=0.3, unit="ms"),
-    Row("import with numpy and lax", imports(f"import {PLURAL}"), unit="ms"),
+    Row("import", imports("import {library}"), target=0.27, unit="ms"),
+    Row("import with five modules", imports(f"import {PLURAL}"), target=0.27, unit="ms"),
     Row(
         "import of numpy, jaxlib and ml_dtypes alone",
         imports("import numpy, ml_dtypes; from jaxlib import xla_client, _jax"),
@@ -393,7 +405,7 @@ ROWS = [
         within_subject=True,
     ),
     *(
-        Row(f"trace+lower {program}", partial(staged, program=program, stage=text), target=0.12)
+        Row(f"trace+lower {program}", partial(staged, program=program, stage=text), target=0.06)
         for program in (*SMALL, "straightline 5,000", "straightline 20,000", *GRADIENTS, *applications.APPLICATIONS)
     ),
     *(
@@ -415,35 +427,36 @@ ROWS = [
         for program in SIZED
     ),
     *(
-        Row(f"cold trace+lower {program}", cold(program, TEXT), unit="ms")
+        Row(f"cold trace+lower {program}", cold(program, TEXT), target=0.12, unit="ms")
         for program in (*SMALL, "straightline 5,000", "straightline 20,000")
     ),
     *(Row(f"first call {program}", partial(staged, program=program, stage=first_call), unit="ms") for program in SMALL),
     Row("first call straightline 1,000", partial(staged, program="straightline 1,000", stage=first_call), unit="ms"),
     *(Row(f"cold first call {program}", cold(program, FIRST_CALL), unit="ms") for program in SMALL),
     Row("cold set-up without jit", Fresh(SET_UP), target=0.3, unit="ms"),
+    cold_start("selu", 0.3),
+    cold_start("trained perceptron", 0.4),
+    cold_start("trained perceptron", 0.4, tiered=True),
     *(warm_start(program, traces) for program in WARM for traces in (False, True)),
-    dispatch("1 array", "f(a)", partial(jitted_sum, count=1), target=1.0),
-    dispatch("2 arrays", "f(a, b)", jitted_sum, target=1.0),
-    dispatch("10 arrays", "f(*arrays)", partial(jitted_sum, count=10)),
+    dispatch("1 array", "f(a)", partial(jitted_sum, count=1), target=0.95),
+    dispatch("2 arrays", "f(a, b)", jitted_sum, target=0.95),
+    dispatch("10 arrays", "f(*arrays)", partial(jitted_sum, count=10), target=0.95),
     dispatch("100 arrays", "f(*arrays)", partial(jitted_sum, count=100), target=0.7),
     dispatch("200-leaf dict", "f(tree)", partial(jitted_tree, leaves=200), target=0.6),
-    dispatch("200-leaf dict in and out", "scale(tree)['leaf000']", partial(jitted_tree, leaves=200)),
-    dispatch("NumPy argument", "f(a, host)", jitted_sum, target=1.5),
-    dispatch("Python scalar argument", "f(a, 2.0)", jitted_sum, target=1.5),
-    dispatch("static argument", "static(a, 3)", jitted_sum),
-    dispatch("through a new jit", "jit(total)(a, b)", jitted_sum),
-    dispatch("4 shapes in turn", "[f(x) for x in mixed][0]", partial(jitted_sum, count=1), target=1.0),
-    eager("a + b", target=0.8),
-    eager("a + 1.0"),
-    eager("-a"),
-    eager("a > b"),
-    eager("jnp.exp(host)", target=1.5),
-    *(eager(statement, target=0.9) for statement in PRIMITIVE_STATEMENTS),
+    dispatch("200-leaf dict in and out", "scale(tree)['leaf000']", partial(jitted_tree, leaves=200), target=0.9),
+    dispatch("compiled ahead of time", "compiled(a, b)", jitted_sum, target=1.0),
+    dispatch("NumPy argument", "f(a, host)", jitted_sum, target=1.0),
+    dispatch("2 NumPy arguments", "f(host, host)", jitted_sum, target=1.0),
+    dispatch("NumPy argument of float64", "f(a, double)", jitted_sum, target=1.0),
+    dispatch("Python scalar argument", "f(a, 2.0)", jitted_sum, target=0.95),
+    dispatch("static argument", "static(a, 3)", jitted_sum, target=0.95),
+    dispatch("through a new jit", "jit(total)(a, b)", jitted_sum, target=0.95),
+    dispatch("4 shapes in turn", "[f(x) for x in mixed][0]", partial(jitted_sum, count=1), target=0.95),
+    *(eager(statement, target=0.8) for statement in ("a + b", "a + 1.0", "-a", "a > b", "jnp.exp(host)")),
+    *(eager(statement, target=0.8) for statement in PRIMITIVE_STATEMENTS),
     *(eager(statement, target=0.4) for statement in COMPOSITE_STATEMENTS),
     *(eager(statement, target=1.0) for statement in MIXED_STATEMENTS),
-    eager("matrix @ a"),
-    eager("a.astype(jnp.int32)"),
+    *(eager(statement, target=0.8) for statement in ("matrix @ a", "a.astype(jnp.int32)")),
     *(run(program) for program in ("selu of 1,000,000", "mlp, batch 256", "column norm", "matmul")),
     Row(
         "run selu of 1,000,000, jitted over op by op",

@@ -100,10 +100,10 @@ __all__ = [
 _make_public(globals(), __all__)
 
 # JAX has context managers for some of the settings that change nothing here.
-_of_jax = ("auto_pcast", "jax2tf_associative_scan_reductions",
+_inert_managers = ("auto_pcast", "jax2tf_associative_scan_reductions",
            "remove_size_one_mesh_axis_from_type", "softmax_custom_jvp")
-globals().update({name: s for s in _inert_settings if (name := s.name.removeprefix("jax_")) in _of_jax})
-__all__ += _of_jax
+globals().update({name: s for s in _inert_settings if (name := s.name.removeprefix("jax_")) in _inert_managers})
+__all__ += _inert_managers
 
 # These load at their first use.
 with _late_imports(globals()):

@@ -1,4 +1,4 @@
-"""Rematerialization, as ``jax.ad_checkpoint`` has it."""
+"""Rematerialization (``jax.ad_checkpoint``)."""
 
 from xtrace._src.api.checkpoint import checkpoint, checkpoint_policies, print_saved_residuals, remat
 from xtrace._src.core.public_modules import make_public as _make_public

@@ -1,4 +1,4 @@
-"""Functions of pytrees as functions of flat sequences: ``jax.api_util``."""
+"""Functions of pytrees as functions of flat sequences (``jax.api_util``)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def debug_info(
     static_argnums: Sequence[int] = (), static_argnames: Sequence[str] = (), result_paths_thunk: Any = None,
     sourceinfo: str | None = None, signature: Any = None,
 ) -> DebugInfo:
-    """Return names for the messages of a trace.
+    """Return the names of a trace for messages.
 
     Args:
         traced_for: the name of the transformation.
@@ -37,7 +37,7 @@ def debug_info(
         A `DebugInfo`.
 
     Raises:
-        AttributeError: `fun` is no function.
+        AttributeError: `fun` is not a function.
 
     Example:
         >>> xtrace.api_util.debug_info("my_transformation", jnp.sin, (), {}).function
@@ -73,15 +73,15 @@ def argnums_partial(
 
     Args:
         f: a `WrappedFun`.
-        dyn_argnums: the positions of the arguments that stay.
+        dyn_argnums: the positions of the remaining arguments.
         args: all arguments.
-        require_static_args_hashable: whether the others must have a hash.
+        require_static_args_hashable: whether the fixed arguments must have a hash.
 
     Returns:
-        A `WrappedFun` of the arguments that stay, and these.
+        A `WrappedFun` of the remaining arguments, and these arguments.
 
     Raises:
-        ValueError: an argument that is fixed has no hash.
+        ValueError: a fixed argument has no hash.
 
     Example:
         >>> from xtrace.extend import linear_util
@@ -89,9 +89,7 @@ def argnums_partial(
         >>> f.call_wrapped(*given)
         6
     """
-    positions = (dyn_argnums,) if isinstance(dyn_argnums, int) else integer_tuple(
-        "dyn_argnums", dyn_argnums
-    )
+    positions = (dyn_argnums,) if isinstance(dyn_argnums, int) else integer_tuple("dyn_argnums", dyn_argnums)
     moving = tuple([n % len(args) for n in positions])
     fixed = {i: x for i, x in enumerate(args) if i not in moving}
     if require_static_args_hashable:
@@ -114,7 +112,7 @@ def argnums_partial(
 def donation_vector(
     donate_argnums: Sequence[int], donate_argnames: Sequence[str], in_tree: Any, kws: bool = True
 ) -> tuple[bool, ...]:
-    """Return for each leaf of the arguments whether it is donated.
+    """Return a flag for each leaf of the arguments: whether it is donated.
 
     Args:
         donate_argnums: the positions of donated arguments.
@@ -126,7 +124,7 @@ def donation_vector(
         A tuple of truth values.
 
     Raises:
-        AttributeError: `in_tree` is no structure.
+        AttributeError: `in_tree` is not a structure.
 
     Example:
         >>> tree = xtrace.tree.structure(((1, (2, 3)), {}))
@@ -143,7 +141,7 @@ def donation_vector(
 
 
 def rebase_donate_argnums(donate_argnums: Sequence[int], static_argnums: Sequence[int]) -> tuple[int, ...]:
-    """Return positions of donated arguments among those that are not static.
+    """Return the positions of donated arguments among the arguments that are not static.
 
     Args:
         donate_argnums: the positions among all arguments.
@@ -153,7 +151,7 @@ def rebase_donate_argnums(donate_argnums: Sequence[int], static_argnums: Sequenc
         A tuple of positions.
 
     Raises:
-        ValueError: an argument is both.
+        ValueError: an argument is both donated and static.
 
     Example:
         >>> xtrace.api_util.rebase_donate_argnums((2,), (0,))
@@ -166,20 +164,20 @@ def rebase_donate_argnums(donate_argnums: Sequence[int], static_argnums: Sequenc
 
 
 def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False) -> list[Any]:
-    """Return an entry of a tree prefix for each leaf of a tree.
+    """Broadcast a tree prefix: return its entry for each leaf of a tree.
 
     Args:
         name: the name of the prefix, for messages.
         treedef: the structure of the tree.
-        axis_tree: a tree prefix of it, in which None is a leaf.
-        kws: whether the prefix is that of positional arguments alone.
-        tupled_args: whether arguments are a tuple; for messages.
+        axis_tree: a tree prefix; None is a leaf.
+        kws: whether `axis_tree` is a prefix of the positional arguments alone.
+        tupled_args: not used.
 
     Returns:
         A list with an entry for each leaf.
 
     Raises:
-        ValueError: `axis_tree` is no prefix.
+        ValueError: `axis_tree` is not a prefix.
 
     Example:
         >>> xtrace.api_util.flatten_axes("in_axes", xtrace.tree.structure((1, (2, 3))), (0, None))
@@ -194,7 +192,7 @@ def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, 
 
 
 def safe_map(f: Callable[..., Any], *args: Any) -> list[Any]:
-    """Return the results of a function of the elements of lists of one length.
+    """Apply a function to the elements of lists of equal length.
 
     Args:
         f: a function of as many arguments as there are lists.
@@ -214,7 +212,7 @@ def safe_map(f: Callable[..., Any], *args: Any) -> list[Any]:
 
 
 def flatten_fun(f: WrappedFun, in_tree: Any) -> tuple[WrappedFun, Callable[[], Any]]:
-    """Return a function of leaves for one of positional and keyword arguments.
+    """Convert a function of positional and keyword arguments to a function of leaves.
 
     Args:
         f: a `WrappedFun`.
@@ -233,11 +231,11 @@ def flatten_fun(f: WrappedFun, in_tree: Any) -> tuple[WrappedFun, Callable[[], A
         >>> f.call_wrapped(*leaves), out_tree()
         ([3], PyTreeDef({'sum': *}))
     """
-    return transformation_with_aux2(_flat, f, in_tree, True)
+    return transformation_with_aux2(_call_with_leaves, f, in_tree, True)
 
 
 def flatten_fun_nokwargs(f: WrappedFun, in_tree: Any) -> tuple[WrappedFun, Callable[[], Any]]:
-    """Return a function of leaves for one of positional arguments.
+    """Convert a function of positional arguments to a function of leaves.
 
     Args:
         f: a `WrappedFun`.
@@ -256,10 +254,12 @@ def flatten_fun_nokwargs(f: WrappedFun, in_tree: Any) -> tuple[WrappedFun, Calla
         >>> f.call_wrapped(*leaves), out_tree()
         ([1, 2, 3], PyTreeDef((*, *, *)))
     """
-    return transformation_with_aux2(_flat, f, in_tree, False)
+    return transformation_with_aux2(_call_with_leaves, f, in_tree, False)
 
 
-def _flat(function: Callable[..., Any], store: Store, in_tree: Any, keywords: bool, *leaves: Any) -> list[Any]:
+def _call_with_leaves(
+    function: Callable[..., Any], store: Store, in_tree: Any, keywords: bool, *leaves: Any
+) -> list[Any]:
     given = pytree.tree_unflatten(in_tree, leaves)
     args, kwargs = given if keywords else (given, {})
     results, tree = pytree.tree_flatten(function(*args, **kwargs))

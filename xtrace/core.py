@@ -1,4 +1,4 @@
-"""``jax.core``: types, jaxprs and traces, which load on first touch."""
+"""Types, jaxprs and traces (``jax.core``). They load at their first use."""
 # ruff: noqa: I001
 
 from xtrace._src.core.public_modules import late_imports as _late_imports
@@ -13,6 +13,6 @@ with _late_imports(globals()):
     from xtrace._src.api.scopes import ensure_compile_time_eval as ensure_compile_time_eval
     from xtrace._src.api.tracing import eval_jaxpr as eval_jaxpr
 
-# JAX deprecates this name, and libraries use it.
+# Libraries use this name, which JAX deprecates.
 with _late_imports(globals(), listed=False):
     from xtrace._src.core.avals import aval_rules as pytype_aval_mappings  # noqa: F401

@@ -1,4 +1,4 @@
-"""Functions with derivatives of the user's own, as ``jax.custom_derivatives`` has them."""
+"""Functions with derivatives of the user's own (``jax.custom_derivatives``)."""
 
 from xtrace._src.api.custom_rules.closures import closure_convert
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp

@@ -1,4 +1,4 @@
-"""Looking at values while compiled functions run, as ``jax.debug`` has it."""
+"""Inspection of values while compiled functions run (``jax.debug``)."""
 
 from xtrace._src.core.effects import DebugEffect, OrderedDebugEffect
 from xtrace._src.core.public_modules import make_public as _make_public

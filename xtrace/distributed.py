@@ -1,4 +1,4 @@
-"""Programs of several processes, as ``jax.distributed`` has them."""
+"""Programs of several processes (``jax.distributed``)."""
 
 from xtrace._src.api.distributed import initialize, is_initialized, shutdown
 from xtrace._src.core.public_modules import make_public as _make_public

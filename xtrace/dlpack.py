@@ -1,4 +1,4 @@
-"""Arrays shared with other libraries, as ``jax.dlpack`` has it."""
+"""Arrays shared with other libraries (``jax.dlpack``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xtrace.numpy.conversion import from_dlpack as _from_dlpack
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 
-# Types of whole bytes that the protocol has names for, and XLA knows by them.
+# The dtypes of whole bytes with a name in the protocol that XLA reads.
 _SUPPORTED = frozenset(map(np.dtype, (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
     "complex64", "complex128",
@@ -21,22 +21,22 @@ _SUPPORTED = frozenset(map(np.dtype, (
 
 
 def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Array:
-    """Return the array behind an object that speaks the DLPack protocol.
+    """Convert an object with the DLPack protocol to an array.
 
-    Nobody may write to the memory while the array lives: arrays are taken to be constant.
+    Nobody may write to shared memory during the life of the array: arrays are constant.
 
     Args:
         external_array: an object with ``__dlpack__`` and ``__dlpack_device__``, such as an array of another library.
-        device: the device or the sharding of the result; None for the device that the memory is on.
-        copy: whether the memory is copied; None for only where XLA cannot use it.
+        device: the device or the sharding of the result; None for the device of the memory.
+        copy: whether to copy the memory; None to copy only memory that XLA cannot use.
 
     Returns:
         An array that shares memory with the object, or a copy.
 
     Raises:
         BufferError: the dtype is not known.
-        TypeError: the object does not speak the protocol.
-        ValueError: xtrace does not use the device of the memory, or `copy` is False and a copy is needed.
+        TypeError: the object does not have the protocol.
+        ValueError: the memory is on an unknown device, or `copy` is False and a copy is needed.
 
     Example:
         >>> xtrace.dlpack.from_dlpack(np.array([1.0, 2.0], np.float32))
@@ -46,16 +46,16 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
 
 
 def is_supported_dtype(dtype: Any) -> bool:
-    """Return whether arrays of a dtype can be shared.
+    """Return whether arrays of a dtype can be shared with other libraries.
 
     Args:
-        dtype: a dtype, or what NumPy makes one of.
+        dtype: a dtype, or a name or scalar class of one.
 
     Returns:
         A Python bool.
 
     Raises:
-        TypeError: it is no dtype of NumPy's.
+        TypeError: `dtype` is not a dtype of NumPy.
 
     Example:
         >>> xtrace.dlpack.is_supported_dtype("bfloat16"), xtrace.dlpack.is_supported_dtype("int4")

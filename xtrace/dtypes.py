@@ -1,8 +1,8 @@
-"""Dtype functions under JAX's ``dtypes`` names, for the current setting of ``jax_enable_x64``."""
+"""Functions of dtypes under the current setting of ``jax_enable_x64`` (``jax.dtypes``)."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -32,18 +32,18 @@ itemsize_bits = _renamed(_core.bit_width, "itemsize_bits")
 
 
 def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> np.dtype[Any]:
-    """Return the dtype that an array gets where a dtype is asked for.
+    """Return the dtype of an array that is created with a given dtype.
 
     Args:
         dtype: a dtype or scalar class; None for float.
-        allow_extended_dtype: whether extended dtypes, such as that of random keys, are accepted.
+        allow_extended_dtype: whether extended dtypes, such as the dtypes of random keys, are accepted.
 
     Returns:
-        A dtype, of 32 bits for one of 64 unless ``jax_enable_x64`` is set.
+        A dtype: 32-bit instead of 64-bit unless ``jax_enable_x64`` is set.
 
     Raises:
-        TypeError: `dtype` is no dtype that arrays can have.
-        ValueError: it is an extended dtype, and these are not allowed.
+        TypeError: `dtype` is not a dtype that arrays can have.
+        ValueError: `dtype` is an extended dtype, and allow_extended_dtype is False.
 
     Example:
         >>> xtrace.dtypes.canonicalize_dtype(float)
@@ -55,12 +55,20 @@ def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> 
     return canonical
 
 
+@overload
+def result_type(*args: Any, return_weak_type_flag: Literal[False] = ...) -> np.dtype[Any]: ...
+
+
+@overload
+def result_type(*args: Any, return_weak_type_flag: bool) -> Any: ...
+
+
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     """Return the dtype of an operation on arrays, scalars and dtypes.
 
     Args:
         args: the operands.
-        return_weak_type_flag: whether a pair of the dtype and the weak type is returned.
+        return_weak_type_flag: whether to return a pair of the dtype and the flag of a weak type.
 
     Returns:
         A dtype, or a pair.
@@ -68,12 +76,13 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     Raises:
         TypeError: an operand has no dtype.
         TypePromotionError: the operands have no common dtype.
+        ValueError: there are no operands.
 
     Example:
         >>> xtrace.dtypes.result_type(jnp.int8, 1.0)
         dtype('float32')
     """
-    x64, mode, wide = config.promotion()
+    x64, mode, wide = config.promotion_settings()
     if not args:
         raise ValueError("result_type of nothing; give at least one array or dtype")
     pairs = tuple((_core.default_float(x64), False) if x is None else _core.dtype_and_weak(x, x64, wide) for x in args)

@@ -1,4 +1,4 @@
-"""The classes of error that tracing raises, as ``jax.errors`` has them."""
+"""The classes of errors (``jax.errors``)."""
 
 from xtrace._src.core.errors import (
     BroadcastError,

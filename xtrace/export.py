@@ -1,8 +1,8 @@
 """Exported functions: programs for files and other processes, in the format of ``jax.export``.
 
-`export` lowers a jitted function, for one platform or several. `Exported.serialize` gives the bytes of a file, with
-derivatives if they are asked for, and `deserialize` reads these, and those of jax.export. `Exported.call` is a function
-like others, in `jit` and `grad` as well.
+`export` lowers a jitted function for one platform or several. `Exported.serialize` returns the bytes of a file, with
+derivatives on request. `deserialize` reads such files, and the files of jax.export. `Exported.call` calls the program,
+also under `jit` and `grad`.
 """
 
 from xtrace._src.core.public_modules import late_imports as _late_imports

@@ -1,4 +1,4 @@
-"""Foreign functions: compiled code of the user's own in XLA programs, as ``jax.ffi`` has them."""
+"""Foreign functions: compiled code of the user's own in XLA programs (``jax.ffi``)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ with _late_modules(globals()):
 
 __all__ = [
     "abstract_token", "build_ffi_lowering_function", "ffi_call", "ffi_lowering", "include_dir", "pycapsule",
-    "register_ffi_target",
-    "register_ffi_target_as_batch_partitionable", "register_ffi_type", "register_ffi_type_id",
+    "register_ffi_target", "register_ffi_target_as_batch_partitionable", "register_ffi_type", "register_ffi_type_id",
 ]
 
 # The type of tokens, for handlers that take or return them.
@@ -35,17 +34,17 @@ def ffi_lowering(
     """Return the lowering rule of a primitive that calls a foreign function; its parameters are attributes.
 
     Args:
-        call_target_name: the name under which the function was registered.
-        operand_layouts, result_layouts: for each array its axes from the one that varies fastest; None for rows first.
-        backend_config: a dict of attributes besides the primitive's parameters; below version 4 a text.
-        skip_ffi_layout_processing: not used; layouts are passed on as they are.
+        call_target_name: the name that the function is registered under.
+        operand_layouts, result_layouts: for each array its axes, the fastest-varying first; None for row-major order.
+        backend_config: a dict of further attributes besides the primitive's parameters; below version 4 a string.
+        skip_ffi_layout_processing: not used; layouts are passed on unchanged.
         lowering_args: ``api_version``, ``has_side_effect``, ``operand_output_aliases``.
 
     Returns:
         A rule for `xtrace.interpreters.mlir.register_lowering`.
 
     Raises:
-        TypeError: there is no such argument, or `call_target_name` is no string.
+        TypeError: there is no such argument, or `call_target_name` is not a string.
 
     Example:
         >>> callable(xtrace.ffi.ffi_lowering("my_handler"))
@@ -65,18 +64,18 @@ def build_ffi_lowering_function(
     """Return a function that builds the call of a foreign function in a lowering rule.
 
     Args:
-        call_target_name: the name under which the function was registered.
-        operand_layouts, result_layouts: for each array its axes from the one that varies fastest; None for rows first.
-        backend_config: a dict of attributes besides those of the call; below version 4 a text.
-        skip_ffi_layout_processing: not used; layouts are passed on as they are.
+        call_target_name: the name that the function is registered under.
+        operand_layouts, result_layouts: for each array its axes, the fastest-varying first; None for row-major order.
+        backend_config: a dict of further attributes besides the attributes of the call; below version 4 a string.
+        skip_ffi_layout_processing: not used; layouts are passed on unchanged.
         lowering_args: ``api_version``, ``has_side_effect``, ``operand_output_aliases``.
 
     Returns:
-        A function of the rule's context, MLIR values, and attributes by name, which returns an operation of MLIR. The
-        types of its results are those of the context.
+        A function of the rule's context, MLIR values, and attributes by name. It returns an MLIR operation with the
+        result types of the context.
 
     Raises:
-        TypeError: there is no such argument, or `call_target_name` is no string.
+        TypeError: there is no such argument, or `call_target_name` is not a string.
 
     Example:
         >>> callable(xtrace.ffi.build_ffi_lowering_function("my_handler", has_side_effect=True))
@@ -88,7 +87,7 @@ def build_ffi_lowering_function(
     )
 
     def build(ctx: Any, *operands: Any, **attributes: Any) -> Any:
-        # It loads jaxlib's MLIR.
+        # The first access to this module loads jaxlib's MLIR.
         return _mlir_functions.build_foreign_call(foreign, ctx, operands, attributes)
 
     return build
@@ -106,7 +105,7 @@ def register_ffi_target(name: str, fn: object, platform: str = "cpu", api_versio
         kwargs: options that XLA's registration takes.
 
     Raises:
-        TypeError: `name` is no text.
+        TypeError: `name` is not a string.
 
     Example:
         >>> import ctypes
@@ -122,7 +121,7 @@ def register_ffi_target(name: str, fn: object, platform: str = "cpu", api_versio
 
 
 def register_ffi_type(name: str, type_registration: object, platform: str = "cpu") -> None:
-    """Register a type whose objects handlers keep as state.
+    """Register a type of the state of handlers.
 
     Args:
         name: the name of the type.
@@ -130,18 +129,18 @@ def register_ffi_type(name: str, type_registration: object, platform: str = "cpu
         platform: ``"cpu"``, ``"cuda"``, ``"rocm"`` or ``"tpu"``.
 
     Raises:
-        TypeError: `name` is no text, or `type_registration` no dict of capsules.
+        TypeError: `name` is not a string, or `type_registration` is not a dict of capsules.
 
     Example:
         >>> try: xtrace.ffi.register_ffi_type("example_state", None)
-        ... except TypeError: "the capsules are those of a library"
-        'the capsules are those of a library'
+        ... except TypeError: "a library provides the capsules"
+        'a library provides the capsules'
     """
     _ffi.register_type(name, type_registration, platform)
 
 
 def register_ffi_type_id(name: str, obj: object, platform: str = "cpu") -> None:
-    """Register the id of a type whose objects handlers keep as state.
+    """Register the id of a type of the state of handlers.
 
     Args:
         name: the name of the type.
@@ -149,12 +148,12 @@ def register_ffi_type_id(name: str, obj: object, platform: str = "cpu") -> None:
         platform: ``"cpu"``, ``"cuda"``, ``"rocm"`` or ``"tpu"``.
 
     Raises:
-        TypeError: `name` is no text, or `obj` no capsule.
+        TypeError: `name` is not a string, or `obj` is not a capsule.
 
     Example:
         >>> try: xtrace.ffi.register_ffi_type_id("example_state", None)
-        ... except TypeError: "the capsule is that of a library"
-        'the capsule is that of a library'
+        ... except TypeError: "a library provides the capsule"
+        'a library provides the capsule'
     """
     _ffi.register_type(name, obj, platform)
 
@@ -166,7 +165,7 @@ def register_ffi_target_as_batch_partitionable(name: str) -> None:
         name: the name of the handler.
 
     Raises:
-        TypeError: `name` is no text.
+        TypeError: `name` is not a string.
 
     Example:
         >>> xtrace.ffi.register_ffi_target_as_batch_partitionable("example_batched")
@@ -184,7 +183,7 @@ def pycapsule(funcptr: object) -> Any:
         A capsule.
 
     Raises:
-        TypeError: `funcptr` is no function of ctypes.
+        TypeError: `funcptr` is not a function of ctypes.
 
     Example:
         >>> import ctypes
@@ -195,10 +194,10 @@ def pycapsule(funcptr: object) -> Any:
 
 
 def include_dir() -> str:
-    """Return the folder of the header files that handlers are compiled with.
+    """Return the folder of the header files for handlers.
 
     Returns:
-        A path, a text.
+        A path, a string.
 
     Raises:
         RuntimeError: jaxlib is installed without header files.

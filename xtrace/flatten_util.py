@@ -1,4 +1,4 @@
-"""Pytrees as vectors, as ``jax.flatten_util`` has them."""
+"""Pytrees as vectors (``jax.flatten_util``)."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def _join_leaves(*leaves: Array, dtype: np.dtype[Any], weak: bool) -> Array:
 
 
 @inline_jit
-def _parts(vector: Array, *, shapes: tuple[tuple[int, ...], ...], types: Any) -> list[Array]:
-    """Return the vector taken apart into arrays of the given shapes, and of `types` if they are given."""
+def _split_vector(vector: Array, *, shapes: tuple[tuple[int, ...], ...], types: Any) -> list[Array]:
+    """Split a vector into arrays of `shapes`, converted to `types` unless these are None."""
     parts = split(to_array(vector), [math.prod(s) for s in shapes], 0)
     parts = [x if s == x.shape else reshape(x, s) for x, s in zip(parts, shapes, strict=True)]
     return parts if types is None else [convert_to(x, t) for x, t in zip(parts, types, strict=True)]
 
 
 class _Unravel:
-    """Makes a tree of a vector: leaves of `shapes` and `types`. Equal for equal trees, so that it can be static."""
+    """Converts a vector to a tree with leaves of `shapes` and `types`. It is static: equal for equal trees."""
 
     __slots__ = ("tree", "shapes", "types", "dtype")
 
@@ -58,12 +58,12 @@ class _Unravel:
     @with_function_name("unravel")
     def __call__(self, vector: Any) -> Any:
         try:
-            return self._tree_of(vector)
+            return self._build_tree(vector)
         except BaseException as error:
             hide_frames(error)
             raise
 
-    def _tree_of(self, vector: Any) -> Any:
+    def _build_tree(self, vector: Any) -> Any:
         if not self.shapes:
             return tree_unflatten(self.tree, [])
         aval = operand_aval(vector, 0, function="unravel")
@@ -78,7 +78,7 @@ class _Unravel:
             raise TypeError(
                 f"unravel function given array of dtype {aval.dtype.name}, but expected dtype {self.dtype.name}"
             )
-        return tree_unflatten(self.tree, _parts(vector, shapes=self.shapes, types=self.types if mixed else None))
+        return tree_unflatten(self.tree, _split_vector(vector, shapes=self.shapes, types=self.types if mixed else None))
 
 
 def ravel_pytree(pytree: object) -> tuple[Array, Callable[[Any], Any]]:
@@ -88,13 +88,13 @@ def ravel_pytree(pytree: object) -> tuple[Array, Callable[[Any], Any]]:
         pytree: a tree of arrays and scalars.
 
     Returns:
-        A pair of the vector, of the dtype that the leaves promote to, and the function that makes such a tree of such a
-        vector; functions of trees of the same structure and types are equal.
+        A pair: the vector, with the common dtype of the leaves, and the function that converts such a vector back to a
+        tree. Functions for trees of the same structure and types are equal.
 
     Raises:
-        TypeError: a leaf is no array; the function raises it for a vector of another dtype where the leaves' dtypes
-            differ.
-        ValueError: the function raises it for a vector of another length.
+        TypeError: a leaf is not an array. The returned function raises it for a vector of another dtype if the leaves
+            have several dtypes.
+        ValueError: the returned function raises it for a vector of another length.
 
     Example:
         >>> vector, unravel = xtrace.flatten_util.ravel_pytree({"a": jnp.zeros(2), "b": 1.0})

@@ -1,4 +1,4 @@
-"""Resampling of images, as ``jax.image`` has it: each output is a weighted mean of nearby inputs, axis by axis."""
+"""Resampling of images: each output is a weighted mean of nearby inputs, axis by axis."""
 
 from __future__ import annotations
 
@@ -32,12 +32,11 @@ __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
 
 class ResizeMethod(enum.Enum):
-    """The weights of inputs near an output.
+    """The methods of resampling: the weights of the inputs near an output.
 
-    ``NEAREST`` takes one input. ``LINEAR``, ``LANCZOS3``, ``LANCZOS5``, ``CUBIC`` and ``CUBIC_PYTORCH`` are kernels;
-    the
-    last two are Keys' cubic kernel with the parameters -0.5 and -0.75. ``AREA`` weighs by the overlap of inputs and
-    outputs.
+    ``NEAREST`` takes one input. ``AREA`` weighs inputs by their overlap with the output. The others are kernels:
+    ``LINEAR`` a triangle, ``LANCZOS3`` and ``LANCZOS5`` windowed sinc functions of radius 3 and 5, ``CUBIC`` and
+    ``CUBIC_PYTORCH`` Keys' cubic kernel with the parameters -0.5 and -0.75.
 
     Example:
         >>> xtrace.image.ResizeMethod.from_string("bilinear")
@@ -54,7 +53,7 @@ class ResizeMethod(enum.Enum):
 
     @staticmethod
     def from_string(s: str) -> ResizeMethod:
-        """Return the method called `s`, such as "bilinear"; ValueError if there is none."""
+        """Return the method with the name `s`, such as "bilinear"; ValueError if there is none."""
         method = _NAMES.get(s)
         if method is None:
             raise ValueError(f'Unknown resize method "{s}"; use one of {", ".join(_NAMES)}')
@@ -71,7 +70,7 @@ _NAMES = {
 }
 
 
-# Kernels of the distance x >= 0 between an output and an input, in samples
+# Kernels: functions of the distance x >= 0 between an output and an input, in samples.
 
 
 def _evaluate_triangle(x: Array) -> Array:
@@ -181,22 +180,22 @@ def scale_and_translate(
     image: ArrayLike, shape: ShapeLike, spatial_dims: Sequence[int], scale: ArrayLike, translation: ArrayLike,
     method: str | ResizeMethod, antialias: bool = True, precision: PrecisionLike = Precision.HIGHEST,
 ) -> Array:
-    """Resize and move an image: the point x goes to ``scale * x + translation``, pixels being of size 1.
+    """Resize and move an image: the point x, in pixels, goes to ``scale * x + translation``.
 
     Args:
         image: an array; integers become the default float.
         shape: the shape of the result, of the same rank.
-        spatial_dims: the axes that are scaled.
-        scale, translation: vectors with a number for each of these axes.
+        spatial_dims: the axes to scale.
+        scale, translation: vectors with one number for each of these axes.
         method: a `ResizeMethod` or its name, except ``"nearest"``.
-        antialias: whether the image is smoothed where the result is smaller.
-        precision: the precision of products.
+        antialias: whether to smooth the image along axes that shrink.
+        precision: the precision of the matrix products.
 
     Returns:
         An array of `shape`, 0 outside of the image.
 
     Raises:
-        TypeError: `image` is no array.
+        TypeError: `image` is not an array.
         ValueError: there is no such method, or the shapes do not agree.
 
     Example:
@@ -211,8 +210,8 @@ def scale_and_translate(
     shape = canonical_shape(shape)
     _check_shape(shape, own)
     axes = tuple([canonical_axis(d, len(own)) for d in spatial_dims])
-    for name, value in (("scale", scale), ("translation", translation)):
-        own_shape = operand_aval(value, 3).shape
+    for position, name, value in ((3, "scale", scale), (4, "translation", translation)):
+        own_shape = operand_aval(value, position).shape
         if own_shape != (len(axes),):
             raise ValueError(f"scale_and_translate: {name} must have shape ({len(axes)},), got {own_shape}")
     result = to_array(promote(image, adjust=as_inexact)[0])
@@ -234,14 +233,14 @@ def resize(
         image: an array; integers become the default float, except with ``"nearest"``.
         shape: the shape of the result, of the same rank.
         method: a `ResizeMethod` or its name.
-        antialias: whether the image is smoothed where the result is smaller.
-        precision: the precision of products.
+        antialias: whether to smooth the image along axes that shrink.
+        precision: the precision of the matrix products.
 
     Returns:
         An array of `shape`.
 
     Raises:
-        TypeError: `image` is no array.
+        TypeError: `image` is not an array.
         ValueError: there is no such method, or the rank differs.
 
     Example:

@@ -1,7 +1,7 @@
-"""The memory that programs take, and the memories that arrays can be in: ``Space.Device`` and ``Space.Host``.
+"""The memory use of programs, and the memory spaces of arrays: ``Space.Device`` and ``Space.Host``.
 
-The module is a function as well: ``xtrace.memory(f, *args)`` is ``xtrace.memory.report(f, *args)``. Spaces are for
-`device_put`; types may say ``Any``.
+The module is also a function: ``xtrace.memory(f, *args)`` is ``xtrace.memory.report(f, *args)``. `device_put` takes
+spaces.
 """
 
 import sys as _sys
@@ -18,21 +18,20 @@ __all__ = ["MemoryReport", "Space", "report"]
 
 
 def report(fun: _Callable[..., _Any], /, *args: object, **kwargs: object) -> MemoryReport:
-    """Return how much memory a function's program takes, and which arrays take it: of which line, and when.
+    """Report the memory use of a function's program, by array, line of code and time.
 
-    The program is compiled, not run, so arguments may be larger than the memory of this machine.
+    The program is compiled, and does not run: arguments can be larger than the memory of this machine.
 
     Args:
         fun: a function of pytrees of arrays, jitted or not.
         args: its arguments, which may be ShapeDtypeStructs.
-        kwargs: its keyword arguments, likewise.
+        kwargs: its keyword arguments, which may be ShapeDtypeStructs.
 
     Returns:
-        A `MemoryReport`, which prints a table. ``fits("h200")`` says whether the program fits a device that is not
-        here.
+        A `MemoryReport`, which prints a table. ``fits("h200")`` tells whether the program fits another device.
 
     Raises:
-        TypeError: `fun` is not callable, or an argument is no array.
+        TypeError: `fun` is not callable, or an argument is not an array.
 
     Example:
         >>> report = xtrace.memory(jnp.outer, jnp.ones(1000), jnp.ones(1000))
@@ -48,11 +47,10 @@ _make_public(globals(), __all__)
 
 
 class _Report(_ModuleType):
-    """A module that is called as its function `report`."""
+    """A callable module: a call is a call of its function `report`."""
 
     def __call__(self, fun: _Callable[..., _Any], /, *args: object, **kwargs: object) -> MemoryReport:
-        made: MemoryReport = self.report(fun, *args, **kwargs)
-        return made
+        return report(fun, *args, **kwargs)
 
 
 _sys.modules[__name__].__class__ = _Report

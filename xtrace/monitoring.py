@@ -1,4 +1,4 @@
-"""Listening to events of a program, as ``jax.monitoring`` has it."""
+"""Events of a program, and their listeners (``jax.monitoring``)."""
 
 from xtrace._src.core.monitoring import (
     clear_event_listeners,

@@ -1,4 +1,4 @@
-"""``jax.ops``: reductions of segments, which load on first touch."""
+"""Reductions of segments (``jax.ops``). They load at their first use."""
 # ruff: noqa: I001
 
 from xtrace._src.core.public_modules import late_imports as _late_imports

@@ -1,4 +1,4 @@
-"""Recording what a program does over time and which memory it uses, as ``jax.profiler`` has it."""
+"""Recording of a program's activity and memory over time (``jax.profiler``)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = [
 
 
 class TraceAnnotation(_xla.Annotation):
-    """A block of code that the timeline shows under a name; it costs next to nothing while no trace runs.
+    """A block of code with a name in the timeline; its cost is negligible while no trace runs.
 
     Args:
-        args, kwargs: the name, and by keyword details that the timeline shows.
+        args, kwargs: the name, and details for the timeline as keywords.
 
     Raises:
-        TypeError: the name is no text.
+        TypeError: the name is not a string.
 
     Example:
         >>> with xtrace.profiler.TraceAnnotation("sum", size=2): jnp.ones(2).sum()
@@ -39,11 +39,11 @@ class StepTraceAnnotation(TraceAnnotation):
     """A `TraceAnnotation` around one step of training.
 
     Args:
-        name: the name that the timeline shows.
+        name: the name in the timeline.
         kwargs: details, such as ``step_num=3``.
 
     Raises:
-        TypeError: `name` is no text.
+        TypeError: `name` is not a string.
 
     Example:
         >>> with xtrace.profiler.StepTraceAnnotation("train", step_num=1): jnp.ones(2).sum()
@@ -57,34 +57,34 @@ class StepTraceAnnotation(TraceAnnotation):
 def annotate_function(
     func: Callable[..., Any], name: str | None = None, **decorator_kwargs: object
 ) -> Callable[..., Any]:
-    """Return a function whose calls the timeline shows under a name.
+    """Wrap a function: its calls have a name in the timeline.
 
     Args:
         func: a function.
-        name: the name; None for that of the function.
-        decorator_kwargs: details that the timeline shows.
+        name: the name; None for the name of the function.
+        decorator_kwargs: details for the timeline.
 
     Returns:
         A function with the arguments and results of `func`.
 
     Raises:
-        TypeError: `name` is no text.
+        TypeError: `name` is not a string.
 
     Example:
         >>> xtrace.profiler.annotate_function(jnp.sum, "total")(jnp.ones(3))
         Array(3., dtype=float32)
     """
-    shown = getattr(func, "__name__", type(func).__name__) if name is None else name
+    label = getattr(func, "__name__", type(func).__name__) if name is None else name
 
     @functools.wraps(func)
     def call(*args: object, **kwargs: object) -> Any:
-        with TraceAnnotation(shown, **decorator_kwargs):
+        with TraceAnnotation(label, **decorator_kwargs):
             return func(*args, **kwargs)
 
     return call
 
 
-class _Running:
+class _State:
     """The session and the server of this process."""
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class _Running:
         self.server: Any = None
 
 
-_running = _Running()
+_state = _State()
 
 
 def start_trace(
@@ -118,15 +118,15 @@ def start_trace(
         >>> xtrace.profiler.start_trace(tempfile.mkdtemp())
         >>> xtrace.profiler.stop_trace()
     """
-    with _running.lock:
-        if _running.session is not None:
+    with _state.lock:
+        if _state.session is not None:
             raise RuntimeError(
-                f"start_trace: Profile has already been started, for {_running.session.folder}. Only one profile may "
+                f"start_trace: Profile has already been started, for {_state.session.folder}. Only one profile may "
                 "be run at a time: call stop_trace() first"
             )
         perfetto = create_perfetto_link or create_perfetto_trace
-        _running.session = _xla.Session(os.fspath(log_dir), profiler_options, perfetto)
-        _running.link = create_perfetto_link
+        _state.session = _xla.Session(os.fspath(log_dir), profiler_options, perfetto)
+        _state.link = create_perfetto_link
 
 
 def stop_trace() -> None:
@@ -140,12 +140,12 @@ def stop_trace() -> None:
         >>> xtrace.profiler.start_trace(tempfile.mkdtemp())
         >>> xtrace.profiler.stop_trace()
     """
-    with _running.lock:
-        session, _running.session = _running.session, None
+    with _state.lock:
+        session, _state.session = _state.session, None
         if session is None:
             raise RuntimeError("stop_trace: No profile started; call start_trace(folder) first")
         path = session.stop()
-    if path is not None and _running.link:
+    if path is not None and _state.link:
         print(f"Open https://ui.perfetto.dev, choose 'Open trace file', and give it {path}")
 
 
@@ -182,7 +182,7 @@ def trace(
 
 
 def device_memory_profile(backend: str | None = None) -> bytes:
-    """Return the arrays in the memory of a platform's devices, as a profile that ``pprof`` reads.
+    """Return a profile of the arrays in the memory of a platform's devices, in the format of ``pprof``.
 
     Args:
         backend: the name of a platform; None for the default one.
@@ -236,11 +236,11 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
         >>> server = xtrace.profiler.start_server(9988)
         >>> xtrace.profiler.stop_server()
     """
-    with _running.lock:
-        if _running.server is not None:
+    with _state.lock:
+        if _state.server is not None:
             raise ValueError("start_server: Only one profiler server can be active at a time; call stop_server() first")
-        _running.server = _xla.start_server(port, requires_backend)
-        return _running.server
+        _state.server = _xla.start_server(port, requires_backend)
+        return _state.server
 
 
 def stop_server() -> None:
@@ -253,10 +253,10 @@ def stop_server() -> None:
         >>> server = xtrace.profiler.start_server(9989)
         >>> xtrace.profiler.stop_server()
     """
-    with _running.lock:
-        if _running.server is None:
+    with _state.lock:
+        if _state.server is None:
             raise ValueError("stop_server: No active profiler server")
-        _running.server = None
+        _state.server = None
 
 
 _make_public(globals(), __all__)

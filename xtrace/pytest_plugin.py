@@ -1,4 +1,4 @@
-"""A plugin of pytest that lets ``import jax`` mean xtrace in its processes: ``pytest -p xtrace.pytest_plugin``."""
+"""A plugin of pytest: ``pytest -p xtrace.pytest_plugin`` makes ``import jax`` import xtrace."""
 
 import xtrace
 

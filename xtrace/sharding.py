@@ -1,4 +1,4 @@
-"""Meshes of devices, and the placement of arrays on them, as ``jax.sharding`` has them."""
+"""Meshes of devices, and the placement of arrays on them (``jax.sharding``)."""
 
 from xtrace._src.api.axis_types import auto_axes, explicit_axes
 from xtrace._src.api.meshes import (

@@ -1,4 +1,4 @@
-"""The stages of ahead-of-time compilation, as ``jax.stages`` has them."""
+"""The stages of ahead-of-time compilation (``jax.stages``)."""
 
 from __future__ import annotations
 

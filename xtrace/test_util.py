@@ -1,4 +1,4 @@
-"""Derivatives against finite differences, for tests: as ``jax.test_util`` has them."""
+"""Checks of derivatives against finite differences, for tests (``jax.test_util``)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = ["check_grads", "check_jvp", "check_vjp"]
 
 _EPS = 1e-4
 
-# How far a derivative may be from a difference over a step of `_EPS`, relatively and absolutely, by the bits of a real
-# number. Rounding f(x) moves the difference by about its precision / eps.
+# The relative and absolute tolerance of a derivative against a difference over a step of `_EPS`, by the bits of a real
+# number. Rounding of f(x) changes the difference by about its precision / eps.
 _TOLERANCES = {64: 1e-5, 32: 2e-3, 16: 1e-2}
 _TOLERANCE_OF_NARROW_TYPES = 1e-1
 
@@ -32,12 +32,13 @@ def check_grads(
     """Check the derivatives of a function against central differences along random directions.
 
     Args:
-        f: a function of floating arrays or trees of them.
+        f: a function of floating or complex arrays, or trees of them.
         args: a sequence of its arguments.
         order: the highest order of derivatives.
-        modes: ``"fwd"`` checks `jvp`, ``"rev"`` `vjp`; beyond the first order both check the results of either.
-        atol, rtol: tolerances; None for those of the dtype.
-        eps: the step; None for 1e-4, and more for 16-bit dtypes.
+        modes: ``"fwd"`` to check `jvp`, ``"rev"`` to check `vjp`; higher orders check the results of each mode by all
+            modes.
+        atol, rtol: tolerances; None for the defaults of the dtype.
+        eps: the step; None for 1e-4, or more for 16-bit dtypes.
 
     Raises:
         AssertionError: the derivatives differ.
@@ -53,16 +54,16 @@ def check_grads(
         raise ValueError(f'check_grads: modes are "fwd" and "rev"; got {abbreviate(unknown[0])}')
     args = tuple(args)
     if eps is None:
-        eps = _step(args)
+        eps = _choose_step(args)
     random = np.random.RandomState(order)
     if "fwd" in modes:
         check_jvp(f, lambda primals, tangents: jvp(f, primals, tangents), args, atol, rtol, eps, "JVP")
-        tangents = _direction(random, args)
+        tangents = _draw_direction(random, args)
         if order > 1:
             check_grads(lambda *xs: jvp(f, xs, tangents), args, order - 1, modes, atol, rtol, eps)
     if "rev" in modes:
         check_vjp(f, lambda *primals: vjp(f, *primals), args, atol, rtol, eps, "VJP")
-        cotangents = _direction(random, f(*args))
+        cotangents = _draw_direction(random, f(*args))
 
         def value_and_pullback(*xs: object) -> Any:
             y, pullback = vjp(f, *xs)
@@ -76,15 +77,15 @@ def check_jvp(
     f: Callable[..., Any], f_jvp: Callable[..., Any], args: Sequence[Any], atol: float | None = None,
     rtol: float | None = None, eps: float = _EPS, err_msg: str = "",
 ) -> None:
-    """Check a function's value and tangent against a central difference along a random direction.
+    """Check a JVP: compare the value and the tangent with a central difference along a random direction.
 
     Args:
-        f: a function of floating arrays or trees of them.
+        f: a function of floating or complex arrays, or trees of them.
         f_jvp: a function of arguments and tangents that returns a value and its tangent.
         args: a sequence of arguments.
-        atol, rtol: tolerances; None for those of the dtype.
+        atol, rtol: tolerances; None for the defaults of the dtype.
         eps: the step.
-        err_msg: the beginning of the message.
+        err_msg: the beginning of the error message.
 
     Raises:
         AssertionError: the value or the tangent differs.
@@ -94,25 +95,25 @@ def check_jvp(
         >>> xtrace.test_util.check_jvp(jnp.sin, functools.partial(xtrace.jvp, jnp.sin), (1.0,))
     """
     args = tuple(args)
-    tangents = _direction(np.random.RandomState(0), args)
+    tangents = _draw_direction(np.random.RandomState(0), args)
     value, tangent = f_jvp(args, tangents)
     _assert_close(value, f(*args), atol, rtol, f"{err_msg} primal".strip())
-    _assert_close(tangent, _difference(f, args, tangents, eps), atol, rtol, f"{err_msg} tangent".strip())
+    _assert_close(tangent, _compute_difference(f, args, tangents, eps), atol, rtol, f"{err_msg} tangent".strip())
 
 
 def check_vjp(
     f: Callable[..., Any], f_vjp: Callable[..., Any], args: Sequence[Any], atol: float | None = None,
     rtol: float | None = None, eps: float = _EPS, err_msg: str = "",
 ) -> None:
-    """Check a function's value and pullback against a central difference along a random direction.
+    """Check a VJP: compare the value and the pullback with a central difference along a random direction.
 
     Args:
-        f: a function of floating arrays or trees of them.
+        f: a function of floating or complex arrays, or trees of them.
         f_vjp: a function of arguments that returns a value and its pullback.
         args: a sequence of arguments.
-        atol, rtol: tolerances; None for those of the dtype.
+        atol, rtol: tolerances; None for the defaults of the dtype.
         eps: the step.
-        err_msg: the beginning of the message.
+        err_msg: the beginning of the error message.
 
     Raises:
         AssertionError: the value or the pullback differs.
@@ -123,18 +124,18 @@ def check_vjp(
     """
     args = tuple(args)
     random = np.random.RandomState(0)
-    tangents = _direction(random, args)
+    tangents = _draw_direction(random, args)
     value, pullback = f_vjp(*args)
     _assert_close(value, f(*args), atol, rtol, f"{err_msg} primal".strip())
-    cotangents = _direction(random, value)
-    forward = _projection(_difference(f, args, tangents, eps), cotangents)
-    backward = _projection(tangents, pullback(cotangents))
-    kind = _narrowest(args, value)
+    cotangents = _draw_direction(random, value)
+    forward = _compute_inner_product(_compute_difference(f, args, tangents, eps), cotangents)
+    backward = _compute_inner_product(tangents, pullback(cotangents))
+    kind = _find_narrowest_dtype(args, value)
     _assert_close(backward.astype(kind), forward.astype(kind), atol, rtol, f"{err_msg} cotangent projection".strip())
 
 
-def _direction(random: np.random.RandomState, tree: object) -> Any:
-    """Return a tree of standard normal numbers of the types of `tree`'s leaves; TypeError unless they have tangents."""
+def _draw_direction(random: np.random.RandomState, tree: object) -> Any:
+    """Draw standard normal numbers like `tree`; TypeError for leaves without tangents."""
 
     def normal(leaf: object) -> Any:
         aval = aval_of(leaf)
@@ -151,7 +152,7 @@ def _direction(random: np.random.RandomState, tree: object) -> Any:
     return tree_map(normal, tree)
 
 
-def _difference(f: Callable[..., Any], args: tuple[Any, ...], tangents: object, eps: float) -> Any:
+def _compute_difference(f: Callable[..., Any], args: tuple[Any, ...], tangents: object, eps: float) -> Any:
     """Return (f(x + eps t) - f(x - eps t)) / 2 eps, the derivative along t up to O(eps²)."""
 
     def evaluate_at(step: float) -> Any:
@@ -168,51 +169,51 @@ def _widen(value: object) -> Any:
     return np.asarray(value).astype(np.complex128 if dtypes.is_complex(aval_of(value).dtype) else np.float64)
 
 
-def _projection(a: object, b: object) -> Any:
+def _compute_inner_product(a: object, b: object) -> Any:
     """Return the real part of the sum of the products of two trees' leaves."""
     pairs = zip(tree_leaves(a), tree_leaves(b), strict=True)
     return np.asarray(sum(np.sum(_widen(x) * _widen(y)).real for x, y in pairs))
 
 
-def _bits(dtype: np.dtype[Any]) -> int:
-    """Return the bits of a number of `dtype`, of a complex one those of its real part."""
+def _count_bits(dtype: np.dtype[Any]) -> int:
+    """Return the bits of a number of `dtype`, or of its real part."""
     return dtypes.bit_width(dtypes.real_part_dtype(dtype) if dtypes.is_complex(dtype) else dtype)
 
 
-def _narrowest(*trees: object) -> np.dtype[Any]:
-    """Return the real dtype of the leaves of `trees` with the fewest digits."""
+def _find_narrowest_dtype(*trees: object) -> np.dtype[Any]:
+    """Return the real dtype with the fewest digits among the leaves of `trees`."""
     own = [a.dtype for a in map(aval_of, tree_leaves(trees)) if is_differentiable(a)]
     real = [dtypes.real_part_dtype(d) if dtypes.is_complex(d) else d for d in own]
     return max(real, key=lambda d: float(dtypes.finfo(d).eps), default=dtypes.default_float(config.enable_x64.value))
 
 
-def _step(args: object) -> float:
-    """Return the step for arguments of these types: the cube root of the precision balances truncation and rounding."""
-    precision = float(dtypes.finfo(_narrowest(args)).eps)
+def _choose_step(args: object) -> float:
+    """Return the step for the dtypes of `args`: the cube root of the precision balances truncation and rounding."""
+    precision = float(dtypes.finfo(_find_narrowest_dtype(args)).eps)
     return _EPS if precision < 1e-6 else float(np.cbrt(precision))
 
 
 def _assert_close(actual: object, expected: object, atol: float | None, rtol: float | None, message: str) -> None:
-    """Raise AssertionError unless two trees of arrays are close, by default as close as their dtypes allow."""
+    """Raise AssertionError unless two trees of arrays are close, by default within the tolerance of their dtypes."""
     (ours, our_tree), (theirs, their_tree) = tree_flatten(actual), tree_flatten(expected)
     if our_tree != their_tree:
         raise AssertionError(f"{message}: the trees differ: {our_tree} against {their_tree}")
     for x, y in zip(ours, theirs, strict=True):
         if np.shape(x) != np.shape(y):
             raise AssertionError(f"{message}: the shapes differ: {np.shape(x)} against {np.shape(y)}")
-        tolerance = max(_tolerance(x), _tolerance(y))
+        tolerance = max(_find_tolerance(x), _find_tolerance(y))
         np.testing.assert_allclose(
             _widen(x), _widen(y), tolerance if rtol is None else rtol, tolerance if atol is None else atol,
             err_msg=message,
         )
 
 
-def _tolerance(value: object) -> float:
+def _find_tolerance(value: object) -> float:
     dtype = aval_of(value).dtype
     if not dtypes.issubdtype(dtype, np.inexact):
         return 0.0
     precise = float(dtypes.finfo(dtype).eps) < 2e-3
-    return _TOLERANCES[_bits(dtype)] if precise else _TOLERANCE_OF_NARROW_TYPES
+    return _TOLERANCES[_count_bits(dtype)] if precise else _TOLERANCE_OF_NARROW_TYPES
 
 
 _make_public(globals(), __all__)

@@ -1,4 +1,4 @@
-"""Pytree functions under JAX's short names: ``tree.map``, ``tree.flatten``, …"""
+"""Functions of pytrees under short names (``jax.tree``)."""
 
 from xtrace._src.core import pytree as _pytree
 from xtrace._src.core import pytree_registration as _registration

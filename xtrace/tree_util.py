@@ -1,4 +1,4 @@
-"""Pytree functions under JAX's ``tree_util`` names."""
+"""Functions and classes of pytrees (``jax.tree_util``)."""
 
 from xtrace._src.core.key_paths import KeyEntry, KeyPath, keystr
 from xtrace._src.core.public_modules import make_public as _make_public

@@ -1,4 +1,4 @@
-"""Types for annotations, as ``jax.typing`` has them."""
+"""Types for annotations (``jax.typing``)."""
 
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.public_modules import make_public as _make_public

@@ -1,4 +1,4 @@
-"""The version of this package: ``jax.version``."""
+"""The version of this package (``jax.version``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
 

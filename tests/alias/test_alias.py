@@ -108,7 +108,7 @@ def test_the_command_line(tmp_path):
     assert run("", "-m", "xtrace", "run", "-m", "json.tool", "--help")[0].startswith("usage: python -m json.tool")
     for words in ([], ["-m"], [str(tmp_path / "absent.py")]):
         done = run("", "-m", "xtrace", "run", *words, check=False)
-        assert done.returncode == 1 and done.stderr.startswith("xtrace run: "), done.stderr
+        assert done.returncode == 2 and done.stderr.startswith("xtrace run: "), done.stderr
 
 
 def test_the_plugin_of_pytest(tmp_path):

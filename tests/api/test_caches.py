@@ -336,7 +336,7 @@ def test_clearing_frees_what_was_compiled():
 
 
 def test_specialised_code_is_bounded(monkeypatch):
-    monkeypatch.setattr(dispatch, "_MOST_SIGNATURES", 4)
+    monkeypatch.setattr(dispatch, "_MAX_SIGNATURES", 4)
     f = jit(lambda x: x * 2)
     for size in range(1, 20):
         for _ in range(6):

@@ -19,6 +19,7 @@ import xtrace
 from tests.support.elementwise_operations import OWN_OPERATIONS
 from tests.support.jax_modules import import_jax_module
 from tests.support.reference import DROPPED, IS_REFERENCE, NEWER, NEWER_PARAMETERS
+from tools.public_names import MARK, write_lists, written_modules
 
 # What jax has no counterpart of, or has in another module.
 OWN = {
@@ -273,3 +274,19 @@ import xtrace.sharding
 assert pickle.loads(pickle.dumps(xtrace.P)) is xtrace.P is xtrace.sharding.PartitionSpec
 """
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(("path", "text"), written_modules().items(), ids=("lax", "numpy"))
+def test_marked_lists_have_every_name(path, text):
+    assert MARK in text and path.read_text() == text, "write the lists: python -m tools.public_names"
+
+
+def test_list_of_every_name_is_written_from_its_module():
+    module = "xtrace._src.ops.selection"
+    listed = f"    from {module} import (  {MARK}\n        outdated as outdated,\n    )\n"
+    names = ["select as select", "select_n as select_n"]
+    assert write_lists(listed, False) == listed.replace("outdated as outdated", ", ".join(names))
+    with_alias = [*names, "select_n as select_n_p"]
+    assert write_lists(listed, True) == listed.replace("outdated as outdated", ", ".join(with_alias))
+    by_hand = listed.replace(f"  {MARK}", "")
+    assert write_lists(by_hand, True) == by_hand

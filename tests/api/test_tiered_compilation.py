@@ -34,8 +34,8 @@ def tiered(function, **options):
 @pytest.fixture(autouse=True)
 def all_in_tiers(monkeypatch):
     """Small programs are compiled in tiers, too; return how many lines programs have that are, without this."""
-    fewest = tiered_compilation._FEWEST_LINES
-    monkeypatch.setattr(tiered_compilation, "_FEWEST_LINES", 0)
+    fewest = tiered_compilation._MIN_LINES
+    monkeypatch.setattr(tiered_compilation, "_MIN_LINES", 0)
     return fewest
 
 
@@ -136,7 +136,7 @@ def test_another_way_is_an_error():
 
 
 def test_small_programs_and_functions_of_the_library_are_compiled_fully(compiled, tasks, monkeypatch, all_in_tiers):
-    monkeypatch.setattr(tiered_compilation, "_FEWEST_LINES", all_in_tiers)
+    monkeypatch.setattr(tiered_compilation, "_MIN_LINES", all_in_tiers)
 
     def sine_of_sine(x):
         for _ in range(all_in_tiers):
@@ -148,7 +148,7 @@ def test_small_programs_and_functions_of_the_library_are_compiled_fully(compiled
     f = tiered(sine_of_sine)
     f(X)
     assert len(tasks) == 1 and is_quick(compiled[-1])
-    monkeypatch.setattr(tiered_compilation, "_FEWEST_LINES", 0)
+    monkeypatch.setattr(tiered_compilation, "_MIN_LINES", 0)
     tasks.clear(), compiled.clear(), xtrace.clear_caches()
     with xtrace.compilation("tiered"):
         xtrace.nn.softmax(jnp.asarray(X))

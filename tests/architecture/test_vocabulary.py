@@ -10,7 +10,7 @@ from tests.architecture.source_tree import read_package
 GIVEN_UP = {
     "one_program": "inline_jit", "program_of_trees": "inline_jit",
     "inlined_strongly": "with_strong_results", "Recording": "EquationTemplate", "Linearized": "Subprogram",
-    "Stack": "TraceStack", "written_out": "inline_calls", "without_groups": "without_calls",
+    "Stack": "TraceStack", "written_out": "inline_calls", "without_groups": "inline_calls_in_jaxpr",
     "by_formula": "lower_fun", "per_jaxpr": "memoize_by_owner", "table_by_owner": "memoize_by_owner",
     "records_copies": "TraceStack.replay", "recordable": "replayable", "NEVER": "NOT_REPLAYABLE",
     "SplitJaxpr": "PartitionedJaxpr", "Known": "KnownResults", "dependence": "analyze_unknowns",

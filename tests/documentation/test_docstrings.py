@@ -71,13 +71,14 @@ ALSO_NUMERICAL = frozenset(f"xtrace.numpy.{name}" for name in (
 
 SECTIONS = ("Args", "Attributes", "Returns", "Yields", "Raises", "Example", "Reference")
 VERBS = frozenset(re.findall(r"\w+", """
-    Add Allocate Append Apply Approximate Build Call Cast Change Check Choose Clip Combine Compile Compute Concatenate
-    Connect Convert Copy Count Create Cut Decorate Declare Decompose Delete Describe Differentiate Divide Draw End
-    Evaluate Exchange Expand Extract Factor Fill Find Fit Flatten Flip Forget Format Gather Give Hash Insert Integrate
-    Interpolate Invert Iterate Join Leave List Load Lower Make Map Mark Minimize Move Multiply Negate Normalize Override
-    Pack Pad Partition Place Print Put Raise Read Record Reduce Register Remove Repeat Replace Report Reshape Resize
-    Return Reverse Roll Rotate Round Run Save Scatter Search Select Set Shift Shuffle Solve Sort Split Stack Start Stop
-    Subtract Sum Swap Take Test Tile Trace Transform Transpose Traverse Unpack Unwrap Update Wait Wrap Write
+    Add Allocate Append Apply Approximate Broadcast Build Call Cast Change Check Choose Clip Combine Compile Compute
+    Concatenate Connect Convert Convolve Copy Count Create Cut Declare Decompose Decorate Define Delete Describe
+    Differentiate Divide Draw Eliminate Encrypt End Evaluate Exchange Expand Extract Factor Fill Find Fit Flatten Flip
+    Forget Format Gather Give Hash Insert Integrate Interpolate Invert Iterate Join Leave List Load Lower Make Map Mark
+    Minimize Move Multiply Negate Normalize Override Pack Pad Parse Partition Permute Place Print Put Raise Read Record
+    Reduce Register Reinterpret Remove Repeat Replace Report Reshape Resize Return Reverse Roll Rotate Round Run Save
+    Scale Scatter Search Select Send Serialize Set Shift Shuffle Solve Sort Split Stack Start Stop Subtract Sum Swap
+    Take Test Tile Trace Transform Transpose Traverse Unpack Unwrap Update Wait Wrap Write
 """))
 
 
@@ -194,7 +195,10 @@ def faults_of(name, value, module):
         faults.append(f"Args has {documented}, and the signature {parameters}")
     if not is_class and name not in RAISE_NOTHING | METHODS_RAISE_NOTHING and not errors:
         faults.append("Raises is missing; list the function in RAISE_NOTHING if it accepts everything")
-    places = (builtins, xtrace.errors, xtrace.dtypes, xtrace.experimental.multihost_utils, xtrace.extend.linear_util)
+    places = (
+        builtins, xtrace.errors, xtrace.dtypes, xtrace.experimental.multihost_utils, xtrace.experimental.sparse,
+        xtrace.extend.linear_util,
+    )
     unknown = [each for each in errors if not any(hasattr(place, each) for place in places)]
     if unknown:
         faults.append(f"{', '.join(unknown)} in Raises is no class of errors")

@@ -265,7 +265,7 @@ def test_mapped_loops():
     error, y = xtrace.jit(xtrace.vmap(checkify.checkify(count)))(np.float32([0, 5, 1]))
     assert _message(error) == ["at mapped index 0: 2.0 (`check` failed)", "at mapped index 2: 2.0 (`check` failed)"]
     np.testing.assert_array_equal(y, [3, 5, 3])
-    with pytest.raises(ValueError, match=r"xtrace\.vmap\(checkify\.checkify\(f\)\) in place of"):
+    with pytest.raises(ValueError, match=r"write xtrace\.vmap\(checkify\.checkify\(f\)\) for"):
         checkify.checkify(xtrace.vmap(count))(VECTOR)
 
 
@@ -393,7 +393,7 @@ def test_words_of_errors():
         (lambda: checkify.check(1, "no"), "compare a number with another"),
         (lambda: checkify.check(True, 3), "msg must be a string"),
         (lambda: checkify.check(True, "{}", 3), "need to be PyTrees of arrays, but got 3 of type .*f-string"),
-        (lambda: checkify.check_error("no"), "must be what a checked function returned, an Error; got"),
+        (lambda: checkify.check_error("no"), "must be an Error, the first result of a checked function; got"),
         (lambda: checkify.checkify(3), "Expected a callable value"),
         (lambda: checkify.checkify(jnp.sin, errors="nan"), "a set of categories, such as checkify.index_checks"),
         (lambda: checkify.checkify(jnp.sin, errors=checkify.ErrorCategory), "a set of categories"),

@@ -28,7 +28,7 @@ DRAWS = {
     "integers of a dtype": lambda r: r.integers(5, size=2, dtype="int8"),
     "integers between arrays": lambda r: r.integers(LOW.astype(int), HIGH.astype(int)),
     "spawn": lambda r: [child.normal() for child in r.spawn(3)], "split": lambda r: r.split((2, 3))._base_key,
-    "none": lambda r: r.spawn(0),
+    "none": lambda r: r.spawn(0), "NumPy's integers": lambda r: [r.random(np.int64(2)), r.key(np.int32(2))],
 }
 
 

@@ -96,7 +96,7 @@ def test_classes_are_registered_once_by_name():
     with pytest.raises(ValueError, match=r"Scale is registered already, by the serialized_name 'test.Scale'"):
         export.register_pytree_node_serialization(Scale, serialized_name="test.Other", **options)
     Other = namedtuple("Other", ["a"])
-    with pytest.raises(ValueError, match=r"'test.Scale' stands for Scale already"):
+    with pytest.raises(ValueError, match=r"'test.Scale' belongs to Scale already"):
         export.register_namedtuple_serialization(Other, serialized_name="test.Scale")
 
 
@@ -167,7 +167,7 @@ def test_files_are_bytes(blob):
 
 CHANGES = [
     ({"serialization_version": 99}, "version 99 of the format, and this release reads 1 to 12"),
-    ({"calling_convention_version": 8}, "calling convention 8, and this release calls those from 9 to 10"),
+    ({"calling_convention_version": 8}, "calling convention 8, and this release supports 9 to 10"),
     ({"calling_convention_version": 11}, "calling convention 11"),
     ({"ordered_effects": [{"type_name": "Log"}]}, "has the effects Log, unknown here"),
     ({"platforms": []}, "its platforms are"),
@@ -270,13 +270,13 @@ def test_records_come_back(record):
     assert flatbuffers.decode(schema.TREE, bytes(flatbuffers.encode(schema.TREE, record))) == filled(record)
 
 
-def test_records_that_stand_for_too_many_are_refused():
+def test_records_that_expand_beyond_the_file_are_refused():
     # 30 tables, each with a vector whose two entries are both the next table.
     data = bytearray(struct.pack("<I", 12))
     for level in range(30):
         data += struct.pack("<4H", 8, 8, 0, 4) + struct.pack("<iI", 8, 4)
         data += struct.pack("<III", 2, 16, 12) if level < 29 else struct.pack("<III", 0, 0, 0)
-    with pytest.raises(DamagedFileError, match="stand for more than it can hold"):
+    with pytest.raises(DamagedFileError, match="its texts and vectors are larger than the file"):
         flatbuffers.decode(schema.TREE, bytes(data))
 
 
@@ -288,7 +288,7 @@ def test_deep_trees_are_refused():
         export.export(xtrace.jit(lambda t: 0.0))(deep).serialize()
 
 
-def test_a_small_file_stands_for_no_large_one():
+def test_texts_that_expand_beyond_the_file_are_refused():
     # All texts of the vector are one.
     count, length = 2000, 4000
     text = struct.pack("<I", length) + b"a" * length + b"\0"
@@ -296,5 +296,5 @@ def test_a_small_file_stands_for_no_large_one():
     vtable = struct.pack("<HHH", 6, 8, 4) + bytes(2)
     buffer = struct.pack("<I", 12) + vtable + struct.pack("<iI", 8, 4) + vector + text
     table = flatbuffers.Table({"texts": (0, flatbuffers.Vector(flatbuffers.Text()))})
-    with pytest.raises(flatbuffers.DamagedFileError, match="stand for more than it can hold"):
+    with pytest.raises(flatbuffers.DamagedFileError, match="its texts and vectors are larger than the file"):
         flatbuffers.decode(table, buffer)

@@ -64,3 +64,28 @@ def test_errors_say_how_the_function_is_given():
 
 def test_wrapped_functions_are_called_as_they_are():
     assert core.call_impl(linear_util.wrap_init(lambda x, y: [x, y], debug_info=None), 1, 2) == [1, 2]
+
+
+def test_cached_calls_store_their_values_again():
+    calls = []
+
+    def store_argument(function, store, x, value):
+        calls.append(x)
+        store.store(value)
+        return function(x)
+
+    call = linear_util.cache(lambda fun, x, value: fun.call_wrapped(x, value))
+    for value in (None, 5):
+        for _ in range(2):
+            function, stored = linear_util.transformation_with_aux2(store_argument, linear_util.wrap_init(abs))
+            assert call(function, -3, value) == 3 and stored() is value
+    assert calls == [-3, -3]
+
+    def store_by_yielding(x, value):
+        calls.append(x)
+        yield (yield (x,), {}), value
+
+    for _ in range(2):
+        function, stored = linear_util.transformation_with_aux(store_by_yielding, linear_util.wrap_init(abs))
+        assert call(function, -4, None) == 4 and stored() is None
+    assert calls == [-3, -3, -4]

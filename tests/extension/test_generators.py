@@ -196,7 +196,7 @@ def test_functions_of_wrong_types_are_named(changes, use, message):
     (lambda: defined(xtrace, ()), ValueError, "key_shape must have an axis"),
     (lambda: defined(xtrace, fold_in=3), TypeError, "fold_in must be a function, got 3"),
     (lambda: xtrace.random.wrap_key_data(np.zeros(3, np.uint32), impl=defined(xtrace, (2, 2))), TypeError,
-     r"last axes of the sizes \(2, 2\); got shape \(3,\)"),
+     r"last axes of sizes \(2, 2\); got shape \(3,\)"),
     (lambda: xtrace.extend.random.threefry_2x32(np.zeros(3, np.uint32), np.zeros(3, np.uint32)), ValueError,
      "keypair must be two words, got 3"),
 ])

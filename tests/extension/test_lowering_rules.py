@@ -567,7 +567,7 @@ def test_the_operation_of_a_foreign_call():
         xtrace.ffi.build_ffi_lowering_function(3)
     for arguments, details, error, message in (
         (2, {}, TypeError, "was given 2 values, and ctx.avals_in has 1"),
-        (1, {"operand_layouts": [(0,), (0,)]}, ValueError, "has 1 arrays, and layouts of 2"),
+        (1, {"operand_layouts": [(0,), (0,)]}, ValueError, "has 1 arrays, but 2 layouts were given"),
     ):
         call = xtrace.ffi.build_ffi_lowering_function("target", **details)
         p = primitive(OURS, "wrong_foreign", lambda lib, ctx, x, c=call, n=arguments: c(ctx, *[x] * n).results)

@@ -131,3 +131,14 @@ def test_the_true_function_of_a_cond_is_traced_first():
         branches = (lambda out=traced: out.append("t") or 1, lambda out=traced: out.append("f") or 2)
         module.make_jaxpr(lambda p, m=module, b=branches: m.lax.cond(p, *b))(True)
         assert traced == ["t", "f"]
+
+
+def test_types_along_an_axis():
+    for module in (jax, xtrace):
+        core, matrix = module.extend.core, module.typeof(np.ones((2, 3), np.float32))
+        assert core.mapped_aval(3, 1, matrix).shape == (2,) and core.unmapped_aval(4, 2, matrix).shape == (2, 3, 4)
+    for function, axis in ((core.mapped_aval, -1), (core.mapped_aval, 2), (core.unmapped_aval, -1)):
+        with pytest.raises(ValueError, match=f"{function.__name__}: axis {axis} must be from 0 to"):
+            function(3, axis, matrix)
+    with pytest.raises(NotImplementedError, match="unmapped_aval: explicit_mesh_axis is not supported"):
+        core.unmapped_aval(3, 0, matrix, "x")

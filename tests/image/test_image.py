@@ -82,5 +82,8 @@ def test_errors():
         xtrace.image.scale_and_translate(x, (3, 4), (0,), np.ones(1), np.ones(1), "nearest")
     with pytest.raises(ValueError, match=r"scale must have shape \(1,\), got \(2,\)"):
         xtrace.image.scale_and_translate(x, (3, 4), (0,), np.ones(2), np.ones(1), "linear")
+    for position, vectors in ((3, (None, np.ones(1))), (4, (np.ones(1), None))):
+        with pytest.raises(TypeError, match=f"argument {position}: None"):
+            xtrace.image.scale_and_translate(x, (3, 4), (0,), *vectors, "linear")
     with pytest.raises(TypeError, match="resize"):
         xtrace.image.resize([1.0], (2,), "linear")

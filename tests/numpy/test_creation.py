@@ -124,13 +124,13 @@ def check_error(text, error, fragment):
 
 ERRORS = [
     ("jnp.array('a')", TypeError, "array: 'a' of type .*str.* is not a valid"),
-    ("jnp.array(['a'])", TypeError, "a list element is no number or array: 'a'"),
+    ("jnp.array(['a'])", TypeError, "a list element is neither a number nor an array: 'a'"),
     ("jnp.array(b'a')", TypeError, "bytes"),
     ("jnp.array(np.array(['a']))", TypeError, "its NumPy dtype is <U1"),
     ("jnp.array(np.array([None]))", TypeError, "its NumPy dtype is object"),
     ("jnp.array(object())", TypeError, "object"),
     ("jnp.array({'a': 1})", TypeError, "dict"),
-    ("jnp.array([1, None])", ValueError, "a list element is no number or array: None"),
+    ("jnp.array([1, None])", ValueError, "a list element is neither a number nor an array: None"),
     ("jnp.array(None)", ValueError, "None is not a valid value"),
     ("jnp.array([[1], [1, 2]])", ValueError, "must be rectangular"),
     ("jnp.array([1, [2]])", ValueError, "must be rectangular"),

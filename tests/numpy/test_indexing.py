@@ -12,7 +12,7 @@ import xtrace.numpy as jnp
 from tests.support.expressions import check_eagerly, check_jitted
 from tests.support.operands import BOOL, FLOAT, INTEGER, assert_same, dtypes_in, ours, random_values, seeds, theirs
 from xtrace._src.core.errors import ConcretizationTypeError, NonConcreteBooleanIndexError
-from xtrace.numpy.indexing import read
+from xtrace.numpy.indexing import read_index
 
 READS = [
     "x[0]", "x[-1]", "x[5]", "x[-5]", "x[0, 1]", "x[1:]", "x[::2]", "x[::-1]", "x[2:0:-1]", "x[-1:-3:-1]", "x[3:1]",
@@ -168,9 +168,9 @@ def test_updating_casts_and_warns():
 
 def test_positions_share_one_plan_and_so_one_compiled_program():
     """A loop over positions must not compile once for each."""
-    assert len({read((10, 10), i, True, False).plan for i in range(-10, 10)}) == 1
-    assert len({read((10, 10), (i, 3), True, False).plan for i in range(10)}) == 1
-    assert len({read((10, 10), slice(i, i + 2), True, False).plan for i in range(9)}) == 1
+    assert len({read_index((10, 10), i, True, False).plan for i in range(-10, 10)}) == 1
+    assert len({read_index((10, 10), (i, 3), True, False).plan for i in range(10)}) == 1
+    assert len({read_index((10, 10), slice(i, i + 2), True, False).plan for i in range(9)}) == 1
     x = jnp.arange(100.0).reshape(10, 10)
     assert [float(x[i, 3]) for i in range(10)] == [10.0 * i + 3 for i in range(10)]
     assert [x[i : i + 2].tolist()[1][0] for i in range(9)] == [10.0 * (i + 1) for i in range(9)]

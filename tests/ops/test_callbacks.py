@@ -425,8 +425,8 @@ WRONG = {
     "shape": (lambda x: np.ones(3, np.float32), "result of <lambda> .* expected float32.., got float32.3."),
     "dtype": (lambda x: np.int32(3), "expected float32.., got int32.*Convert it to the dtype"),
     "number": (lambda x: 3, "expected float32.., got int32"),
-    "tree": (lambda x: (x, x), "a tree that differs .* a leaf against tuple of length 2"),
-    "nothing": (lambda x: None, "a tree that differs .* a leaf against None"),
+    "tree": (lambda x: (x, x), "returned a tree that differs .* a leaf against tuple of length 2"),
+    "nothing": (lambda x: None, "returned a tree that differs .* a leaf against None"),
     "text": (lambda x: "a", "is no array: expected float32.., got 'a'"),
 }
 

@@ -160,6 +160,14 @@ def test_joining_different_sizes(left, right):
         check_types(call, (left, np.float32), (right, np.float32))
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_dimension_of_concatenate_is_an_integer(count):
+    x = np.ones((2, 3), np.float32)
+    assert lax.concatenate([x] * count, np.array(0)).shape == (2 * count, 3)
+    with pytest.raises(TypeError, match=r"concatenate: dimension must be an integer, got 1\.5"):
+        lax.concatenate([x] * count, 1.5)
+
+
 def test_weak_types_of_two_operands():
     check_types(lambda m, x, y: m.stack([x, y]), ((2,), np.float32), ((2,), np.float32))
     check_types(lambda m, x, y: m.pad(x, y, ((1, 0, 0),)), ((2,), np.int32), ((), np.int32))

@@ -182,7 +182,7 @@ def test_nothing_counts_as_used_where_a_program_is_refused():
 def test_without_the_setting_nothing_is_kept(monkeypatch):
     key = random.key(0)
     assert xtrace.config.jax_debug_key_reuse is False
-    monkeypatch.setattr(check, "follow", None)
+    monkeypatch.setattr(check, "follow_keys", None)
     assert random.bits(key) == random.bits(key) == xtrace.jit(random.bits)(key)
     assert not hasattr(key, "key_uses")
 

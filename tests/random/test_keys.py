@@ -265,7 +265,7 @@ MISTAKES = [
     (lambda: random.key([1, 2]), TypeError, r"an array of shape \(2,\). Use vmap"),
     (lambda: random.key("a"), TypeError, "seed"),
     (lambda: random.key(2**70), OverflowError, "too large|out of bounds"),
-    (lambda: random.wrap_key_data(np.zeros(3, np.uint32)), TypeError, r"last axis size 2; got shape \(3,\)"),
+    (lambda: random.wrap_key_data(np.zeros(3, np.uint32)), TypeError, r"last axis of size 2; got shape \(3,\)"),
     (lambda: random.wrap_key_data(np.zeros(2, np.int32)), TypeError, "uint32; got int32"),
     (lambda: random.normal(3), TypeError, "normal: invalid PRNG key 3"),
     (lambda: random.normal(None), TypeError, "normal: invalid PRNG key None"),

@@ -160,7 +160,7 @@ def test_errors():
         xtrace.jit(lambda x: lax.pmean(x, "i"))(X)
     with pytest.raises(ValueError, match="all_to_all requires the size"):
         xtrace.vmap(lambda x: lax.all_to_all(x, "i", 0, 0), axis_name="i")(X)
-    with pytest.raises(ValueError, match="ppermute destinations"):
+    with pytest.raises(ValueError, match="ppermute: destinations"):
         xtrace.vmap(lambda x: lax.ppermute(x, "i", [(0, 1), (2, 1)]), axis_name="i")(X)
     with pytest.raises(ValueError, match="axis_index_groups must cover all indices exactly once"):
         xtrace.vmap(lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1]]), axis_name="i")(X)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import zlib
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ import xtrace.numpy as jnp
 from xtrace._src.core import compilation_cache_settings as cache_settings
 from xtrace._src.runtime import compilation_cache
 from xtrace._src.runtime.checked_bytes import WrongBytesError
+from xtrace._src.runtime.compilation_cache import KeptCode
 from xtrace._src.runtime.disk_cache import DiskCache, Entry, UnsafeDirectoryError
 from xtrace.cli.main import main
 from xtrace.experimental.compilation_cache.compilation_cache import reset_cache, set_cache_dir
@@ -265,11 +267,14 @@ def test_a_wrong_entry_is_moved_aside_and_compiled_again(cache, name):
     assert compute(3) == expected and xtrace.cache_info().hits > hits
 
 
-def test_what_xla_refuses_is_compiled_again(cache):
+@pytest.mark.parametrize(
+    "payload", [b"", b"no", b"no program", KeptCode(None, zlib.compress(b"no program")).encode()], ids=len
+)
+def test_what_xla_refuses_is_compiled_again(cache, payload):
     expected = compute(3)
     shared = DiskCache(str(cache))
     for path in entries(cache):
-        shared.write(bytes.fromhex(path.stem), Entry(b"no program", 1.0))
+        shared.write(bytes.fromhex(path.stem), Entry(payload, 1.0))
     with pytest.warns(UserWarning, match="XLA refused a program"):
         assert compute(3) == expected
     assert xtrace.cache_info().rejected >= 1
@@ -424,6 +429,7 @@ def test_no_change_of_an_entry_is_taken_for_the_entry(tmp_path_factory, data):
 WRITER = """
 import os, signal, sys, threading
 from xtrace._src.runtime.checked_bytes import WrongBytesError
+from xtrace._src.runtime.compilation_cache import KeptCode
 from xtrace._src.runtime.disk_cache import DiskCache, Entry
 folder, seed = sys.argv[1], int(sys.argv[2])
 shared = DiskCache(folder)

@@ -199,7 +199,7 @@ MISTAKES = {
     "no axes": (lambda: Rotation.from_euler("", np.ones(0)), ValueError, "non-empty string"),
     "repeated axes": (lambda: Rotation.from_euler("xx", np.ones(2)), ValueError, "consecutive axes to be different"),
     "angles": (lambda: Rotation.from_euler("xyz", np.ones(2)), ValueError, "angles must have the size 3, one angle"),
-    "number for axes": (lambda: Rotation.from_euler(3, 1.0), TypeError, "seq must be a text such as 'xyz', got 3"),
+    "number for axes": (lambda: Rotation.from_euler(3, 1.0), TypeError, "seq must be a string such as 'xyz', got 3"),
     "two axes": (lambda: Rotation.identity().as_euler("xy"), ValueError, "Expected 3 axes, got xy"),
     "factor": (lambda: Rotation.identity() * 3, TypeError, "expected a Rotation, got 3"),
     "lengths": (lambda: Rotation.identity(2) * Rotation.identity(3), ValueError, "Incompatible shapes"),

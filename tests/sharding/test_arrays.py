@@ -28,6 +28,15 @@ def compare(function, *arguments):
         assert x.committed == y.committed
 
 
+@pytest.mark.parametrize("lib", LIBRARIES, ids=["xtrace", "jax"])
+def test_an_array_on_a_mesh_is_among_the_arrays_in_memory(lib):
+    x = lib.put(MATRIX, lib.named("x4y2", "x"))
+    assert sum(found is x for found in lib.module.live_arrays()) == 1
+    assert sum(found is x for found in lib.module.live_arrays("cpu")) == 1
+    x.delete()
+    assert not any(found is x for found in lib.module.live_arrays())
+
+
 @pytest.mark.parametrize(("before", "after"), list(itertools.product(SPECS, SPECS[:5])))
 def test_an_array_is_split_anew(before, after):
     compare(lambda lib: lib.put(lib.put(MATRIX, lib.named("x4y2", *before)), lib.named("x4y2", *after)))

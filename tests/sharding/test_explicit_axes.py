@@ -288,7 +288,7 @@ def test_constraints_assert_on_explicit_axes():
     with xtrace.set_mesh(same.mesh):
         assert xtrace.jit(lambda x: constrain(x, same))(x).sharding == same
     for run in (xtrace.jit, lambda function: function):
-        message = r"the type of the array says P\('x',\) where P\('y',\) is given"
+        message = r"the array's type has the spec P\('x',\) instead of P\('y',\)"
         with xtrace.set_mesh(same.mesh), pytest.raises(AssertionError, match=message):
             run(lambda x: constrain(x, other))(x)
 

@@ -375,7 +375,7 @@ def test_constraints_are_on_axes_of_the_compiler(expression):
 
 
 def test_groups_of_different_sizes_have_no_common_result():
-    with pytest.raises(ValueError, match="axis_index_groups must be of one size"):
+    with pytest.raises(ValueError, match="axis_index_groups must have one size"):
         evaluate(
             OURS, "pieces(lambda x: lax.all_gather(x, 'x', axis_index_groups=[[0, 1, 2], [3]]), check_vma=False)(X)"
         )

@@ -3,6 +3,9 @@
 import copy
 import itertools
 import pickle
+import time
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 
 import xtrace
 from tests.sharding.meshes import OURS, SHAPES, THEIRS
+from xtrace._src.core import mesh
 from xtrace.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 P = PartitionSpec
@@ -234,3 +238,25 @@ def test_descriptions_of_arrays_have_shardings():
 def test_meshes_in_force_are_named_at_the_top_too():
     for name in ("get_mesh", "get_abstract_mesh", "use_abstract_mesh"):
         assert getattr(xtrace, name) is getattr(xtrace.sharding, name)
+
+
+class SlowDictionary(weakref.WeakValueDictionary):
+    """A dictionary whose `setdefault` leaves other threads time between its two steps."""
+
+    def setdefault(self, key, default=None):
+        known = self.get(key)
+        time.sleep(0.05)
+        if known is None:
+            self[key] = known = default
+        return known
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: Mesh(np.array(OURS.devices[:1]), ("raced",)), lambda: AbstractMesh((1,), ("raced",))]
+)
+def test_threads_that_make_the_same_mesh_get_one_object(make, monkeypatch):
+    for name in ("_meshes", "_abstract_meshes"):
+        monkeypatch.setattr(mesh, name, SlowDictionary())
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(lambda _: make(), range(2))
+    assert one is other

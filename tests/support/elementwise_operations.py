@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from tests.support.operands import ALL, COMPLEX, FLOAT, INTEGER, SIGNED
@@ -30,8 +31,8 @@ class Operation(NamedTuple):
     differentiated: for each operand the interval in which derivatives are compared; batched forms alone are without it.
     flat: whether the derivative is zero, or there is none since the result is no floating-point number. complex:
     whether derivatives by complex numbers are compared, too. rounding: how many roundings results may be apart.
-    drawn: the kind of numbers that calls are drawn with (`tests/support/draws.py`). reference: what it is in jax's
-    lax or numpy, called with that module and the operands, where jax has no such operation.
+    drawn: the kind of numbers that calls are drawn with (`tests/support/draws.py`). reference: a formula for an
+    operation that jax lacks, called with jax's lax or numpy and the operands.
     """
 
     lax: str = ""
@@ -64,6 +65,8 @@ class NamedOperation(NamedTuple):
     def call(self, package: Any, *operands: Any) -> Any:
         """Apply the operation as it is in `package`, the module lax or numpy of jax or of xtrace."""
         if self.reference is not None and package.__name__.startswith("jax."):
+            if package.__name__ == "jax.lax" and any(jax.dtypes.result_type(x) not in self.dtypes for x in operands):
+                raise TypeError("the formula may accept more dtypes than the operation does")
             return self.reference(package, *operands, **self.keywords)
         function = getattr(package, self.name)
         return function.bind(*operands) if self.name.endswith("_p") else function(*operands, **self.keywords)

@@ -29,5 +29,3 @@ def test_unsupported_names_the_range_the_release_and_the_command(version):
 
 def test_constants_agree_with_this_jaxlib():
     assert ("_skip_checks" in _jax.array_result_handler.__doc__) is versions.RESULT_HANDLER_SKIPS_CHECKS
-    assert hasattr(_jax, "batched_copy_to_host_async") is versions.HAS_BATCHED_HOST_COPY
-    assert hasattr(_jax.ArrayImpl, "_to_np_array_did_copy") is versions.HAS_BATCHED_HOST_COPY

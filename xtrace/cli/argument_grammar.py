@@ -31,7 +31,7 @@ _CONSTANTS = {"True": True, "False": False, "None": None}
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
 _WIDE = {"i64", "u64", "f64", "c128"} | {"int64", "uint64", "float64", "complex128"}
 
-_MOST_DIGITS = 18  # a dimension must fit in 64 bits
+_MAX_DIGITS = 18  # a dimension must fit in 64 bits
 
 _SPACE = re.compile(r"\s*")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -45,21 +45,21 @@ ACCEPTED = """An argument is an array's type, a Python literal, or a list, tuple
 
 
 def parse_argument(text: str, option: str = "--arg") -> Any:
-    """Return the pytree that `text` describes, its array types as `ShapeDtypeStruct`.
+    """Return the pytree of a text, with array types as `ShapeDtypeStruct`.
 
-    Raises `CommandError` with the text, a caret below the offending character, and the accepted syntax.
+    The message of a `CommandError` has the text, a caret below the wrong character, and the accepted syntax.
     """
     parser = _Parser(text, option)
     try:
-        value = parser.value()
+        value = parser.parse_value()
     except RecursionError:
-        raise parser.fail("fewer containers inside each other") from None
-    parser.end()
+        raise parser.make_error("fewer containers inside each other") from None
+    parser.check_end()
     return value
 
 
 def parse_static(text: str) -> tuple[str, Any]:
-    """Return the name and the value of a ``name=value`` whose value is written as for ``--arg``."""
+    """Return the name and the value of ``name=value``; the value has the syntax of ``--arg``."""
     name, equals, literal = text.partition("=")
     if not equals or not name.strip().isidentifier():
         raise CommandError(f"--static {text}: expected NAME=VALUE, such as --static n=3", WRONG_COMMAND)
@@ -67,14 +67,14 @@ def parse_static(text: str) -> tuple[str, Any]:
 
 
 class _Parser:
-    """Recursive descent over one argument's text; `position` is the next character to read."""
+    """A recursive-descent parser of an argument's text; `position` is the position of the next character."""
 
     def __init__(self, text: str, option: str) -> None:
         self.text, self.option, self.position = text, option, 0
-        self.trailing_comma = False  # whether the last run of `items` ended in one
+        self.trailing_comma = False  # whether the last sequence ended in one
 
-    def fail(self, expected: str, position: int | None = None) -> CommandError:
-        """The error that points at a character; tabs and newlines count as one blank so that the caret fits."""
+    def make_error(self, expected: str, position: int | None = None) -> CommandError:
+        """Return an error with a caret below a character; tabs and newlines become blanks to align the caret."""
         at = self.position if position is None else position
         shown = re.sub(r"\s", " ", self.text)
         word = _WORD.match(self.text, at)
@@ -86,58 +86,58 @@ class _Parser:
         )
 
     def skip_space(self) -> None:
-        """Move to the next character that is not blank."""
+        """Move to the next nonblank character."""
         match = _SPACE.match(self.text, self.position)
         assert match is not None
         self.position = match.end()
 
     def peek(self) -> str:
-        """The next character that is not blank, or the empty string at the end."""
+        """Return the next nonblank character; the empty string at the end."""
         self.skip_space()
         return self.text[self.position : self.position + 1]
 
     def take(self, pattern: re.Pattern[str]) -> str | None:
-        """The text that `pattern` matches here, consumed; None when it does not match."""
+        """Consume and return the match of `pattern` at the position; None without a match."""
         match = pattern.match(self.text, self.position)
         if match is None:
             return None
         self.position = match.end()
         return match.group()
 
-    def end(self) -> None:
-        """Check that nothing is left."""
+    def check_end(self) -> None:
+        """Raise an error unless the text ends here."""
         if self.peek():
-            raise self.fail("the end of the argument")
+            raise self.make_error("the end of the argument")
 
-    def value(self) -> Any:
-        """One array type, literal or container."""
+    def parse_value(self) -> Any:
+        """Parse an array type, a literal or a container."""
         character = self.peek()
         if character in _CLOSING:
             self.position += 1
-            return self.mapping() if character == "{" else self.sequence(character)
+            return self.parse_mapping() if character == "{" else self.parse_sequence(character)
         start = self.position
         if (text := self.take(_STRING)) is not None:
-            return self.literal(text, start)
+            return self.parse_literal(text, start)
         if (text := self.take(_NUMBER)) is not None:
-            return float(text) if text.lstrip("+-") in ("inf", "nan") else self.literal(text, start)
+            return float(text) if text.lstrip("+-") in ("inf", "nan") else self.parse_literal(text, start)
         if (word := self.take(_WORD)) is not None:
-            return _CONSTANTS[word] if word in _CONSTANTS else self.array_type(word, start)
-        raise self.fail("an array type, a literal, or one of [ ( {")
+            return _CONSTANTS[word] if word in _CONSTANTS else self.parse_array_type(word, start)
+        raise self.make_error("an array type, a literal, or one of [ ( {")
 
-    def literal(self, text: str, start: int) -> Any:
-        """The value of a Python number or string."""
+    def parse_literal(self, text: str, start: int) -> Any:
+        """Return the value of a Python number or string."""
         try:
             return ast.literal_eval(text)
         except (SyntaxError, ValueError):
-            raise self.fail("a Python literal", start) from None
+            raise self.make_error("a Python literal", start) from None
 
-    def array_type(self, word: str, start: int) -> ShapeDtypeStruct:
-        """The rest of ``dtype[dimensions]`` after its dtype."""
+    def parse_array_type(self, word: str, start: int) -> ShapeDtypeStruct:
+        """Parse ``[dimensions]`` after the dtype `word`."""
         dtype = _DTYPES.get(word)
         if dtype is None:
             near = difflib.get_close_matches(word, _DTYPES, n=1)
             hint = f" (did you mean {near[0]}?)" if near else ""
-            raise self.fail(f"a dtype{hint}, one of {' '.join(_SHORT_NAMES)}", start)
+            raise self.make_error(f"a dtype{hint}, one of {' '.join(_SHORT_NAMES)}", start)
         if word in _WIDE and not xtrace.config.jax_enable_x64:
             raise CommandError(
                 f"{self.option} {self.text}: {word} needs 64-bit types, which are off; "
@@ -145,26 +145,26 @@ class _Parser:
                 WRONG_COMMAND,
             )
         if self.peek() != "[":
-            raise self.fail(f"'[' and the shape, such as {word}[3,4], or {word}[] for a scalar")
+            raise self.make_error(f"'[' and the shape, such as {word}[3,4], or {word}[] for a scalar")
         self.position += 1
         shape: list[int] = []
-        for _ in self.items("]", "another dimension"):
+        for _ in self.iterate_items("]", "another dimension"):
             start = self.position
             dimension = self.take(_DIMENSION)
             if dimension is None:
-                raise self.fail("a dimension (a whole number) or ']'")
-            if len(dimension) > _MOST_DIGITS:
-                raise self.fail("a dimension below 10**18", start)
+                raise self.make_error("a dimension (a whole number) or ']'")
+            if len(dimension) > _MAX_DIGITS:
+                raise self.make_error("a dimension below 10**18", start)
             shape.append(int(dimension))
         return xtrace.ShapeDtypeStruct(tuple(shape), dtype)
 
-    def items(self, closing: str, more: str) -> Iterator[None]:
-        """Yield at the start of each item of a comma-separated run, then consume its end."""
+    def iterate_items(self, closing: str, more: str) -> Iterator[None]:
+        """Yield at the start of each item of a comma-separated sequence, then consume `closing`."""
         first, trailing_comma = True, False
         while self.peek() != closing:
             if not first:
                 if self.peek() != ",":
-                    raise self.fail(f"',' and {more}, or '{closing}'")
+                    raise self.make_error(f"',' and {more}, or '{closing}'")
                 self.position += 1
                 trailing_comma = self.peek() == closing
                 if trailing_comma:
@@ -174,26 +174,26 @@ class _Parser:
         self.position += 1
         self.trailing_comma = trailing_comma
 
-    def sequence(self, opening: str) -> Any:
-        """The rest of a list or tuple; ``(x)`` is x and ``(x,)`` a tuple, as in Python."""
-        items = [self.value() for _ in self.items(_CLOSING[opening], "another item")]
+    def parse_sequence(self, opening: str) -> Any:
+        """Parse a list or tuple after its opening; as in Python, ``(x)`` is x and ``(x,)`` a tuple."""
+        items = [self.parse_value() for _ in self.iterate_items(_CLOSING[opening], "another item")]
         if opening == "[":
             return items
         return items[0] if len(items) == 1 and not self.trailing_comma else tuple(items)
 
-    def mapping(self) -> dict[Any, Any]:
-        """The rest of a dict; keys are strings or whole numbers."""
+    def parse_mapping(self) -> dict[Any, Any]:
+        """Parse a dict after its opening; keys are strings or whole numbers."""
         items: dict[Any, Any] = {}
-        for _ in self.items("}", "another key"):
+        for _ in self.iterate_items("}", "another key"):
             start = self.position
             text = self.take(_STRING) or self.take(_DIMENSION)
             if text is None:
-                raise self.fail("a key in quotes, such as \"w\", or '}'")
-            key = self.literal(text, start)
+                raise self.make_error("a key in quotes, such as \"w\", or '}'")
+            key = self.parse_literal(text, start)
             if key in items:
-                raise self.fail(f"a new key; {key!r} is already there", start)
+                raise self.make_error(f"a new key; {key!r} is already there", start)
             if self.peek() != ":":
-                raise self.fail(f"':' and the value of {key!r}")
+                raise self.make_error(f"':' and the value of {key!r}")
             self.position += 1
-            items[key] = self.value()
+            items[key] = self.parse_value()
         return items

@@ -1,4 +1,4 @@
-"""``python -m xtrace export`` and ``run ARTIFACT``: functions as files, and files as functions."""
+"""``python -m xtrace export`` and ``run ARTIFACT``: write a function to a file, and run a function from a file."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from xtrace.cli.results import Result
 
 _PLATFORMS = ("cpu", "cuda", "gpu", "rocm", "tpu")
 _TEXT_ENDINGS = (".mlir", ".stablehlo")
-# Python reads these, although some hold null characters.
+# Python runs these, although some contain null characters.
 _PYTHON_ENDINGS = (".py", ".pyc", ".pyw", ".pyz", ".zip")
 
 
 def export_function(request: Request, out: str, platforms: str | None, vjp_order: int) -> Result:
-    """Write the function that is asked for to the file `out`, and say what was written. Raises `CommandError`."""
+    """Write the requested function to the file `out`, and return a summary. Raises `CommandError`."""
     name, function, positional, keywords = load_call(request)
     names = None if platforms is None else [each.strip() for each in platforms.split(",") if each.strip()]
     unknown = sorted({*(names or ())} - {*_PLATFORMS})
@@ -47,9 +47,9 @@ def export_function(request: Request, out: str, platforms: str | None, vjp_order
 
 
 def is_artifact(path: str) -> bool:
-    """Return whether a file is an exported function or a StableHLO module, and no Python program.
+    """Return whether a file is an exported function or a StableHLO module, not a Python program.
 
-    Text of MLIR is known by its ending, and bytes by a null character, which no Python source has.
+    The ending of its name reveals MLIR text. A null character reveals bytes; Python source has none.
     """
     if path.endswith(_PYTHON_ENDINGS) or not os.path.isfile(path):
         return False
@@ -76,7 +76,7 @@ Exit codes: 0 done, 1 the artifact or its program failed, 2 the command line is 
 
 
 class _Artifact(NamedTuple):
-    """A function from a file; `in_avals` are the types of its leaves, None where they are open."""
+    """A function from a file; `in_avals` has the types of its leaves, None if sizes are unknown."""
 
     name: str
     call: Callable[..., Any]
@@ -87,15 +87,15 @@ class _Artifact(NamedTuple):
 def run_artifact(path: str, arguments: Sequence[str]) -> Result:
     """Return the results of the function in a file, with their shapes and dtypes."""
     artifact = _load(Path(path))
-    args, kwargs = _arguments(artifact, arguments)
+    args, kwargs = _make_arguments(artifact, arguments)
     results = attempt(f"running {artifact.name} failed", lambda: artifact.call(*args, **kwargs))
     leaves = xtrace.tree_util.tree_leaves_with_path(results)
     rows = [(f"result{xtrace.tree_util.keystr(where)}", value) for where, value in leaves]
     listed = [
-        {"name": name, "shape": value.shape, "dtype": str(value.dtype), "data": _plain(_data(value))}
+        {"name": name, "shape": value.shape, "dtype": str(value.dtype), "data": _to_json_values(_to_numpy(value))}
         for name, value in rows
     ]
-    lines = [f"{name}: {xtrace.typeof(value).str_short(False)}\n{_data(value)}" for name, value in rows]
+    lines = [f"{name}: {xtrace.typeof(value).str_short(False)}\n{_to_numpy(value)}" for name, value in rows]
     return Result("\n".join(lines) or "no results", {"function": artifact.name, "results": listed})
 
 
@@ -115,42 +115,40 @@ def _load(path: Path) -> _Artifact:
     return _Artifact(exported.fun_name, exported.call, exported.in_tree, exported.in_avals)
 
 
-def _arguments(artifact: _Artifact, texts: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
-    """Return the arguments of a call: those given, or ones of the types that the function takes."""
+def _make_arguments(artifact: _Artifact, texts: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
+    """Return the arguments of a call: the user's, or without texts arrays of ones."""
     if artifact.in_avals is None or texts:
         given = [parse_argument(text) for text in texts]
         if artifact.in_avals is None or len(given) != len(artifact.in_tree.children()[0].children()):
-            return [_values_of(each, None) for each in given], {}
-        # Of the arguments that the file says, each takes the dtypes there.
+            return [_fill_values(each, None) for each in given], {}
+        # The numbers of each argument take the dtypes in the file.
         trees, rest = artifact.in_tree.children()[0].children(), list(artifact.in_avals)
         args = []
         for value, tree in zip(given, trees, strict=True):
             own, rest = rest[: tree.num_leaves], rest[tree.num_leaves :]
-            args.append(_values_of(value, own))
+            args.append(_fill_values(value, own))
         return args, {}
-    filled: tuple[list[Any], dict[str, Any]] = xtrace.tree.unflatten(
-        artifact.in_tree, [_ones(aval) for aval in artifact.in_avals]
-    )
-    return filled
+    args, kwargs = xtrace.tree.unflatten(artifact.in_tree, [_make_ones(aval) for aval in artifact.in_avals])
+    return args, kwargs
 
 
-def _values_of(value: Any, avals: Sequence[Any] | None) -> Any:
-    """Return an argument with arrays in the place of types, files and numbers."""
+def _fill_values(value: Any, avals: Sequence[Any] | None) -> Any:
+    """Return an argument with types, files and numbers replaced by arrays."""
     if avals is not None and len(avals) == 1 and isinstance(value, (list, tuple)) and not _has_types(value):
-        # The function takes an array, and nested lists write one.
+        # The function takes an array, and the user has written it as nested lists.
         return attempt("an argument is no array", lambda: np.asarray(value, avals[0].dtype))
     leaves, tree = xtrace.tree.flatten(value, is_leaf=lambda x: isinstance(x, xtrace.ShapeDtypeStruct))
     known = avals if avals is not None and len(avals) == len(leaves) else [None] * len(leaves)
-    return xtrace.tree.unflatten(tree, [_value_of(x, aval) for x, aval in zip(leaves, known, strict=True)])
+    return xtrace.tree.unflatten(tree, [_fill_value(x, aval) for x, aval in zip(leaves, known, strict=True)])
 
 
 def _has_types(value: Any) -> bool:
     return any(isinstance(x, (xtrace.ShapeDtypeStruct, str, dict)) for x in xtrace.tree.leaves(value))
 
 
-def _value_of(value: Any, aval: Any) -> Any:
+def _fill_value(value: Any, aval: Any) -> Any:
     if isinstance(value, xtrace.ShapeDtypeStruct):
-        return _ones(value)
+        return _make_ones(value)
     if isinstance(value, str):
         return _read_file(value)
     if aval is None or aval.shape != () or not isinstance(aval.dtype, np.dtype):
@@ -165,7 +163,7 @@ def _read_file(path: str) -> Any:
         raise CommandError(f'--arg "{path}": it is no file of an array: {error}', WRONG_COMMAND) from None
 
 
-def _ones(described: Any) -> Any:
+def _make_ones(described: Any) -> Any:
     if any(not isinstance(n, int) for n in described.shape):
         raise CommandError(
             f"the function takes arrays of any size ({described.str_short(False)}); give --arg, such as "
@@ -176,13 +174,13 @@ def _ones(described: Any) -> Any:
     return np.ones(described.shape, described.dtype)
 
 
-def _data(value: Any) -> Any:
+def _to_numpy(value: Any) -> Any:
     is_key = xtrace.dtypes.issubdtype(value.dtype, xtrace.dtypes.prng_key)
     return np.asarray(xtrace.random.key_data(value) if is_key else value)
 
 
-def _plain(data: np.ndarray[Any, Any]) -> Any:
-    """Return an array as JSON has it: complex numbers as pairs, those of small types as floats."""
+def _to_json_values(data: np.ndarray[Any, Any]) -> Any:
+    """Return an array as lists for JSON: complex numbers as pairs, numbers of NumPy's foreign dtypes as floats."""
     if data.dtype.kind == "c":
         return np.stack([data.real, data.imag], -1).tolist()
     return (data if data.dtype.isbuiltin == 1 else data.astype(np.float32)).tolist()

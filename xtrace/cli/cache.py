@@ -10,9 +10,9 @@ from xtrace.cli.results import Result
 
 
 def describe_cache(directory: str | None, clear: bool, verify: bool) -> Result:
-    """Return the state of the folder, by default the one of the environment, after it was cleared or verified.
+    """Clear or verify the folder, by default the folder of the environment, and return its state.
 
-    Raises `CommandError` if no folder is named, if it cannot be used, and for wrong entries.
+    Raises `CommandError` without a folder, for an unusable folder, and for wrong entries.
     """
     directory = directory or cache_settings.directory.value
     if not directory:

@@ -1,4 +1,4 @@
-"""Colours for what a terminal shows: programs by their parts, errors, and nothing where no terminal is."""
+"""Colours for programs and errors in terminals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TextIO
 _RESET = "\x1b[0m"
 _STYLES = {"type": "36", "operation": "33", "keyword": "35", "string": "32", "value": "1", "rest": "2", "error": "1;31"}
 
-# The parts of jaxprs, StableHLO and HLO, the first that fits: texts, what is beside the point, types, names, values.
+# The parts of jaxprs, StableHLO and HLO, in the order of precedence: strings, metadata, types, names, values.
 _PARTS = re.compile(
     r"""
     (?P<string>"(?:[^"\\\n]|\\.)*")
@@ -27,7 +27,7 @@ _PARTS = re.compile(
 
 
 def has_colours(stream: TextIO) -> bool:
-    """Whether text written to `stream` may have colours: it is a terminal that knows them, and NO_COLOR is not set."""
+    """Return whether `stream` shows colours: it is a terminal with colours, and NO_COLOR is not set."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
@@ -36,14 +36,14 @@ def has_colours(stream: TextIO) -> bool:
 
 
 def colour_program(text: str, stream: TextIO) -> str:
-    """Return a jaxpr, StableHLO or HLO with its parts in colours, if `stream` shows any."""
+    """Return a jaxpr, StableHLO or HLO with colours if `stream` shows them."""
     if not has_colours(stream):
         return text
     return _PARTS.sub(lambda part: _paint(part[0], str(part.lastgroup)), text)
 
 
 def colour_error(text: str, stream: TextIO) -> str:
-    """Return the beginning of an error, up to its first colon, in colour, if `stream` shows any."""
+    """Return an error with its beginning, up to the first colon, in colour if `stream` shows colours."""
     command, colon, rest = text.partition(": ")
     return f"{_paint(command + colon.rstrip(), 'error')} {rest}" if has_colours(stream) else text
 

@@ -1,6 +1,6 @@
-"""``python -m xtrace completion SHELL``: a script that lets a shell complete commands, options and their choices.
+"""``python -m xtrace completion SHELL``: a script for a shell to complete commands, options and choices.
 
-The scripts are made from the parser, and complete ``python -m xtrace``; other uses of Python go on as they were.
+The scripts are made from the parser, and complete ``python -m xtrace``; other uses of Python keep their completion.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 class _Option(NamedTuple):
-    """An option of a command, the words that may follow it, and its help."""
+    """An option of a command; `choices` are the words that may follow it."""
 
     name: str
     choices: tuple[str, ...]
@@ -22,7 +22,7 @@ class _Option(NamedTuple):
 
 
 class _Command(NamedTuple):
-    """A command: its name, its help, its options, and the choices of its positional words."""
+    """A command; `choices` are the words of its positional arguments."""
 
     name: str
     help: str
@@ -31,11 +31,12 @@ class _Command(NamedTuple):
 
 
 def make_script(parser: argparse.ArgumentParser, shell: str) -> str:
-    """Return the script for `shell` that completes what `parser` accepts."""
-    return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](list(_commands(parser)))
+    """Return the script for `shell` that completes the commands of `parser`."""
+    make = {"bash": _make_bash_script, "zsh": _make_zsh_script, "fish": _make_fish_script}[shell]
+    return make(list(_list_commands(parser)))
 
 
-def _commands(parser: argparse.ArgumentParser) -> Iterator[_Command]:
+def _list_commands(parser: argparse.ArgumentParser) -> Iterator[_Command]:
     (subparsers,) = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     helps = {action.dest: action.help or "" for action in subparsers._get_subactions()}
     for name, command in subparsers.choices.items():
@@ -50,7 +51,7 @@ def _commands(parser: argparse.ArgumentParser) -> Iterator[_Command]:
         yield _Command(name, helps.get(name, ""), tuple(options), tuple(words))
 
 
-def _bash(commands: list[_Command]) -> str:
+def _make_bash_script(commands: list[_Command]) -> str:
     values = [
         f'        "{c.name} {o.name}") words="{" ".join(o.choices)}" ;;'
         for c in commands for o in c.options if o.choices
@@ -86,7 +87,7 @@ complete -o default -o bashdefault -F _xtrace_complete python python3
 """
 
 
-def _zsh(commands: list[_Command]) -> str:
+def _make_zsh_script(commands: list[_Command]) -> str:
     def quote(text: str) -> str:
         return text.replace("'", "'\\''").replace("[", "(").replace("]", ")").replace(":", "\\:")
 
@@ -124,7 +125,7 @@ compdef _xtrace_complete python python3
 """
 
 
-def _fish(commands: list[_Command]) -> str:
+def _make_fish_script(commands: list[_Command]) -> str:
     lines = [
         "# fish: python -m xtrace completion fish >~/.config/fish/completions/python.fish",
         "function __xtrace_command",

@@ -1,4 +1,4 @@
-"""``python -m xtrace demo``: a small network learns to read handwritten digits, its update step jitted."""
+"""``python -m xtrace demo``: a small network, with a jitted update step, learns to read handwritten digits."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ Parameters = dict[str, Array]
 
 
 class State(NamedTuple):
-    """What a training step takes and returns: the parameters, and their moving direction."""
+    """The state of a training: the parameters and their velocity."""
 
     parameters: Parameters
     velocity: Parameters
 
 
 def class_scores(parameters: Parameters, images: ArrayLike) -> Array:
-    """The unnormalised log-probabilities f32[n,10] of images f32[n,64]."""
+    """Return the unnormalised log-probabilities f32[n,10] of images f32[n,64]."""
     hidden = jnp.tanh(jnp.dot(images, parameters["w1"]) + parameters["b1"])
     return jnp.dot(hidden, parameters["w2"]) + parameters["b2"]
 
 
 def loss(parameters: Parameters, images: ArrayLike, labels: ArrayLike) -> Array:
-    """The mean cross-entropy of images f32[n,64] against labels f32[n,10], each row of which is one-hot."""
+    """Return the mean cross-entropy of images f32[n,64] and one-hot labels f32[n,10]."""
     scores = class_scores(parameters, images)
     shifted = scores - jnp.max(scores, axis=1, keepdims=True)
     log_probabilities = shifted - jnp.log(jnp.sum(jnp.exp(shifted), axis=1, keepdims=True))
@@ -49,14 +49,14 @@ def loss(parameters: Parameters, images: ArrayLike, labels: ArrayLike) -> Array:
 
 
 def update(state: State, images: ArrayLike, labels: ArrayLike) -> State:
-    """One step of gradient descent with momentum on a batch of images f32[n,64] and one-hot labels f32[n,10]."""
+    """Return the state after a step of gradient descent with momentum on images f32[n,64] and labels f32[n,10]."""
     gradient = xtrace.grad(loss)(state.parameters, images, labels)
     velocity = {name: _MOMENTUM * v - _LEARNING_RATE * gradient[name] for name, v in state.velocity.items()}
     return State({name: p + velocity[name] for name, p in state.parameters.items()}, velocity)
 
 
 def initial_state(generator: np.random.Generator) -> State:
-    """Small random weights, zero biases and a velocity of zero, as NumPy arrays of float32."""
+    """Return small random weights, zero biases and a zero velocity, as NumPy arrays of float32."""
 
     def layer(inputs: int, outputs: int) -> Any:
         return generator.normal(0, inputs**-0.5, (inputs, outputs)).astype(np.float32)
@@ -69,7 +69,7 @@ def initial_state(generator: np.random.Generator) -> State:
 
 
 def step_arguments() -> tuple[State, np.ndarray, np.ndarray]:
-    """Arguments of `update` of the types that the demo trains with, all zero but the weights."""
+    """Return arguments of `update` with the types of the training, all zero but the weights."""
     state = initial_state(np.random.default_rng(_SEED))
     return state, np.zeros((_BATCH, _PIXELS), np.float32), np.zeros((_BATCH, _CLASSES), np.float32)
 
@@ -84,7 +84,7 @@ class Digits(NamedTuple):
 
 
 def load_digits(generator: np.random.Generator) -> Digits:
-    """scikit-learn's 1,797 handwritten digits, shuffled, a fifth of them held out. Raises `CommandError` without it."""
+    """Return scikit-learn's 1,797 handwritten digits, shuffled, with a fifth held out; `CommandError` without it."""
     try:
         from sklearn import datasets  # heavy third-party
     except ImportError as error:
@@ -113,7 +113,7 @@ def _make_progress_bar() -> Any:
 
 
 def train(digits: Digits, epochs: int, generator: np.random.Generator, bar: Any) -> State:
-    """Train for the given number of passes over the data and return the state; `bar` is a progress bar of rich."""
+    """Return the state after `epochs` passes over the data; `bar` is a progress bar of rich."""
     step, measured_loss, scores = xtrace.jit(update), xtrace.jit(loss), xtrace.jit(class_scores)
     one_hot = np.eye(_CLASSES, dtype=np.float32)
     images, labels = digits.train_images, one_hot[digits.train_labels]
@@ -132,12 +132,12 @@ def train(digits: Digits, epochs: int, generator: np.random.Generator, bar: Any)
 
 
 def accuracy(scores: Any, labels: np.ndarray) -> float:
-    """The fraction of the rows of `scores` whose largest entry is the label's."""
+    """Return the fraction of rows of `scores` with the largest entry at the label."""
     return float(np.mean(np.argmax(np.asarray(scores), axis=1) == labels))
 
 
 def seconds_per_call(function: Callable[..., Any], arguments: tuple[Any, ...], budget: float = 0.5) -> float:
-    """The median time of a call whose results are waited for, over as many calls as fit in `budget` seconds."""
+    """Return the median time of a call with its results, over the calls that fit in `budget` seconds, at least 3."""
     xtrace.block_until_ready(function(*arguments))
     times: list[float] = []
     end = time.perf_counter() + budget

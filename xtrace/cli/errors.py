@@ -1,4 +1,4 @@
-"""The error that ends a command."""
+"""The error of commands."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ WRONG_COMMAND = 2  # the command line cannot be read, or names something that do
 
 
 class CommandError(Exception):
-    """A command cannot go on; `main` prints the message on standard error and exits with the code."""
+    """The failure of a command; `main` prints the message on standard error and exits with the code."""
 
     def __init__(self, message: str, exit_code: int = FAILED) -> None:
         super().__init__(message)

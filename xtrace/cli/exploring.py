@@ -1,4 +1,4 @@
-"""``python -m xtrace explore``: a page of all stages of a user's function."""
+"""``python -m xtrace explore``: a page with all stages of a user's function."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ TRANSFORMS = ("grad", "value_and_grad", "jacfwd", "jacrev", "hessian", "vmap", "
 
 
 class Presentation(NamedTuple):
-    """What a page shows besides the function itself, and where it goes.
+    """The contents of a page besides the function, and its file.
 
-    transforms: names of transformations, the first one applied first. batch: the examples of vmap. beside: other
-    functions. out: the file. is_data: whether the data is written in the page's place.
+    transforms: the names of transformations, in the order of their application. batch: the number of vmap's examples.
+    beside: other functions. out: the file. is_data: whether to write the data instead of the page.
     """
 
     transforms: Sequence[str]
@@ -31,7 +31,7 @@ class Presentation(NamedTuple):
 
 
 class _Call(NamedTuple):
-    """A call of a function: its name, itself, its arguments by position and by name."""
+    """A call of a function: the function with its name, and the arguments by position and by name."""
 
     name: str
     function: Callable[..., Any]
@@ -40,18 +40,18 @@ class _Call(NamedTuple):
 
 
 def explore_function(request: Request, shown: Presentation) -> Result:
-    """Write the page of the function that is asked for, and say where. Raises `CommandError`."""
+    """Write the page of the requested function, and return its file. Raises `CommandError`."""
     devices: Sequence[str | None] = [None] if request.device is None else request.device.split(",")
     if request.mesh is not None:
         if len(devices) > 1:
-            raise CommandError("--mesh goes with one --target, whose devices the mesh is made of", WRONG_COMMAND)
+            raise CommandError("--mesh takes one --target, with the devices of the mesh", WRONG_COMMAND)
         if "vmap" in shown.transforms:
             raise CommandError("--transform vmap does not go with --mesh; write the vmap in the file", WRONG_COMMAND)
-        # Arguments on a mesh are on the target's devices already.
+        # The devices of the mesh are the target's.
         devices = [None]
     pages = [
         _explore(call, device) for function in (request.function, *shown.beside)
-        for call in _calls(request._replace(function=function), shown) for device in devices
+        for call in _list_calls(request._replace(function=function), shown) for device in devices
     ]
     page = pages[0].beside(*pages[1:])
     if shown.is_data and shown.out is None:
@@ -71,13 +71,13 @@ def explore_function(request: Request, shown: Presentation) -> Result:
 def _explore(call: _Call, device: str | None) -> Any:
     function: Any = call.function if hasattr(call.function, "trace") else xtrace.jit(call.function)
     traced = attempt(f"tracing {call.name} failed", lambda: function.trace(*call.positional, **call.keywords))
-    # The device at hand is no target.
+    # The default device is no target.
     options = {} if device is None or device == xtrace.default_backend() else {"target": device}
     return attempt(f"compiling {call.name} failed", lambda: traced.explore(name=call.name, **options))
 
 
-def _calls(request: Request, shown: Presentation) -> list[_Call]:
-    """Return the call of the function, and those of what each transformation makes of the one before."""
+def _list_calls(request: Request, shown: Presentation) -> list[_Call]:
+    """Return the call of the function, and the calls after each transformation of the function before."""
     calls = [_Call(*load_call(request))]
     names = [text.partition("=")[0] for text in request.statics]
     last = _close_over_statics(calls[0], names) if shown.transforms else calls[0]
@@ -92,7 +92,7 @@ def _calls(request: Request, shown: Presentation) -> list[_Call]:
 
 
 def _close_over_statics(call: _Call, names: Sequence[str]) -> _Call:
-    """Return the call of a function, not jitted, of the arguments that are not static."""
+    """Return the call of an unjitted function of the arguments that are not static."""
     inner: Callable[..., Any] = getattr(call.function, "__wrapped__", call.function)
     signature = inspect.signature(inner)
     bound = signature.bind(*call.positional, **call.keywords)
@@ -102,7 +102,7 @@ def _close_over_statics(call: _Call, names: Sequence[str]) -> _Call:
     @functools.wraps(inner)
     def function(*args: Any, **kwargs: Any) -> Any:
         values = {**rest.bind(*args, **kwargs).arguments, **statics}
-        # In the order of the parameters, which `BoundArguments` keeps.
+        # `BoundArguments` needs the order of the parameters.
         whole = inspect.BoundArguments(signature, {n: values[n] for n in signature.parameters if n in values})
         return inner(*whole.args, **whole.kwargs)
 
@@ -112,12 +112,12 @@ def _close_over_statics(call: _Call, names: Sequence[str]) -> _Call:
 
 
 def _transform(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    transform: Callable[..., Callable[..., Any]] = getattr(xtrace, name)
-    return transform(function)
+    transform: Any = getattr(xtrace, name)
+    return transform(function)  # type: ignore[no-any-return]
 
 
 def _add_axis(argument: Any, size: int) -> Any:
-    """Return the types of an argument with a leading axis."""
+    """Return the types of an argument with a leading axis of size `size`."""
 
     def add(leaf: Any) -> Any:
         kind = xtrace.typeof(leaf)

@@ -24,7 +24,7 @@ _MISSING = inspect.Parameter.empty
 
 
 def inspect_function(request: Request, stage: str) -> Result:
-    """Return one stage of the function that is asked for. Raises `CommandError`."""
+    """Return one stage of the requested function. Raises `CommandError`."""
     device = request.device
     if device is not None and stage not in _COMPILED_STAGES:
         raise CommandError(f"--target goes with --stage {', '.join(_COMPILED_STAGES)}, not {stage}", WRONG_COMMAND)
@@ -36,37 +36,37 @@ def inspect_function(request: Request, stage: str) -> Result:
         return Result(str(explained), about | json.loads(explained.to_json()))
     name, traced = trace_function(request)
     if stage == "jaxpr":
-        return _program(about, str(traced.jaxpr))
+        return _make_program_result(about, str(traced.jaxpr))
     lowered = attempt(f"lowering {name} to StableHLO failed", traced.lower)
     if stage == "stablehlo":
-        return _program(about, str(lowered.as_text()).rstrip())
+        return _make_program_result(about, str(lowered.as_text()).rstrip())
     compiled = attempt(f"compiling {name} failed", lambda: lowered.compile(**request.compile_options))
     if stage == "hlo":
-        return _program(about, str(compiled.as_text()).rstrip())
+        return _make_program_result(about, str(compiled.as_text()).rstrip())
     if stage == "report":
         report = compiled.report()
-        return Result(str(report), about | {"report": _fields(report)})
+        return Result(str(report), about | {"report": _to_dict(report)})
     if stage == "memory":
         memory = compiled.memory_analysis()
         return Result(str(memory), about | json.loads(memory.to_json()))
-    rows = _cost(compiled.cost_analysis())
+    rows = _order_costs(compiled.cost_analysis())
     return Result(_format_table(rows), about | {stage: rows})
 
 
-def _program(about: dict[str, Any], text: str) -> Result:
+def _make_program_result(about: dict[str, Any], text: str) -> Result:
     return Result(colour_program(text, sys.stdout), about | {"text": text})
 
 
-def _fields(value: Any) -> Any:
-    """Return named tuples as dicts, at all depths, with the properties that they compute."""
+def _to_dict(value: Any) -> Any:
+    """Return named tuples as dicts with their properties, at all depths."""
     if hasattr(value, "_asdict"):
         computed = [name for name, member in vars(type(value)).items() if isinstance(member, property)]
-        return {name: _fields(getattr(value, name)) for name in [*value._fields, *computed]}
-    return [_fields(item) for item in value] if isinstance(value, (tuple, list)) else value
+        return {name: _to_dict(getattr(value, name)) for name in [*value._fields, *computed]}
+    return [_to_dict(item) for item in value] if isinstance(value, (tuple, list)) else value
 
 
 class Request(NamedTuple):
-    """A function as a command line asks for it.
+    """The function, the arguments and the devices of a command line.
 
     function: ``FILE.py:FUNCTION``. arguments, statics, mesh, shardings: the texts of ``--arg``, ``--static``,
     ``--mesh`` and ``--sharding``. device: a compilation target such as ``h200``, or None.
@@ -81,12 +81,12 @@ class Request(NamedTuple):
 
     @property
     def compile_options(self) -> dict[str, Any]:
-        """The keywords of ``compile``: arguments on a mesh are on the target's devices already."""
+        """The keywords of ``compile``; no target with a mesh, whose devices are the target's."""
         return {} if self.device is None or self.mesh is not None else {"target": self.device}
 
 
 def trace_function(request: Request) -> tuple[str, Any]:
-    """Return the name of the function that is asked for, and its trace. Raises `CommandError`."""
+    """Return the name and the trace of the requested function. Raises `CommandError`."""
     name, function, positional, keywords = load_call(request)
     traced = attempt(f"tracing {name} failed", lambda: function.trace(*positional, **keywords))
     warn_of_constants(traced, function)
@@ -94,11 +94,11 @@ def trace_function(request: Request) -> tuple[str, Any]:
 
 
 def load_call(request: Request) -> tuple[str, Any, list[Any], dict[str, Any]]:
-    """Return the name of a function, the jitted function, and its arguments. Raises `CommandError`."""
+    """Return the name of the requested function, the jitted function, and its arguments. Raises `CommandError`."""
     values = [parse_argument(text) for text in request.arguments]
     named = dict(parse_static(text) for text in request.statics)
     function: Any = load_function(request.function)
-    positional, keywords = bind(function, values, named)
+    positional, keywords = bind_arguments(function, values, named)
     name = request.function.rpartition(":")[2]
     if request.mesh is not None:
         positional, keywords = _partition(
@@ -113,14 +113,14 @@ def load_call(request: Request) -> tuple[str, Any, list[Any], dict[str, Any]]:
     return name, function, positional, keywords
 
 
-# Smaller arrays that a function closes over are no news.
-_LARGE = 1 << 20
+# Smaller arrays that a function closes over are not reported.
+_LARGE_BYTES = 1 << 20
 
 
 def warn_of_constants(traced: Any, function: Any) -> None:
-    """Name on standard error the large arrays that a function closes over."""
+    """Print the large arrays that a function closes over on standard error."""
     for one in captured_constants(traced.jaxpr, function):
-        if one.size >= _LARGE:
+        if one.size >= _LARGE_BYTES:
             print(f"note: closed over, and part of the program: {one}", file=sys.stderr)
 
 
@@ -140,7 +140,7 @@ def _partition(
 
 
 def attempt(what: str, step: Callable[[], Any]) -> Any:
-    """Run a step of the user's program; its prints go to stderr, so that stdout holds the stage alone."""
+    """Return the result of `step`, with its prints on stderr; an error becomes a `CommandError` that begins `what`."""
     try:
         with contextlib.redirect_stdout(sys.stderr):
             return step()
@@ -148,13 +148,13 @@ def attempt(what: str, step: Callable[[], Any]) -> Any:
         raise CommandError(f"{what}:\n\n{user_traceback(error)}") from error
 
 
-def bind(
+def bind_arguments(
     function: Callable[..., Any], values: Sequence[Any], statics: Mapping[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Give the parameters of `function` their values: statics by name, the rest in order.
+    """Return the arguments of `function` by position and by name: `values` in order, `statics` by name.
 
-    A parameter that is left over takes the `ShapeDtypeStruct` of its annotation or default. Raises `CommandError`
-    when a parameter is missing, unknown or too many values are given.
+    A parameter without a value takes the `ShapeDtypeStruct` of its annotation or default. Raises `CommandError` for a
+    missing value, an unknown name, and too many values.
     """
     try:
         parameters = inspect.signature(function).parameters
@@ -167,7 +167,7 @@ def bind(
         raise CommandError(f"--static {unknown[0]}: there is no such parameter in {shown}", WRONG_COMMAND)
 
     left, keywords, positional = list(values), dict(statics), []
-    in_order = True  # until a parameter keeps its default, values may go by position
+    in_order = True  # values may go by position until a parameter keeps its default
     missing = []
     for name, parameter in parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -202,7 +202,7 @@ def bind(
 
 
 def _describe_parameter(parameter: inspect.Parameter) -> Any:
-    """The `ShapeDtypeStruct` that a parameter's annotation or default is, or None."""
+    """Return the `ShapeDtypeStruct` in a parameter's annotation or default; None without one."""
     for value in (parameter.annotation, parameter.default):
         if isinstance(value, xtrace.ShapeDtypeStruct):
             return value
@@ -218,8 +218,8 @@ def _format_table(rows: Mapping[str, float]) -> str:
     return "\n".join(f"{name:{width}}  {number:>{right}}" for name, number in numbers.items())
 
 
-def _cost(analysis: Mapping[str, float] | None) -> dict[str, float]:
-    """XLA's estimates: whole-program figures first, then those by operand and output."""
+def _order_costs(analysis: Mapping[str, float] | None) -> dict[str, float]:
+    """Return XLA's estimates in order: the whole program first, then operands and outputs."""
     rows = dict(analysis or {})
     first = [name for name in ("flops", "transcendentals", "bytes accessed") if name in rows]
     return {name: rows[name] for name in first + sorted(set(rows) - set(first))}

@@ -1,4 +1,4 @@
-"""Finds a user's function from ``FILE.py:FUNCTION``, and shows their tracebacks without our frames."""
+"""Import of a user's function from ``FILE.py:FUNCTION``, and tracebacks without xtrace's frames."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _HIDDEN = (*(str(Path(folder)) for folder in xtrace.__path__), "<frozen importli
 
 
 def user_traceback(error: BaseException) -> str:
-    """The traceback of `error` with xtrace's own frames left out; the error alone when no other frame is in it."""
+    """Return the traceback of `error` without xtrace's frames; only the error if no frame remains."""
     report = traceback.TracebackException.from_exception(error)
     return "".join(_remove_our_frames(report).format()).rstrip()
 
 
 def _remove_our_frames(report: traceback.TracebackException) -> traceback.TracebackException:
     frames = [frame for frame in report.stack if not frame.filename.startswith(_HIDDEN)]
-    # A None in place of the frames leaves the headline "Traceback" out as well.
+    # With None for the frames, the headline "Traceback" disappears as well.
     report.stack = traceback.StackSummary.from_list(frames) if frames else None  # type: ignore[assignment]
     for inner in (report.__cause__, report.__context__, *(report.exceptions or ())):
         if inner is not None:
@@ -36,9 +36,9 @@ def _remove_our_frames(report: traceback.TracebackException) -> traceback.Traceb
 
 
 def load_function(target: str) -> Callable[..., Any]:
-    """Import the file of ``FILE.py:FUNCTION`` and return its function; FUNCTION may have dots, as in ``model.apply``.
+    """Import the file of ``FILE.py:FUNCTION``, and return the function; FUNCTION may have dots, as in ``model.apply``.
 
-    Raises `CommandError` when there is no such file or function, or when the file raises.
+    Raises `CommandError` for a missing file or function, and if the file raises.
     """
     file, colon, name = target.rpartition(":")
     if not colon or not file or not name:
@@ -57,7 +57,7 @@ def _describe_missing_file(path: Path) -> str:
 
 
 def _import(path: Path) -> ModuleType:
-    """Run the file as a module, its folder first on the path as under ``python FILE.py``; prints go to stderr."""
+    """Return the file as a module, imported with its folder first on the path, and with its prints on stderr."""
     name = path.stem if path.stem not in sys.modules else f"_inspected_{path.stem}"
     loader = importlib.machinery.SourceFileLoader(name, str(path.resolve()))
     spec = importlib.util.spec_from_file_location(name, path.resolve(), loader=loader)

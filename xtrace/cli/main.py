@@ -1,4 +1,4 @@
-"""Reads the command line of ``python -m xtrace``."""
+"""The command line of ``python -m xtrace``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _parse_count(text: str) -> int:
 
 
 def _add_command_on_function(commands: Any, name: str, purpose: str) -> argparse.ArgumentParser:
-    """Add a command on a function of a file, with the types of its arguments and the devices it is for."""
+    """Add and return a command on a function of a file, with options for its arguments and devices."""
     command: argparse.ArgumentParser = commands.add_parser(
         name,
         help=purpose,
@@ -131,9 +131,9 @@ def _build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command that `argv` (default: the process's) names and return the exit code."""
+    """Run the command of `argv`, by default the process's, and return the exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
-    # The words after `run`, options included, belong to the program.
+    # All words after `run`, also options, belong to the program.
     program = words[1:] if words[:1] == ["run"] and words[1:2] not in (["-h"], ["--help"]) else None
     parser = _build_parser()
     if program is not None and any(map(is_artifact, program[:1])):
@@ -145,7 +145,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if program is not None:
             run_program(program)
         else:
-            # Under --json standard output has the data alone.
+            # With --json, standard output has only the data.
             with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
                 result = _run(options, parser)
             print(to_json(result.data) if as_json else result.text)
@@ -165,7 +165,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> Result:
-    """Run the command of `options` and return what it found."""
+    """Run the command of `options`, and return its result."""
     if options.command == "demo":
         return run_demo(options.epochs)
     if options.command == "cache":

@@ -1,4 +1,4 @@
-"""``python -m xtrace memory``: what memory a user's function takes, and whether it fits a device."""
+"""``python -m xtrace memory``: the memory of a user's function, and whether it fits a device."""
 
 from __future__ import annotations
 
@@ -6,25 +6,20 @@ import json
 from typing import Any
 
 from xtrace._src.api.memory_fits import fit_target
-from xtrace._src.api.memory_reports import MemoryReport
 from xtrace.cli.inspection import Request, attempt, trace_function
 from xtrace.cli.results import Result
 
 
 def describe_memory(request: Request) -> Result:
-    """Return the report of the function that is asked for, with the answer whether it fits the target that is named.
-
-    Raises `CommandError`.
-    """
+    """Return the memory report of the requested function, and whether it fits the target. Raises `CommandError`."""
     name, traced = trace_function(request)
     lowered = attempt(f"lowering {name} to StableHLO failed", traced.lower)
 
     def compile_for(target: str) -> Any:
         return lowered.compile(**request.compile_options)
 
-    def report_here() -> MemoryReport:
-        report: MemoryReport = lowered.compile().memory_analysis()
-        return report
+    def report_here() -> Any:
+        return lowered.compile().memory_analysis()
 
     target = request.device
     if target is None:

@@ -1,4 +1,4 @@
-"""The ``--mesh`` and ``--sharding`` options: a mesh of the target's devices, and the shardings of arguments on it."""
+"""The options ``--mesh`` and ``--sharding``: a mesh of the target's devices, and the shardings of arguments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def parse_mesh(text: str) -> dict[str, int]:
 def parse_sharding(text: str, axes: Mapping[str, int]) -> tuple[str, PartitionSpec]:
     """Return the argument and the specification in ``params=data,model``. Raises `CommandError`.
 
-    A dimension is the name of a mesh axis, several joined by ``+``, or ``-`` for none.
+    The entry of a dimension is a mesh axis, several axes joined by ``+``, or ``-`` for none.
     """
     name, equals, dimensions = text.partition("=")
     if not (name and equals):
@@ -44,7 +44,7 @@ def parse_sharding(text: str, axes: Mapping[str, int]) -> tuple[str, PartitionSp
 
 
 def make_mesh(axes: Mapping[str, int], target: str | None) -> Mesh:
-    """Return a mesh of all devices of a target, or of CPU devices, which are made for it. Raises `CommandError`."""
+    """Return a mesh of all devices of a target, or of new CPU devices without a target. Raises `CommandError`."""
     sizes = tuple(axes.values())
     try:
         if target is not None:
@@ -59,11 +59,11 @@ def make_mesh(axes: Mapping[str, int], target: str | None) -> Mesh:
 def place_arguments(
     names: Sequence[str], values: Sequence[Any], mesh: Mesh, specs: Mapping[str, PartitionSpec]
 ) -> list[Any]:
-    """Return the arguments with a sharding for each array in them; without a specification it is replicated.
+    """Return the arguments with a sharding for each array; an array without a specification is replicated.
 
-    A specification names an argument or a part of it, such as ``params['w']``; the longest name counts. An
-    array with fewer dimensions is replicated, such as a bias beside its weights. Raises `CommandError` for a name
-    without arrays, and for a dimension that does not divide.
+    A specification names an argument or a part of it, such as ``params['w']``; the longest name counts. An array with
+    fewer dimensions, such as a bias beside its weights, is replicated. Raises `CommandError` for a name without arrays,
+    and for a size that the mesh axes do not divide.
     """
     used = set()
 

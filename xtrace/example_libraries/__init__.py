@@ -1,4 +1,4 @@
-"""Small libraries on top of xtrace, as ``jax.example_libraries`` has them; each loads when it is first asked for."""
+"""Small libraries on top of xtrace (``jax.example_libraries``); each loads at its first use."""
 # ruff: noqa: I001
 
 from xtrace._src.core.public_modules import late_imports as _late_imports

@@ -1,4 +1,4 @@
-"""The modules of ``jax.experimental``; each loads at its first use."""
+"""Experimental modules (``jax.experimental``); each loads at its first use."""
 # ruff: noqa: I001
 
 from xtrace._src.core.public_modules import late_imports as _late_imports

@@ -1,4 +1,4 @@
-"""Errors of compiled functions as values: ``jax.experimental.checkify``."""
+"""Errors of compiled functions as values (``jax.experimental.checkify``)."""
 # ruff: noqa: I001
 
 from xtrace._src.core.public_modules import late_imports as _late_imports

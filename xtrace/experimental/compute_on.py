@@ -1,4 +1,4 @@
-"""Where operations run: on the host, on the device, or on a part of it, as ``jax.experimental.compute_on`` has it."""
+"""Places that operations run at: the host, the device or a part of it (``jax.experimental.compute_on``)."""
 
 from __future__ import annotations
 
@@ -36,14 +36,13 @@ def _make_annotation(compute_type: object) -> Annotation:
     if compute_type not in _TYPES:
         raise ValueError(
             f"{called_function()}: Invalid compute type {abbreviate(compute_type)}; it is one of "
-            f"{', '.join(map(repr, _TYPES))} and "
-            f"'{_STREAM}#', with a number"
+            f"{', '.join(map(repr, _TYPES))} and '{_STREAM}#', with a number"
         )
     return Annotation((("_xla_compute_type", _TYPES[compute_type]),), of_place=True)
 
 
 def compute_on(compute_type: str) -> AbstractContextManager[None]:
-    """Return a context whose operations run at a place, where the platform has it; others run them as always.
+    """Return a context whose operations run at a place. Platforms without the place ignore it.
 
     Args:
         compute_type: ``"device_host"`` for the processor of the host, ``"device"``, ``"tpu_sparsecore"``, or
@@ -53,7 +52,7 @@ def compute_on(compute_type: str) -> AbstractContextManager[None]:
         A context manager, which decorates functions, too.
 
     Raises:
-        TypeError: compute_type is no text.
+        TypeError: compute_type is not a string.
         ValueError: there is no such place.
 
     Example:
@@ -72,21 +71,21 @@ def compute_on(compute_type: str) -> AbstractContextManager[None]:
 def compute_on2(
     f: Any = None, *, compute_type: str, out_memory_spaces: Any, compiler_options: dict[str, Any] | None = None
 ) -> Any:
-    """Decorate a function, so that programs call it as one unit that runs at a place.
+    """Decorate a function: programs call it as one unit, which runs at a place.
 
     Args:
         f: a function of pytrees; None for a decorator.
-        compute_type: as of `compute_on`.
+        compute_type: a place, as for `compute_on`.
         out_memory_spaces: the memory space of each result, such as ``xtrace.memory.Space.Device``: a pytree like the
-            result, or the beginning of one.
-        compiler_options: what XLA gets for this unit, written as JSON; None for nothing.
+            result, or a tree prefix.
+        compiler_options: options of XLA for this unit, passed on as JSON; None for none.
 
     Returns:
         A function with the arguments and results of `f`.
 
     Raises:
         TypeError: f cannot be called, or an argument has another type.
-        ValueError: there is no such place, or out_memory_spaces is no beginning of the result's tree.
+        ValueError: there is no such place, or out_memory_spaces is not a tree prefix of the result.
 
     Example:
         >>> from xtrace.experimental.compute_on import compute_on2
@@ -111,7 +110,7 @@ def compute_on2(
     extra = [("inlineable", "false")] if compute_type == "device" else []
     if compiler_options is not None:
         extra.append(("backend_config", json.dumps(compiler_options, sort_keys=True)))
-    of_call = Annotation(tuple(extra), inherited=False)
+    call_annotation = Annotation(tuple(extra), inherited=False)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return f(*args, **kwargs)
@@ -121,14 +120,14 @@ def compute_on2(
 
     @boundary
     @functools.wraps(f)
-    def called_at_place(*args: Any, **kwargs: Any) -> Any:
-        with annotate(place), scope(of_call):
+    def call_at_place(*args: Any, **kwargs: Any) -> Any:
+        with annotate(place), scope(call_annotation):
             results = program(*args, **kwargs)
         leaves, tree = pytree.tree_flatten(results)
         spaces = pytree.broadcast_prefix(out_memory_spaces, results)
         return tree.unflatten([place_result(x, space) for x, space in zip(leaves, spaces, strict=True)])
 
-    return called_at_place
+    return call_at_place
 
 
 _make_public(globals(), __all__)

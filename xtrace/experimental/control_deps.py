@@ -1,4 +1,4 @@
-"""Control dependencies: an order of operations that their operands do not imply."""
+"""Control dependencies: orders of operations beyond the order that their operands imply."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["control_dep", "schedule"]
 
 
 def control_dep(src: ArrayLike, dst: ArrayLike) -> None:
-    """Let the operation that makes one array run before the one that makes another.
+    """Run the operation that computes `src` before the operation that computes `dst`.
 
     Args:
         src: an array, the result of the first operation.
-        dst: an array, the result of the second one, which must not depend on the first one the other way round.
+        dst: an array, the result of the second operation; `src` must not depend on it.
 
     Raises:
-        TypeError: an argument is no array.
+        TypeError: an argument is not an array.
 
     Example:
         >>> def function(x):
@@ -39,13 +39,13 @@ def control_dep(src: ArrayLike, dst: ArrayLike) -> None:
 
 
 def schedule(ops: Sequence[ArrayLike]) -> None:
-    """Let the operations that make some arrays run in the order of these.
+    """Run the operations that compute arrays in the order of the arrays.
 
     Args:
         ops: arrays, the results of the operations.
 
     Raises:
-        TypeError: an element is no array.
+        TypeError: an element is not an array.
 
     Example:
         >>> def function(x):

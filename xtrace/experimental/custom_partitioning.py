@@ -1,4 +1,4 @@
-"""Functions that users partition themselves, as ``jax.experimental.custom_partitioning`` has them."""
+"""Functions partitioned by users (``jax.experimental.custom_partitioning``)."""
 
 from xtrace._src.core.factor_rules import BATCHING, ArrayMapping, CompoundFactor, SdyShardingRule
 from xtrace._src.core.public_modules import make_public as _make_public

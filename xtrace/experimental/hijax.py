@@ -1,4 +1,4 @@
-"""Users' types and operations, which are carried out on arrays."""
+"""Types and operations of users, which run as operations on arrays."""
 
 from xtrace._src.core.avals import AbstractRef as AbstractRef
 from xtrace._src.core.avals import AbstractValue as AbstractValue

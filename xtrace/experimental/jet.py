@@ -1,7 +1,7 @@
-"""Taylor-mode differentiation: ``jax.experimental.jet``.
+"""Taylor-mode differentiation (``jax.experimental.jet``).
 
 `jet` returns a function's derivatives of all orders along a curve. `jet_rules` maps primitives to rules, and takes
-users' rules; `zero_series` and `zero_term` stand for derivatives that are known to be zero.
+users' rules. `zero_series` and `zero_term` stand for zero derivatives.
 """
 
 from xtrace._src.core.public_modules import late_imports as _late_imports

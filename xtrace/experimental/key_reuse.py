@@ -1,4 +1,4 @@
-"""The checker of random keys that are used twice, as ``jax.experimental.key_reuse`` has it.
+"""The checker for reuse of random keys (``jax.experimental.key_reuse``).
 
 The setting ``jax_debug_key_reuse``, or ``with xtrace.debug_key_reuse(True)``, turns it on. `reuse_key` is
 `xtrace.random.clone`: a copy of a key that may be used again. `unconsumed_copy` is its older name.

@@ -1,4 +1,4 @@
-"""Memory layouts of arrays, as ``jax.experimental.layout`` has them."""
+"""Memory layouts of arrays (``jax.experimental.layout``)."""
 
 from xtrace._src.core.memory_layout import Format, Layout
 from xtrace._src.core.public_modules import make_public as _make_public

@@ -1,4 +1,4 @@
-"""Arrays of devices in orders that suit the machine's network, as ``jax.experimental.mesh_utils`` has them."""
+"""Arrays of devices in the order of the machine's network (``jax.experimental.mesh_utils``)."""
 
 from xtrace._src.api.device_meshes import create_device_mesh, create_hybrid_device_mesh
 from xtrace._src.core.public_modules import make_public as _make_public

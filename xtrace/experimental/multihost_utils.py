@@ -1,4 +1,4 @@
-"""Exchanging data among the processes of a program, as ``jax.experimental.multihost_utils`` does."""
+"""Exchange of data among the processes of a program (``jax.experimental.multihost_utils``)."""
 
 from xtrace._src.api.multihost import (
     ProcessFailureError,

@@ -65,7 +65,7 @@ def _combine_slopes(weights: Sequence[Any] | np.ndarray, slopes: Array) -> Array
     return matmul(asarray(weights, slopes.dtype), slopes, precision="highest")
 
 
-def _norm(x: Array) -> Array:
+def _compute_norm(x: Array) -> Array:
     return sqrt(total(x**2))
 
 
@@ -74,11 +74,11 @@ def _choose_first_step(
 ) -> Array:
     """Return the length of the first step (section II.4, "Starting step size"), for a method of error order 4."""
     scale = atol + absolute(y) * rtol
-    size, speed = _norm(absolute(y) / scale), _norm(absolute(f) / scale)
+    size, speed = _compute_norm(absolute(y) / scale), _compute_norm(absolute(f) / scale)
     small = (size < 1e-5) | (speed < 1e-5)
     trial = where(small, 1e-6, 0.01 * size / where(small, 1, speed))
     moved = slope(y + trial.astype(y.dtype) * f, t + trial.astype(t.dtype))
-    bend = _norm(absolute(moved - f) / scale) / trial
+    bend = _compute_norm(absolute(moved - f) / scale) / trial
     largest = maximum(speed, bend)
     flat = largest <= 1e-15
     step = where(flat, maximum(1e-6, trial * 1e-3), (0.01 / where(flat, 1, largest)) ** 0.2)
@@ -86,14 +86,14 @@ def _choose_first_step(
 
 
 def _evaluate_stages(slope: Callable[[Any, Any], Any], t: Array, y: Array, f: Array, step: Array) -> tuple[Any, Any]:
-    """Return y after `step`, and the slopes of all stages; the last one belongs to the new y."""
+    """Return y after `step`, and the slopes of all stages. The last slope is the slope at the new y."""
     length = step.astype(y.dtype)
     tableau, nodes = asarray(_TABLEAU, y.dtype), asarray(_NODES, t.dtype)
 
     def stage(i: Array, state: tuple[Array, ...]) -> tuple[Array, Array]:
         slopes, _ = state
-        at = y + length * matmul(tableau[i], slopes, precision="highest")
-        return slopes.at[i].set(slope(at, t + nodes[i] * step)), at
+        moved = y + length * matmul(tableau[i], slopes, precision="highest")
+        return slopes.at[i].set(slope(moved, t + nodes[i] * step)), moved
 
     slopes = concatenate([f[None], zeros_like(f, shape=(_STAGES - 1, *f.shape))])
     slopes, after = fori_loop(1, _STAGES, stage, (slopes, y))
@@ -183,12 +183,12 @@ def _solve(
     func: Callable[..., Any], rtol: float, atol: float, mxstep: float, hmax: float, y0: Any, times: Array,
     *args: Array,
 ) -> Any:
-    vector, tree_of = ravel_pytree(y0)
+    vector, unravel = ravel_pytree(y0)
 
     def slope(x: Array, t: Array) -> Array:
-        return ravel_pytree(func(tree_of(x), t, *args))[0].astype(vector.dtype)
+        return ravel_pytree(func(unravel(x), t, *args))[0].astype(vector.dtype)
 
-    return vmap(tree_of)(_integrate(slope, vector.astype(vector.dtype), times, rtol, atol, mxstep, hmax))
+    return vmap(unravel)(_integrate(slope, vector.astype(vector.dtype), times, rtol, atol, mxstep, hmax))
 
 
 def _forward(
@@ -219,8 +219,7 @@ def _replace_parameters(
     leaves, tree = pytree.tree_flatten(args)
     values = iter(captured)
     restored = [next(values) if _is_differentiable(x) else others(x) for x in leaves]
-    result: tuple[Array, ...] = pytree.tree_unflatten(tree, restored)
-    return result
+    return tuple(pytree.tree_unflatten(tree, restored))
 
 
 def _backward(
@@ -231,36 +230,37 @@ def _backward(
 
     The adjoint a of y solves a' = -(∂f/∂y)ᵀ a backwards in time; at each output time the cotangent is added. The
     cotangents of the arguments are integrals of (∂f/∂p)ᵀ a (Chen and others, "Neural ordinary differential equations",
-    2018).
-    y is integrated, too, in s = -t.
+    2018). All equations, and the equation of y, are integrated together in s = -t.
     """
     ys, times, args = saved
 
     def compute_augmented_slopes(state: tuple[Any, ...], s: Array, *args: object) -> tuple[Any, ...]:
         y, adjoint, *_ = state
         dy, pull = vjp(lambda y, t, *p: func(y, t, *_replace_parameters(args, p)), y, -s, *_list_parameters(args))
-        moved, of_time, *of_parameters = pull(adjoint)
-        return pytree.tree_map(lambda x: -x, dy), moved, of_time, of_parameters
+        moved, time_cotangent, *parameter_cotangents = pull(adjoint)
+        return pytree.tree_map(lambda x: -x, dy), moved, time_cotangent, parameter_cotangents
 
-    def back(carry: tuple[Any, ...], interval: tuple[Array, ...]) -> tuple[Any, Any]:
-        adjoint, of_start, sums = carry
+    def integrate_back(carry: tuple[Any, ...], interval: tuple[Array, ...]) -> tuple[Any, Any]:
+        adjoint, start_cotangent, sums = carry
         y, earlier, later, jump = interval
         # Moving an output time moves y there by f, and lengthens the interval before it.
         pairs = zip(pytree.tree_leaves(func(y, later, *args)), pytree.tree_leaves(jump), strict=True)
-        of_time = functools.reduce(operator.add, [real(total(f * g)) for f, g in pairs]).astype(times.dtype)
+        time_cotangent = functools.reduce(operator.add, [real(total(f * g)) for f, g in pairs]).astype(times.dtype)
         adjoint = pytree.tree_map(lambda x, y: x + y, adjoint, jump)
-        start = (y, adjoint, of_start - of_time, sums)
+        start = (y, adjoint, start_cotangent - time_cotangent, sums)
         solution = _solve(
             compute_augmented_slopes, rtol, atol, mxstep, hmax, start, stack([-later, -earlier]), *args
         )
-        return _take_row(solution, 1)[1:], of_time
+        return _take_row(solution, 1)[1:], time_cotangent
 
     sums = [zeros_like(x) for x in _list_parameters(args)]
     start = (_take_row(pytree.tree_map(zeros_like, ys), 0), zeros_like(times[0]), sums)
     later_ys, jumps = pytree.tree_map(lambda x: x[1:], (ys, cotangent))
-    (adjoint, of_start, sums), of_times = scan(back, start, (later_ys, times[:-1], times[1:], jumps), reverse=True)
-    of_y0 = pytree.tree_map(lambda x, y: x + y, adjoint, _take_row(cotangent, 0))
-    return of_y0, concatenate([of_start[None], of_times]), *_replace_parameters(args, sums, lambda _: None)
+    intervals = later_ys, times[:-1], times[1:], jumps
+    (adjoint, start_cotangent, sums), time_cotangents = scan(integrate_back, start, intervals, reverse=True)
+    y0_cotangent = pytree.tree_map(lambda x, y: x + y, adjoint, _take_row(cotangent, 0))
+    times_cotangent = concatenate([start_cotangent[None], time_cotangents])
+    return y0_cotangent, times_cotangent, *_replace_parameters(args, sums, lambda _: None)
 
 
 _solve.defvjp(_forward, _backward)
@@ -282,12 +282,12 @@ def odeint(
 ) -> Any:
     """Solve the differential equation ``dy/dt = func(y, t, *args)`` with ``y(t[0]) = y0``.
 
-    Reverse mode solves the adjoint equation, to the same tolerances; there is no forward mode.
+    Reverse mode solves the adjoint equation to the same tolerances. Forward mode is not supported.
 
     Args:
         func: a function of a tree like `y0`, a time and `args`; it returns a tree like `y0`.
-        y0: a tree of floating arrays.
-        t: a vector of increasing times; decreasing ones give NaN.
+        y0: a tree of floating or complex arrays.
+        t: a vector of increasing times of a floating dtype; decreasing times give NaN.
         args: trees of arrays.
         rtol, atol: the relative and absolute error allowed in a step.
         mxstep: the largest number of steps between two times.
@@ -297,7 +297,7 @@ def odeint(
         A tree like `y0` of arrays with a leading axis for the times.
 
     Raises:
-        TypeError: `t` is no vector of floats, `y0` has integers, or the result of `func` is not like `y0`.
+        TypeError: `t` is not a vector of floats, `y0` has integers, or the result of `func` is not like `y0`.
         ValueError: `func` is not hashable.
 
     Example:

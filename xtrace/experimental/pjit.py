@@ -1,4 +1,4 @@
-"""The name that ``jit`` had in older programs on meshes, as ``jax.experimental.pjit`` has it."""
+"""The older name of ``jit`` in programs on meshes (``jax.experimental.pjit``)."""
 
 from xtrace._src.api.pjit import pjit
 from xtrace._src.core.public_modules import make_public as _make_public

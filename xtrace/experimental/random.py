@@ -1,4 +1,4 @@
-"""A random number generator with a state, as ``jax.experimental.random`` has it."""
+"""A random number generator with a state (``jax.experimental.random``)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xtrace._src.core.jax_version import is_newer
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.references.reference import Ref, addupdate, new_ref
-from xtrace.numpy import broadcast_shapes, shape, zeros
+from xtrace.numpy import asarray, broadcast_shapes, shape, zeros
 from xtrace.random import fold_in, normal, randint, split, uniform
 from xtrace.random import key as make_key
 from xtrace.tree_util import register_dataclass
@@ -26,20 +26,20 @@ def _to_shape(size: int | Sequence[int] | None, *operands: Any) -> tuple[int, ..
     """Return `size` as a shape, or for None the broadcast shape of the operands."""
     if size is None:
         return tuple(broadcast_shapes(*[shape(x) for x in operands]))
-    return (size,) if isinstance(size, int) else tuple(size)
+    return (int(size),) if isinstance(size, (int, np.integer)) else tuple(size)
 
 
 def _new_counter() -> Ref:
-    # It is weakly typed up to jax 0.10.
+    # Up to jax 0.10 the counter is weakly typed.
     return new_ref(zeros((), int) if is_newer() else 0)
 
 
 @dataclasses.dataclass(frozen=True)
 class StatefulPRNG:
-    """A generator of random numbers: a key and a counter of the keys made of it, which every draw moves on.
+    """A generator of random numbers: a key, and a counter that each draw increments.
 
-    `stateful_rng` makes it. Compiled functions may be given one and draw from it; they cannot return it, nor can loops
-    carry it, since its counter is a reference.
+    `stateful_rng` makes it. Compiled functions can take a generator and draw from it. They cannot return it, and loops
+    cannot carry it, since the counter is a reference.
 
     Args:
         _base_key: a random key.
@@ -86,8 +86,7 @@ class StatefulPRNG:
         self, loc: Any = 0, scale: Any = 1, size: int | Sequence[int] | None = None, *, dtype: Any = float
     ) -> Array:
         """Draw from the normal distribution with mean `loc` and standard deviation `scale`."""
-        result: Array = loc + normal(self.key(), _to_shape(size, loc, scale), dtype) * scale
-        return result
+        return asarray(loc + normal(self.key(), _to_shape(size, loc, scale), dtype) * scale)
 
     @boundary
     def integers(
@@ -104,7 +103,7 @@ class StatefulPRNG:
 
     @boundary
     def split(self, num: int | Sequence[int]) -> StatefulPRNG:
-        """Return an array of independent generators of the shape `num`, which `vmap` maps over."""
+        """Return an array of independent generators of shape `num`, for use under `vmap`."""
         sizes = _to_shape(num)
         return StatefulPRNG(self.key(sizes), new_ref(zeros(sizes, int)))
 
@@ -113,17 +112,17 @@ register_dataclass(StatefulPRNG, data_fields=["_base_key", "_counter"], meta_fie
 
 
 def stateful_rng(seed: Any = None, *, impl: Any = None) -> StatefulPRNG:
-    """Create a generator of random numbers that changes with each draw.
+    """Create a generator of random numbers with a state, which each draw changes.
 
     Args:
-        seed: an integer; None for one that the operating system gives, outside of transformed functions.
+        seed: an integer; None for a seed from the operating system, outside of transformed functions.
         impl: the implementation, such as ``"threefry2x32"``; None for the default one.
 
     Returns:
         A `StatefulPRNG`.
 
     Raises:
-        TypeError: the seed is no integer, or there is none in a transformed function.
+        TypeError: the seed is not an integer, or it is None in a transformed function.
 
     Example:
         >>> from xtrace.experimental.random import stateful_rng

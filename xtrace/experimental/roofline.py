@@ -1,4 +1,4 @@
-"""The work and the traffic of programs, counted without running them: ``jax.experimental.roofline``."""
+"""The work and the memory traffic of programs, counted without a run (``jax.experimental.roofline``)."""
 
 from xtrace._src.core.public_modules import late_imports as _late_imports
 

@@ -1,4 +1,4 @@
-"""Calls with attributes for XLA's scheduler, as ``jax.experimental.scheduling_groups`` has them."""
+"""Calls with attributes for XLA's scheduler (``jax.experimental.scheduling_groups``)."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.source import Annotation
 from xtrace._src.transforms.scopes import scope
-from xtrace.experimental.xla_metadata import pairs_of
+from xtrace.experimental.xla_metadata import to_text_pairs
 
 __all__ = ["scheduling_group", "xla_metadata_call"]
 
 
 def scheduling_group(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator of functions whose operations XLA's scheduler keeps together, as the group `name`.
+    """Return a decorator of functions: XLA's scheduler keeps their operations together, as the group `name`.
 
     Args:
         name: the name of the group.
 
     Returns:
-        A function of a function.
+        A decorator.
 
     Raises:
-        TypeError: what is decorated cannot be called.
+        TypeError: the decorated object cannot be called.
 
     Example:
         >>> from xtrace.experimental.scheduling_groups import scheduling_group
@@ -39,13 +39,13 @@ def scheduling_group(name: str) -> Callable[[Callable[..., Any]], Callable[..., 
 
 
 def xla_metadata_call(f: Any = None, **meta: Any) -> Any:
-    """Decorate a function, so that programs call it by an operation with frontend attributes.
+    """Decorate a function: programs call it by an operation with frontend attributes.
 
-    The calls that its derivatives become have the attributes, too.
+    The calls of its derivatives have the attributes, too.
 
     Args:
         f: a function of pytrees; None for a decorator.
-        meta: the attributes; values that are no texts are written as `str` does.
+        meta: the attributes; other values than strings are converted by `str`.
 
     Returns:
         A function with the arguments and results of `f`.
@@ -67,7 +67,7 @@ def xla_metadata_call(f: Any = None, **meta: Any) -> Any:
         return f(*args, **kwargs)
 
     call.__name__ = call.__qualname__ = "xla_metadata_call"
-    program, annotation = jit(call), Annotation(pairs_of(meta), inherited=False)
+    program, annotation = jit(call), Annotation(to_text_pairs(meta), inherited=False)
 
     @boundary
     @functools.wraps(f)

@@ -1,4 +1,4 @@
-"""Arrays that the compiler shards alike, as ``jax.experimental.shard_alike`` has it."""
+"""Arrays that the compiler shards alike (``jax.experimental.shard_alike``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.ops.sharding_groups import shard_alike

@@ -1,4 +1,4 @@
-"""`shard_map` under the name and with the parameters that it had before ``jax.shard_map``."""
+"""The older form of `xtrace.shard_map` (``jax.experimental.shard_map``)."""
 
 from collections.abc import Callable as _Callable
 from typing import Any as _Any
@@ -12,21 +12,21 @@ __all__ = ["shard_map"]
 def shard_map(
     f: _Callable[..., _Any], mesh: _Any, in_specs: _Any, out_specs: _Any, check_rep: bool = True
 ) -> _Callable[..., _Any]:
-    """Return `f` mapped over the shards of arrays; `xtrace.shard_map` is the newer name.
+    """Map a function over the shards of arrays; `xtrace.shard_map` is the newer form.
 
     Args:
         f: a function of shards, by position.
         mesh: a `Mesh` or an `AbstractMesh`.
         in_specs: a `PartitionSpec` for each argument, or a tree prefix.
         out_specs: a `PartitionSpec` for each result, or a tree prefix.
-        check_rep: whether `out_specs` are checked against the axes along which results vary.
+        check_rep: whether to check `out_specs` against the mesh axes that results vary along.
 
     Returns:
         A function of whole arrays, with the results of `f` put together.
 
     Raises:
-        TypeError: `f` cannot be called, or a specification is no PartitionSpec.
-        ValueError: as `xtrace.shard_map`.
+        TypeError: `f` cannot be called, or a specification is not a PartitionSpec.
+        ValueError: the specifications, the mesh and the shapes do not agree; see `xtrace.shard_map`.
 
     Example:
         >>> from xtrace.experimental.shard_map import shard_map

@@ -1,11 +1,11 @@
-"""Devices of other machines, and meshes of them, for which partitioned programs are compiled ahead of time."""
+"""Devices of other machines, and their meshes, for programs compiled ahead of time."""
 
 from collections.abc import Sequence as _Sequence
 from typing import Any as _Any
 
 import numpy as _np
 
-from xtrace._src.core.abbreviation import abbreviate as _abbreviated
+from xtrace._src.core.abbreviation import abbreviate as _abbreviate
 from xtrace._src.core.mesh import Mesh as _Mesh
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.xla import clients as _clients
@@ -33,12 +33,12 @@ class TopologyDescription:
 
 
 def get_topology_desc(topology_name: str = "", platform: str | None = None, **kwargs: object) -> TopologyDescription:
-    """Return the devices of a machine that need not be here.
+    """Describe the devices of another machine, for compilation ahead of time.
 
     Args:
-        topology_name: the chip and the sizes of its network, such as ``"v5e:4x4"`` of TPUs or ``"h200:8"`` of GPUs;
-            a target of ``Lowered.compile``, whose prefix ``tpu-`` may be left out.
-        platform: ``"tpu"``, ``"cuda"`` or ``"gpu"``; None for the one that `topology_name` says.
+        topology_name: the chip and the sizes of its network, such as ``"v5e:4x4"`` for TPUs or ``"h200:8"`` for GPUs:
+            a target of ``Lowered.compile``, with or without the prefix ``tpu-``.
+        platform: ``"tpu"``, ``"cuda"`` or ``"gpu"``; None to infer it from `topology_name`.
         kwargs: other options of jax; none is supported.
 
     Returns:
@@ -46,8 +46,8 @@ def get_topology_desc(topology_name: str = "", platform: str | None = None, **kw
 
     Raises:
         ImportError: the compiler for the platform is not installed.
-        TypeError: an option is given that is not supported.
-        ValueError: there is no such chip or topology, or it is not of the platform.
+        TypeError: an option is given.
+        ValueError: the chip or topology is unknown, or belongs to another platform.
 
     Example:
         >>> from xtrace.experimental import topologies
@@ -64,13 +64,13 @@ def get_topology_desc(topology_name: str = "", platform: str | None = None, **kw
     actual = _targets.platform_of(name)
     if platform is not None and platform not in (actual, "gpu" if actual == "cuda" else actual):
         raise ValueError(
-            f"get_topology_desc: {topology_name} is of the platform {actual}, not {_abbreviated(platform)}"
+            f"get_topology_desc: {topology_name} is of the platform {actual}, not {_abbreviate(platform)}"
         )
     return TopologyDescription(list(_targets.compile_only_devices(name)))
 
 
 def get_attached_topology(platform: str | None = None) -> TopologyDescription:
-    """Return the devices that are here.
+    """Describe the devices of this machine.
 
     Args:
         platform: ``"cpu"``, ``"gpu"`` or ``"tpu"``; None for the default one.
@@ -93,13 +93,13 @@ def make_mesh(
     topo: TopologyDescription, mesh_shape: _Sequence[int], axis_names: tuple[str, ...], *,
     contiguous_submeshes: bool = False,
 ) -> _Mesh:
-    """Return a mesh of all devices of a topology, whose axes the compiler shards arrays over.
+    """Return a mesh of all devices of a topology.
 
     Args:
         topo: the topology.
         mesh_shape: the size of each axis.
         axis_names: the name of each axis.
-        contiguous_submeshes: whether each slice of the mesh is a block of the network; always so here.
+        contiguous_submeshes: not used; each slice of the mesh is a block of the network.
 
     Returns:
         A `Mesh` of Auto axes.

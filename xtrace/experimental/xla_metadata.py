@@ -1,4 +1,4 @@
-"""Attributes of operations for XLA's passes, as ``jax.experimental.xla_metadata`` has them."""
+"""Attributes of operations for XLA's passes (``jax.experimental.xla_metadata``)."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from xtrace.numpy.conversion import asarray
 __all__ = ["set_xla_metadata"]
 
 
-def pairs_of(values: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return pairs of keys and values as text; booleans are in lower case, as in XLA."""
+def to_text_pairs(values: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Convert the values of a dict to text, and return its items; booleans are in lower case, as in XLA."""
     return tuple((key, str(v).lower() if isinstance(v, bool) else str(v)) for key, v in values.items())
 
 
 def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
-    """Set frontend attributes of operations: of those that compute `x`, or of all in a block.
+    """Set frontend attributes of the operations that compute `x`, or of all operations in a block.
 
     Args:
         x: a pytree of arrays; None for a context manager, which decorates functions, too.
-        kwargs: the attributes; values that are no texts are written as `str` does. In a block, None takes an attribute
-            of the block around it away.
+        kwargs: the attributes; other values than strings are converted by `str`. In a block, None removes an attribute
+            of the block around it.
 
     Returns:
-        The pytree, whose arrays are results of operations with these attributes; or the context manager.
+        The pytree of the results of operations with these attributes; or the context manager.
 
     Raises:
-        TypeError: a leaf of x is no array.
+        TypeError: a leaf of x is not an array.
 
     Example:
         >>> from xtrace.experimental.xla_metadata import set_xla_metadata
@@ -42,7 +42,7 @@ def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
         >>> [line.count("note") for line in xtrace.lower(f, 1.0).as_text().splitlines() if "note" in line]
         [1, 1]
     """
-    pairs = pairs_of(kwargs)
+    pairs = to_text_pairs(kwargs)
     if x is None:
         return annotate(Annotation(tuple((key, None if kwargs[key] is None else text) for key, text in pairs)))
     if not pairs:

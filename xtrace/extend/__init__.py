@@ -1,4 +1,4 @@
-"""Internals for other libraries, as ``jax.extend`` has them: jaxprs, primitives, platforms, MLIR, generators."""
+"""Internals for other libraries (``jax.extend``): jaxprs, primitives, platforms, MLIR, generators."""
 # ruff: noqa: I001
 
 from xtrace._src.core.public_modules import late_imports as _late_imports

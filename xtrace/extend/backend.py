@@ -1,4 +1,4 @@
-"""Platforms, their clients and compile options: ``jax.extend.backend``."""
+"""Platforms, their clients and compile options (``jax.extend.backend``)."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ __all__ = [
 
 
 def backends() -> dict[str, Client]:
-    """Return the clients of all platforms that are here; those that are not started yet are started.
+    """Start the clients of all platforms of this machine, and return them.
 
     Returns:
         A dict from the names of platforms to jaxlib's clients.
 
     Raises:
-        RuntimeError: a platform that the setting ``jax_platforms`` names does not start.
+        RuntimeError: a platform in the setting ``jax_platforms`` does not start.
 
     Example:
         >>> xtrace.extend.backend.backends()["cpu"].platform
@@ -44,7 +44,7 @@ def get_backend(platform: str | Client | None = None) -> Client:
     """Return the client of a platform.
 
     Args:
-        platform: its name, such as ``"cpu"``; None for the default one. A client is returned as it is.
+        platform: its name, such as ``"cpu"``; None for the default platform. A client is returned unchanged.
 
     Returns:
         jaxlib's client.
@@ -60,7 +60,7 @@ def get_backend(platform: str | Client | None = None) -> Client:
 
 
 def get_default_device() -> Any:
-    """Return the device that arrays go to when nothing says otherwise.
+    """Return the default device of arrays.
 
     Returns:
         The device of the setting ``jax_default_device``, or the first one.
@@ -73,13 +73,13 @@ def get_default_device() -> Any:
 
 
 def backend_xla_version(platform: str | None = None) -> int | None:
-    """Return the version of XLA that a platform's plugin says it was built from.
+    """Return the version of XLA in a platform's plugin.
 
     Args:
-        platform: the name of the platform; None for the default one.
+        platform: the name of the platform; None for the default platform.
 
     Returns:
-        An integer; None for platforms without a plugin, such as CPU, and for plugins that do not say it.
+        An integer; None for platforms without a plugin, such as CPU, and for plugins that do not report it.
 
     Raises:
         RuntimeError: there is no such platform, or it does not start.
@@ -92,21 +92,21 @@ def backend_xla_version(platform: str | None = None) -> int | None:
 
 
 def clear_backends(_crash: bool = False) -> None:
-    """Make the clients of all platforms anew at their next use, and forget all compiled programs.
+    """Forget the clients of all platforms and all compiled programs; their next use starts new clients.
 
-    Arrays stay on the devices of the client that made them, and programs run on them there.
+    Existing arrays stay on the devices of their client, and programs run on them there.
 
     Args:
-        _crash: not used; old clients are never ended while arrays need them.
+        _crash: not used; a client lives as long as its arrays.
 
     Raises:
-        RuntimeError: the program runs in several processes, which use the clients together.
+        RuntimeError: the program runs in several processes, which share the clients.
 
     Example:
         >>> callable(xtrace.extend.backend.clear_backends)  # a call would change the devices of this page
         True
     """
-    clients.forget()
+    clients.clear_clients()
     clear_caches()
     forget_first_device()
 
@@ -114,7 +114,7 @@ def clear_backends(_crash: bool = False) -> None:
 def clear_in_memory_compilation_cache() -> None:
     """Forget the compiled programs of operations called outside of `jit`.
 
-    Functions made by `jit` keep theirs, as in JAX; `xtrace.clear_caches` forgets those as well.
+    Functions made by `jit` keep their programs, as in JAX; `xtrace.clear_caches` forgets these programs, too.
 
     Example:
         >>> xtrace.extend.backend.clear_in_memory_compilation_cache()
@@ -127,11 +127,11 @@ def get_compile_options(
     env_options_overrides: Mapping[str, Any] | None = None, fdo_profile: bytes | None = None,
     detailed_logging: bool = True, backend: Client | None = None,
 ) -> Any:
-    """Return XLA's options for compiling a module, with those that the settings ask for.
+    """Return XLA's options for the compilation of a module, with the options in the settings.
 
     Args:
         num_replicas: the number of copies of the program.
-        num_partitions: the number of devices that each copy is split over.
+        num_partitions: the number of devices for each copy.
         device_assignment: an array of devices, or of their numbers, with the shape (num_replicas, num_partitions); the
             last axis may be missing if it is 1. None for the runtime's choice.
         env_options_overrides: flags of XLA by name, or None.
@@ -143,7 +143,7 @@ def get_compile_options(
         jaxlib's CompileOptions.
 
     Raises:
-        TypeError: a number is no integer.
+        TypeError: a number is not an integer.
         ValueError: the shape of `device_assignment` does not agree with the numbers.
 
     Example:
@@ -172,11 +172,11 @@ def get_compile_options(
 
 
 def register_backend_cache(cache: Any, for_what: str) -> None:
-    """Register a cache of the user's own, which `xtrace.clear_caches` and `clear_backends` then empty, too.
+    """Register a cache: `xtrace.clear_caches` and `clear_backends` empty it, too.
 
     Args:
         cache: an object with a method ``cache_clear()``, such as a function decorated by `functools.lru_cache`.
-        for_what: what the cache is for, for messages.
+        for_what: the purpose of the cache, for messages.
 
     Raises:
         TypeError: `cache` has no such method.
@@ -191,8 +191,8 @@ def register_backend_cache(cache: Any, for_what: str) -> None:
     clear: Any = getattr(cache, "cache_clear", None)
     if not callable(clear):
         raise TypeError(
-            f"register_backend_cache: the cache for {for_what} must have a method cache_clear(), as results of "
-            f"functools.lru_cache have; got {abbreviate(cache)}"
+            f"register_backend_cache: the cache for {for_what} must have a method cache_clear(), like the results of "
+            f"functools.lru_cache; got {abbreviate(cache)}"
         )
     clear_with_tables(clear)
 
@@ -201,21 +201,21 @@ def register_backend_factory(
     name: str, factory: Callable[[], Client | None], *, priority: int = 0, fail_quietly: bool = True,
     experimental: bool = False, make_topology: Callable[..., Any] | None = None, c_api: object = None,
 ) -> None:
-    """Register how the client of a platform is made, which happens at the platform's first use.
+    """Register a platform, by the function that makes its client at its first use.
 
     Args:
-        name: the platform's name, for functions such as `xtrace.devices`. Programs are written for the platform that
-            the client's devices name.
+        name: the platform's name, for functions such as `xtrace.devices`. The platform of the client's devices decides
+            the lowering of programs.
         factory: a function without arguments that returns jaxlib's client.
-        priority: the platform with the highest priority is the default one, unless a setting names another or it is
-            started already. CPU has 0, GPUs 200, TPUs 300, plugins 400.
-        fail_quietly: whether another platform becomes the default where the factory raises an error.
-        experimental: whether a warning is logged when the client is made.
-        make_topology: not used; devices that are not here are described by `xtrace.experimental.topologies`.
+        priority: the platform with the highest priority is the default one, unless a setting names another one or
+            another one is started already. CPU has 0, GPUs 200, TPUs 300, plugins 400.
+        fail_quietly: whether another platform becomes the default if the factory raises an error.
+        experimental: whether to log a warning when the client is made.
+        make_topology: not used; `xtrace.experimental.topologies` describes devices of other machines.
         c_api: not used.
 
     Raises:
-        TypeError: `name` is no string, or `factory` no function.
+        TypeError: `name` is not a string, or `factory` is not a function.
 
     Example:
         >>> from xtrace.extend import backend

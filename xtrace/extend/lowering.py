@@ -1,4 +1,4 @@
-"""Objects that lowering rules use: ``jax.extend.lowering``."""
+"""Objects for lowering rules (``jax.extend.lowering``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.extension.lowering_contexts import LoweringRuleContext

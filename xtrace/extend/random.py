@@ -1,4 +1,4 @@
-"""Generators of random bits, xtrace's and users': ``jax.extend.random``."""
+"""Generators of random bits, built-in and user-defined (``jax.extend.random``)."""
 
 from __future__ import annotations
 
@@ -28,9 +28,8 @@ __all__ = [
 threefry_prng_impl, rbg_prng_impl = generators["threefry2x32"], generators["rbg"]
 unsafe_rbg_prng_impl = generators["unsafe_rbg"]
 
-# Users' generators by their definition. An equal definition gives the same object.
+# User-defined generators by their definition. Equal definitions give the same object.
 _defined: weakref.WeakValueDictionary[Any, Generator] = weakref.WeakValueDictionary()
-_UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
 
 
 def define_prng_impl(
@@ -38,9 +37,9 @@ def define_prng_impl(
     random_bits: Callable[[Array, int, tuple[int, ...]], Array], fold_in: Callable[[Array, int], Array],
     name: str = "<unnamed>", tag: str = "?",
 ) -> Any:
-    """Make a generator of random bits out of functions of one key.
+    """Define a generator of random bits by functions of one key.
 
-    Functions such as `xtrace.random.key` and `xtrace.random.wrap_key_data` take it as `impl`; keys made so work in all
+    Functions such as `xtrace.random.key` and `xtrace.random.wrap_key_data` take it as `impl`. Its keys work in all
     functions of `xtrace.random`, in arrays of any shape, and under all transformations. The functions are traced.
 
     Args:
@@ -54,11 +53,11 @@ def define_prng_impl(
         tag: the name in jaxprs and in the dtype of the keys.
 
     Returns:
-        A hashable object; one with the same functions, names and shape is the same object.
+        A hashable object; the same functions, names and shape give the same object.
 
     Raises:
-        TypeError: one of the functions is none, or `key_shape` is no tuple of integers. Where a key is used, a function
-            that returns an array of another type.
+        TypeError: an argument is not a function, or `key_shape` is not a tuple of integers; or, at the use of a key, a
+            function returns an array of another type.
         ValueError: `key_shape` has no axes.
 
     Example:
@@ -91,7 +90,7 @@ def _define(
         return known
     rank = len(key_shape)
 
-    def check(part: str, result: Any, wanted: tuple[int, ...], dtype: Any = dtypes.uint32) -> Any:
+    def check_part(part: str, result: Any, wanted: tuple[int, ...], dtype: Any = dtypes.uint32) -> Any:
         if not is_array_like(result):
             raise TypeError(f"{part} of the random generator {name}: {not_an_array(result)}")
         aval = aval_of(result)
@@ -102,25 +101,26 @@ def _define(
             )
         return result
 
-    def seeds(numbers: Any) -> Any:
-        return _map_over_axes(lambda n: check("seed", seed(n), key_shape), aval_of(numbers).ndim)(numbers)
+    def map_over_keys(function: Callable[..., Any], keys: Any, axes: Any = 0) -> Callable[..., Any]:
+        return _map_over_axes(function, aval_of(keys).ndim - rank, axes)
 
-    def splits(keys: Any, shape: tuple[int, ...]) -> Any:
-        one = _map_over_axes(lambda k: check("split", split(k, shape), (*shape, *key_shape)), aval_of(keys).ndim - rank)
+    def seed_all(numbers: Any) -> Any:
+        return _map_over_axes(lambda n: check_part("seed", seed(n), key_shape), aval_of(numbers).ndim)(numbers)
+
+    def split_all(keys: Any, shape: tuple[int, ...]) -> Any:
+        return map_over_keys(lambda k: check_part("split", split(k, shape), (*shape, *key_shape)), keys)(keys)
+
+    def draw_all(keys: Any, width: int, shape: tuple[int, ...]) -> Any:
+        dtype = dtypes.unsigned_dtypes[width]
+        one = map_over_keys(lambda k: check_part("random_bits", random_bits(k, width, shape), shape, dtype), keys)
         return one(keys)
 
-    def bits(keys: Any, width: int, shape: tuple[int, ...]) -> Any:
-        return _map_over_axes(
-            lambda k: check("random_bits", random_bits(k, width, shape), shape, _UNSIGNED[width]),
-            aval_of(keys).ndim - rank,
-        )(keys)
-
-    def folds(keys: Any, data: Any) -> Any:
+    def fold_all(keys: Any, data: Any) -> Any:
         axes = (0, 0 if aval_of(data).ndim else None)
-        one = _map_over_axes(lambda k, n: check("fold_in", fold_in(k, n), key_shape), aval_of(keys).ndim - rank, axes)
-        return one(keys, data)
+        return map_over_keys(lambda k, n: check_part("fold_in", fold_in(k, n), key_shape), keys, axes)(keys, data)
 
-    return _defined.setdefault(parts, Generator(name, tag, key_shape, seeds, splits, bits, folds, (_define, parts)))
+    generator = Generator(name, tag, key_shape, seed_all, split_all, draw_all, fold_all, (_define, parts))
+    return _defined.setdefault(parts, generator)
 
 
 def _map_over_axes(function: Callable[..., Any], count: int, axes: Any = 0) -> Callable[..., Any]:
@@ -135,14 +135,14 @@ def random_seed(seeds: ArrayLike, impl: Any) -> Array:
 
     Args:
         seeds: an integer, or an array of integers.
-        impl: a generator, such as `threefry_prng_impl`, one that `define_prng_impl` made, or a name such as ``"rbg"``.
+        impl: a generator, such as `threefry_prng_impl`, a result of `define_prng_impl`, or a name such as ``"rbg"``.
 
     Returns:
         Typed keys of the shape of the seeds.
 
     Raises:
-        TypeError: the seeds are no integers, or there is no such generator.
-        ValueError: there is no generator of the name.
+        TypeError: the seeds are not integers, or `impl` is not a generator.
+        ValueError: there is no generator with this name.
 
     Example:
         >>> from xtrace.extend.random import random_seed, threefry_prng_impl
@@ -158,14 +158,14 @@ def seed_with_impl(impl: Any, seed: ArrayLike) -> Array:
     """Return the random keys for seeds: `random_seed` with its arguments in another order.
 
     Args:
-        impl: a generator, such as `threefry_prng_impl`, or one that `define_prng_impl` made.
+        impl: a generator, such as `threefry_prng_impl`, or a result of `define_prng_impl`.
         seed: an integer, or an array of integers.
 
     Returns:
         Typed keys of the shape of the seeds.
 
     Raises:
-        TypeError: the seeds are no integers, or there is no such generator.
+        TypeError: the seeds are not integers, or `impl` is not a generator.
 
     Example:
         >>> from xtrace.extend.random import rbg_prng_impl, seed_with_impl
@@ -177,20 +177,20 @@ def seed_with_impl(impl: Any, seed: ArrayLike) -> Array:
 
 
 def threefry_2x32(keypair: Any, count: Any) -> Array:
-    """Return words encrypted by Threefry-2x32 with 20 rounds.
+    """Encrypt words by Threefry-2x32 with 20 rounds.
 
-    Word i of the first half of the words, in row-major order, and word i of the second half make one block.
+    Word i of the first half, in row-major order, and word i of the second half form a block.
 
     Args:
         keypair: the key: two scalars of dtype uint32, or an array of shape (2,).
-        count: an array of dtype uint32; a word 0 is added where their number is odd.
+        count: an array of dtype uint32; a word 0 is appended to an odd number of words.
 
     Returns:
-        An array uint32 of the shape of `count`.
+        An array of dtype uint32 with the shape of `count`.
 
     Raises:
-        TypeError: an operand is no array of dtype uint32.
-        ValueError: the key has not two words.
+        TypeError: an operand is not an array of dtype uint32.
+        ValueError: the key does not have two words.
 
     Example:
         >>> xtrace.extend.random.threefry_2x32(jnp.zeros(2, jnp.uint32), jnp.zeros(2, jnp.uint32))

@@ -1,4 +1,4 @@
-"""Shardings in XLA's own form: ``jax.extend.sharding``."""
+"""Shardings in XLA's own form (``jax.extend.sharding``)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = [
 
 
 class GSPMDSharding(TiledSharding):
-    """Pieces of arrays on devices, as XLA's partitioner describes them.
+    """A sharding in the form of XLA's partitioner GSPMD.
 
     Args:
-        devices: the devices, in the order in which programs number them.
+        devices: the devices, in the order of their numbers in programs.
         op_sharding: jaxlib's HloSharding or OpSharding.
         memory_kind: the kind of the devices' memory; None for their default.
 
@@ -80,7 +80,7 @@ class GSPMDSharding(TiledSharding):
 
 
 def get_serialized_proto_from_hlo_sharding(sharding: Any) -> bytes:
-    """Return a sharding in XLA's form as bytes.
+    """Serialize a sharding of XLA.
 
     Args:
         sharding: jaxlib's HloSharding.
@@ -89,7 +89,7 @@ def get_serialized_proto_from_hlo_sharding(sharding: Any) -> bytes:
         A serialized OpSharding.
 
     Raises:
-        TypeError: `sharding` is no HloSharding.
+        TypeError: `sharding` is not an HloSharding.
 
     Example:
         >>> from xtrace.extend import sharding
@@ -106,7 +106,7 @@ def get_serialized_proto_from_hlo_sharding(sharding: Any) -> bytes:
 
 
 def get_op_sharding_from_serialized_proto(sharding: bytes) -> Any:
-    """Return the sharding that bytes describe, as XLA's message of it.
+    """Parse a serialized sharding, and return it as a protocol message.
 
     Args:
         sharding: a serialized OpSharding.
@@ -115,7 +115,7 @@ def get_op_sharding_from_serialized_proto(sharding: bytes) -> Any:
         jaxlib's OpSharding.
 
     Raises:
-        TypeError: `sharding` is not made of bytes.
+        TypeError: `sharding` is not bytes.
 
     Example:
         >>> from xtrace.extend import sharding
@@ -128,7 +128,7 @@ def get_op_sharding_from_serialized_proto(sharding: bytes) -> Any:
 
 
 def get_hlo_sharding_from_serialized_proto(sharding: bytes) -> Any:
-    """Return the sharding that bytes describe, in XLA's form.
+    """Parse a serialized sharding, and return it in XLA's form.
 
     Args:
         sharding: a serialized OpSharding.
@@ -137,7 +137,7 @@ def get_hlo_sharding_from_serialized_proto(sharding: bytes) -> Any:
         jaxlib's HloSharding.
 
     Raises:
-        TypeError: `sharding` is not made of bytes.
+        TypeError: `sharding` is not bytes.
 
     Example:
         >>> xtrace.extend.sharding.get_hlo_sharding_from_serialized_proto(b"")

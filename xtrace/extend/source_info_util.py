@@ -1,4 +1,4 @@
-"""Places of operations in a user's code: ``jax.extend.source_info_util``."""
+"""Places of operations in a user's code (``jax.extend.source_info_util``)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from xtrace._src.core import source
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.source import Transformation
-from xtrace._src.core.source_info import NameStack, SourceInfo, Traceback, checked_name, name_stack, source_info
+from xtrace._src.core.source_info import NameStack, SourceInfo, Traceback, check_scope_name, name_stack, source_info
 from xtrace._src.transforms.scopes import current_scopes, only_scopes, recorders, scope
 
 __all__ = [
@@ -20,41 +20,41 @@ __all__ = [
 
 
 def register_exclusion(path: str) -> None:
-    """Give operations that a library's file makes the place of the line that called it.
+    """Register an exclusion: operations in a library's file get the place of the line that called it.
 
     Args:
         path: the path of the file, or of a folder.
 
     Raises:
-        TypeError: `path` is no string.
+        TypeError: `path` is not a string.
 
     Example:
         >>> xtrace.extend.source_info_util.register_exclusion("/opt/library")
     """
-    source.leave_out(path)
+    source.register_exclusion(path)
 
 
 def new_name_stack(name: str = "") -> NameStack:
-    """Return the names of one scope, or of none.
+    """Return the names of one scope or of no scope.
 
     Args:
-        name: the name of the scope; the empty text for none.
+        name: the name of the scope; the empty string for no scope.
 
     Returns:
         A `NameStack`.
 
     Raises:
-        TypeError: `name` is no string.
+        TypeError: `name` is not a string.
 
     Example:
         >>> xtrace.extend.source_info_util.new_name_stack("model")
         NameStack(stack=(Scope(name='model'),))
     """
-    return name_stack((name,) if checked_name(name) else ())
+    return name_stack((name,) if check_scope_name(name) else ())
 
 
 def current_name_stack() -> NameStack:
-    """Return the names of the scopes and transformations that operations are in now.
+    """Return the names of the current scopes and transformations.
 
     Returns:
         A `NameStack`.
@@ -68,7 +68,7 @@ def current_name_stack() -> NameStack:
 
 
 def new_source_info() -> SourceInfo:
-    """Return the place of an equation of which nothing is known.
+    """Return an unknown place.
 
     Returns:
         A `SourceInfo`.
@@ -81,7 +81,7 @@ def new_source_info() -> SourceInfo:
 
 
 def current() -> SourceInfo:
-    """Return the place that an equation recorded now would have.
+    """Return the current place: the place of an equation recorded now.
 
     Returns:
         A `SourceInfo`.
@@ -92,21 +92,21 @@ def current() -> SourceInfo:
         'model'
     """
     scopes = current_scopes()
-    return source_info(source.place_within(scopes, source.user_position(2)), scopes)
+    return source_info(source.add_scopes(scopes, source.user_position(2)), scopes)
 
 
 def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:
-    """Return the line of a place as messages show it.
+    """Describe a place in one line, for messages.
 
     Args:
         source_info: the place.
-        num_frames: the number of lines, each the caller of the one before; one is known.
+        num_frames: not used; a place has one line.
 
     Returns:
-        The file, the line, the column and the function; the empty text if they are not known.
+        The file, the line, the column and the function; the empty string for an unknown place.
 
     Raises:
-        TypeError: `source_info` is no `SourceInfo`.
+        TypeError: `source_info` is not a `SourceInfo`.
 
     Example:
         >>> equation = xtrace.make_jaxpr(lambda x: x + 1.0)(1.0).eqns[0]
@@ -120,7 +120,7 @@ def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:
 
 
 class extend_name_stack:
-    """A block whose operations are in a scope, as by `xtrace.named_scope`.
+    """A block of operations in a scope, like `xtrace.named_scope`.
 
     Args:
         name: the name of the scope.
@@ -135,7 +135,7 @@ class extend_name_stack:
     __slots__ = ("name", "_scope")
 
     def __init__(self, name: str) -> None:
-        self.name = checked_name(name, function=type(self).__name__)
+        self.name = check_scope_name(name, function=type(self).__name__)
 
     def __enter__(self) -> NameStack:
         self._scope = self._make_scope()
@@ -150,7 +150,7 @@ class extend_name_stack:
 
 
 class transform_name_stack(extend_name_stack):
-    """A block whose operations are inside of a transformation.
+    """A block of operations inside a transformation.
 
     Args:
         name: the name of the transformation.
@@ -169,7 +169,7 @@ class transform_name_stack(extend_name_stack):
 
 
 class set_name_stack:
-    """A block whose operations are in the scopes of a `NameStack`, and in no others.
+    """A block of operations in the scopes of a `NameStack`, and in no others.
 
     Args:
         name_stack: the names.
@@ -198,7 +198,7 @@ class set_name_stack:
 
 @contextlib.contextmanager
 def reset_name_stack() -> Iterator[None]:
-    """Leave all scopes for a block.
+    """Leave all scopes for a block of operations.
 
     Yields:
         None.
@@ -214,18 +214,18 @@ def reset_name_stack() -> Iterator[None]:
 
 
 class user_context:
-    """A block whose operations come from a given place.
+    """A block of operations with a given place.
 
     Args:
         traceback: the ``source_info.traceback`` of an equation; None for the operations' own lines.
-        name_stack: the scopes that the operations are in; None for those of the place where they are recorded.
+        name_stack: the scopes of the operations; None for their own scopes.
 
     Example:
         >>> from xtrace.extend import source_info_util
         >>> names = source_info_util.new_name_stack("model")
-        >>> def doubled(x):
+        >>> def double(x):
         ...     with source_info_util.user_context(None, name_stack=names): return x * 2.0
-        >>> str(xtrace.make_jaxpr(doubled)(1.0).eqns[0].source_info.name_stack)
+        >>> str(xtrace.make_jaxpr(double)(1.0).eqns[0].source_info.name_stack)
         'model'
     """
 
@@ -245,13 +245,13 @@ class user_context:
         self._starts = [(recorder, len(recorder.equations)) for recorder in recorders()]
 
     def __exit__(self, *_: object) -> None:
-        # Recording is not slowed down: equations get the place when the block ends.
+        # Equations get the place at the end of the block, so that recording stays fast.
         for recorder, start in self._starts:
             for equation in recorder.equations[start:]:
                 place = equation.source if self.traceback is None else self.traceback.position
                 own = source.scopes_of(equation.source)
                 scopes = own if self.name_stack is None else self.name_stack.scopes
-                equation.source = source.place_within(scopes, source.drop_scopes(place))
+                equation.source = source.add_scopes(scopes, source.drop_scopes(place))
 
 
 _make_public(globals(), __all__)

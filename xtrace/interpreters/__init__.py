@@ -1,4 +1,4 @@
-"""Rules of primitives, for programs that add operations: ``jax.interpreters``. Its modules load on first touch."""
+"""Rules of primitives, for programs that add operations (``jax.interpreters``). Its modules load at their first use."""
 # ruff: noqa: I001
 
 from xtrace._src.core.public_modules import late_imports as _late_imports

@@ -1,4 +1,4 @@
-"""Rules of differentiation, as programs that add primitives register them: ``jax.interpreters.ad``."""
+"""Differentiation rules of primitives, and their registration (``jax.interpreters.ad``)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ add_jaxvals_p = add_any
 
 
 def add_jaxvals(x: ArrayLike, y: ArrayLike) -> Array:
-    """Return the sum of two values of one type.
+    """Add two arrays of one type.
 
     Args:
         x: an array.
@@ -44,7 +44,7 @@ def add_jaxvals(x: ArrayLike, y: ArrayLike) -> Array:
         An array.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
 
     Example:
         >>> xtrace.interpreters.ad.add_jaxvals(jnp.ones(2), jnp.ones(2))
@@ -54,7 +54,7 @@ def add_jaxvals(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def add_tangents(x: Any, y: Any) -> Any:
-    """Return the sum of two tangents, of which one or both may be a `Zero`.
+    """Add two tangents; each may be a `Zero`.
 
     Args:
         x: an array or a `Zero`.
@@ -64,7 +64,7 @@ def add_tangents(x: Any, y: Any) -> Any:
         An array or a `Zero`.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
 
     Example:
         >>> from xtrace.interpreters import ad
@@ -77,7 +77,7 @@ def add_tangents(x: Any, y: Any) -> Any:
 
 
 def instantiate_zeros(tangent: Any) -> Any:
-    """Return a tangent as an array.
+    """Convert a tangent to an array.
 
     Args:
         tangent: an array or a `Zero`.
@@ -86,7 +86,7 @@ def instantiate_zeros(tangent: Any) -> Any:
         An array.
 
     Raises:
-        TypeError: the type of the `Zero` is none of arrays.
+        TypeError: the type of the `Zero` is not an array type.
 
     Example:
         >>> from xtrace.interpreters import ad
@@ -106,7 +106,7 @@ def zeros_like_aval(aval: ShapedArray) -> Array:
         An array.
 
     Raises:
-        TypeError: the type is none of arrays.
+        TypeError: the type is not an array type.
 
     Example:
         >>> xtrace.interpreters.ad.zeros_like_aval(xtrace.typeof(jnp.ones(2)))
@@ -116,7 +116,7 @@ def zeros_like_aval(aval: ShapedArray) -> Array:
 
 
 def is_undefined_primal(x: object) -> bool:
-    """Return whether an operand of a transpose rule is one that the operation is linear in.
+    """Return whether an operand of a transpose rule is a linear operand.
 
     Args:
         x: an operand.
@@ -141,7 +141,7 @@ def get_primitive_transpose(p: Primitive) -> Callable[..., Any]:
         A function of the cotangent, the operands and the parameters.
 
     Raises:
-        NotImplementedError: it has none.
+        NotImplementedError: the primitive has no transpose rule.
 
     Example:
         >>> callable(xtrace.interpreters.ad.get_primitive_transpose(lax.neg_p))
@@ -159,21 +159,21 @@ def jvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False,
     instantiate: bool | Sequence[bool] = True, transform_stack: bool = True,
 ) -> Any:
-    """Return the results of a function and their tangents; tangents that are zero may stay a `Zero`.
+    """Return the results of a function and their tangents; zero tangents may stay a `Zero`.
 
     Args:
         fun: a function of trees of arrays, or a `WrappedFun`.
         primals: its arguments.
-        tangents: the same with a tangent in the place of each array; a `Zero` stands for one that is zero.
-        has_aux: whether the function returns a pair, of which the second part has no tangent.
-        instantiate: whether tangents that are zero become arrays, one flag or one for each array among the results.
-        transform_stack: whether operations are named as inside of ``jvp``.
+        tangents: a tangent for each array, in the structure of `primals`; a `Zero` is a zero tangent.
+        has_aux: whether the function returns a pair of differentiable results and others.
+        instantiate: whether to convert zero tangents to arrays, one flag or one for each array of the results.
+        transform_stack: whether the names of operations include ``jvp``.
 
     Returns:
-        The results and their tangents, and the second part of the pair if `has_aux`.
+        The results and their tangents, and the other results with `has_aux`.
 
     Raises:
-        TypeError: `fun` is no function, or the tangents have another structure than the primals.
+        TypeError: `fun` is not a function, or the tangents have another structure than the primals.
         ValueError: there are more or fewer flags than results.
 
     Example:
@@ -201,21 +201,20 @@ def jvp(
 def linearize(
     traceable: Callable[..., Any], primals_ft: Sequence[Any], has_aux: bool = False, is_vjp: bool = False
 ) -> Any:
-    """Return the results of a function, and the linear map of tangents as a jaxpr.
+    """Evaluate a function, and return its results and the linear map of tangents as a jaxpr.
 
     Args:
         traceable: a function of trees of arrays, or a `WrappedFun`.
         primals_ft: its arguments.
-        has_aux: whether the function returns a pair, of which the second part has no tangent.
+        has_aux: whether the function returns a pair of differentiable results and others.
         is_vjp: not used.
 
     Returns:
-        The results; for each array among them whether its tangent is zero; the jaxpr from the tangents of the
-        arguments to the tangents that are not; the values of its constants; and the second part of the pair if
-        `has_aux`.
+        The results; a flag for each array of the results, True for a zero tangent; the jaxpr from the tangents of the
+        arguments to the nonzero tangents; the values of its constants; and the other results with `has_aux`.
 
     Raises:
-        TypeError: `traceable` is no function.
+        TypeError: `traceable` is not a function.
 
     Example:
         >>> from xtrace.interpreters import ad
@@ -235,7 +234,7 @@ def linearize(
         next(tangents) if moves else Var(tangent_aval(aval_of(x)))
         for x, moves in zip(leaves, differentiated, strict=True)
     ]
-    # The auxiliary output has no tangents.
+    # The other results have no tangents.
     kept = sum(linear.nonzero[:count])
     jaxpr = linear.jaxpr.replace(invars=inputs, outvars=linear.jaxpr.outvars[:kept])
     zero = [not nonzero for nonzero in linear.nonzero[:count]]
@@ -244,7 +243,7 @@ def linearize(
 
 
 class _FlatFunction:
-    """A function of pytrees as one of leaves; it returns the leaves of the results, then of the auxiliary output."""
+    """A function of leaves, made from a function of pytrees. It returns the leaves of the results, then of the rest."""
 
     def __init__(self, name: str, function: Callable[..., Any], in_tree: Any, has_aux: bool) -> None:
         self.call = getattr(function, "call_wrapped", function)
@@ -263,7 +262,7 @@ class _FlatFunction:
         return [*arrays, *rest]
 
     def unflatten(self, results: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the results and tangents as trees, followed by the auxiliary output with `has_aux`."""
+        """Return the trees of the results and the tangents, and the other results with `has_aux`."""
         count = self.out_tree.num_leaves
         moved = pytree.tree_unflatten(self.out_tree, tangents) if len(tangents) == count else None
         pair = pytree.tree_unflatten(self.out_tree, results[:count]), moved
@@ -271,15 +270,15 @@ class _FlatFunction:
 
 
 def defjvp(primitive: Primitive, *jvprules: Callable[..., Any] | None) -> None:
-    """Register the derivative of a primitive of one result, as a function for each operand.
+    """Register the derivatives of a primitive with one result, one function for each operand.
 
     Args:
         primitive: the primitive.
-        jvprules: for each operand ``rule(tangent, *primals, **parameters)``, which returns its part of the tangent of
-            the result; None where that is zero.
+        jvprules: for each operand ``rule(tangent, *primals, **parameters)``, which returns its term of the tangent of
+            the result; None for zero.
 
     Raises:
-        TypeError: `primitive` is no primitive.
+        TypeError: `primitive` is not a primitive.
 
     Example:
         >>> from xtrace.interpreters import ad
@@ -297,14 +296,14 @@ def _drop_result(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def defjvp2(primitive: Primitive, *jvprules: Callable[..., Any] | None) -> None:
-    """Register the derivative of a primitive, as a function for each operand, which gets the result too.
+    """Register the derivatives of a primitive, one function of the result and the operands for each operand.
 
     Args:
         primitive: the primitive, of one result.
         jvprules: for each operand ``rule(tangent, result, *primals, **parameters)``; None for zero.
 
     Raises:
-        TypeError: `primitive` is no primitive.
+        TypeError: `primitive` is not a primitive.
 
     Example:
         >>> from xtrace.interpreters import ad
@@ -334,7 +333,7 @@ def deflinear(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None:
         transpose_rule: ``rule(cotangent, **parameters)`` returns the cotangent of each operand.
 
     Raises:
-        TypeError: `primitive` is no primitive.
+        TypeError: `primitive` is not a primitive.
 
     Example:
         >>> from xtrace.interpreters import ad
@@ -348,14 +347,14 @@ def deflinear(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None:
 
 
 def deflinear2(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None:
-    """Register a primitive as linear, with a transpose rule that gets the operands.
+    """Register a primitive as linear, with a transpose rule that takes the operands.
 
     Args:
         primitive: the primitive.
         transpose_rule: ``rule(cotangent, *operands, **parameters)`` returns the cotangent of each operand.
 
     Raises:
-        TypeError: `primitive` is no primitive.
+        TypeError: `primitive` is not a primitive.
 
     Example:
         >>> from xtrace.interpreters import ad
@@ -387,7 +386,7 @@ def defbilinear(prim: Primitive, lhs_rule: Callable[..., Any], rhs_rule: Callabl
         rhs_rule: the same for the second.
 
     Raises:
-        TypeError: `prim` is no primitive.
+        TypeError: `prim` is not a primitive.
 
     Example:
         >>> from xtrace.interpreters import ad

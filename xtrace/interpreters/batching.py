@@ -1,4 +1,4 @@
-"""Rules of `vmap`, as programs that add primitives register them: ``jax.interpreters.batching``."""
+"""Batching rules of primitives, and their registration (``jax.interpreters.batching``)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = [
     "fancy_primitive_batchers", "primitive_batchers", "register_vmappable", "unregister_vmappable",
 ]
 
-# The batch axis of an operand that is not mapped.
+# The batch axis of an unmapped operand.
 not_mapped = None
 
 
 def broadcast(x: Any, sz: int, axis: int, mesh_axis: Any) -> Array:
-    """Return an array repeated along a new axis.
+    """Repeat an array along a new axis.
 
     Args:
         x: an array.
@@ -34,7 +34,7 @@ def broadcast(x: Any, sz: int, axis: int, mesh_axis: Any) -> Array:
         An array.
 
     Raises:
-        TypeError: `x` is no array.
+        TypeError: `x` is not an array.
 
     Example:
         >>> xtrace.interpreters.batching.broadcast(jnp.ones(2), 3, 0, None).shape
@@ -44,7 +44,7 @@ def broadcast(x: Any, sz: int, axis: int, mesh_axis: Any) -> Array:
 
 
 def bdim_at_front(x: Any, bdim: int | None, size: int, mesh_axis: Any = None) -> Array:
-    """Return an operand with its mapped axis at the front; one that is not mapped is repeated along it.
+    """Move the mapped axis of an operand to the front, or repeat an operand without one.
 
     Args:
         x: an array.
@@ -56,7 +56,7 @@ def bdim_at_front(x: Any, bdim: int | None, size: int, mesh_axis: Any = None) ->
         An array.
 
     Raises:
-        TypeError: `x` is no array.
+        TypeError: `x` is not an array.
 
     Example:
         >>> xtrace.interpreters.batching.bdim_at_front(jnp.ones((2, 3)), 1, 3).shape
@@ -66,13 +66,13 @@ def bdim_at_front(x: Any, bdim: int | None, size: int, mesh_axis: Any = None) ->
 
 
 def defvectorized(prim: Primitive) -> None:
-    """Register a primitive as one whose operands have one mapped axis in the same place, which the results have too.
+    """Register an elementwise primitive: all operands and results have the mapped axis at the same position.
 
     Args:
         prim: an elementwise primitive.
 
     Raises:
-        TypeError: `prim` is no primitive.
+        TypeError: `prim` is not a primitive.
 
     Example:
         >>> from xtrace.interpreters import batching
@@ -91,13 +91,13 @@ def defvectorized(prim: Primitive) -> None:
 
 
 def defbroadcasting(prim: Primitive) -> None:
-    """Register a primitive as one of operands of one shape, of which each may be mapped or not.
+    """Register an elementwise primitive whose operands are mapped or not, each on its own.
 
     Args:
         prim: an elementwise primitive.
 
     Raises:
-        TypeError: `prim` is no primitive.
+        TypeError: `prim` is not a primitive.
 
     Example:
         >>> from xtrace.interpreters import batching
@@ -120,19 +120,19 @@ def defbroadcasting(prim: Primitive) -> None:
 
 
 def _pad_rank(x: Any, rank: int) -> Any:
-    """Return `x` with axes of size 1 after the first one."""
+    """Insert axes of size 1 after the first axis of `x`."""
     shape = aval_of(x).shape
     return x.reshape((shape[0], *[1] * (rank - len(shape)), *shape[1:]))
 
 
 def defreducer(prim: Primitive) -> None:
-    """Register a primitive of one operand and a parameter ``axes`` that reduces these axes.
+    """Register a reduction of one operand over its parameter ``axes``.
 
     Args:
         prim: the primitive.
 
     Raises:
-        TypeError: `prim` is no primitive.
+        TypeError: `prim` is not a primitive.
 
     Example:
         >>> from xtrace.interpreters import batching
@@ -181,13 +181,13 @@ def register_vmappable(
 
 
 def unregister_vmappable(data_type: type) -> None:
-    """Take back `register_vmappable`.
+    """Raise KeyError: `register_vmappable` registers no classes.
 
     Args:
         data_type: the class.
 
     Raises:
-        KeyError: the class is not registered.
+        KeyError: always.
 
     Example:
         >>> try: xtrace.interpreters.batching.unregister_vmappable(list)

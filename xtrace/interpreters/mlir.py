@@ -1,4 +1,4 @@
-"""Lowering rules built with jaxlib's MLIR objects: ``jax.interpreters.mlir``."""
+"""Lowering rules that build operations with jaxlib's MLIR objects (``jax.interpreters.mlir``)."""
 # ruff: noqa: I001
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = [
     "unflatten_ir_values_like_types",
 ]
 
-# The kinds of channels, as StableHLO numbers them.
+# StableHLO's numbers of the kinds of channels.
 DEVICE_TO_DEVICE_TYPE, SEND_TO_HOST_TYPE, RECV_FROM_HOST_TYPE = 1, 2, 3
 
 
@@ -54,19 +54,19 @@ def register_lowering(
     prim: Primitive, rule: Callable[..., Any], platform: str | None = None, inline: bool = True,
     cacheable: bool = True,
 ) -> None:
-    """Register how a primitive is written in StableHLO.
+    """Register the lowering rule of a primitive: how to write it in StableHLO.
 
     Args:
         prim: the primitive.
         rule: `lower_fun` of a function, or ``rule(ctx, *values, **parameters)`` that builds operations with jaxlib's
-            MLIR objects at the insertion point in force and returns the values of the results. ``ctx.avals_in`` and
+            MLIR objects at the current insertion point and returns the values of the results. ``ctx.avals_in`` and
             ``ctx.avals_out`` are the types.
-        platform: ``"cpu"``, ``"cuda"``, ``"rocm"``, ``"gpu"`` or ``"tpu"``; None for all without a rule of their own.
+        platform: ``"cpu"``, ``"cuda"``, ``"rocm"``, ``"gpu"`` or ``"tpu"``; None for all platforms without a rule.
         inline: not used.
         cacheable: not used.
 
     Raises:
-        TypeError: `prim` is no primitive, or `rule` no function.
+        TypeError: `prim` is not a primitive, or `rule` is not a function.
 
     Example:
         >>> from xtrace.interpreters import mlir
@@ -84,17 +84,17 @@ def register_lowering(
 
 
 def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Callable[..., Any]:
-    """Return the lowering rule that writes the operations of a function of arrays.
+    """Make a lowering rule from a function of arrays.
 
     Args:
         fun: ``fun(*arrays, **parameters)``.
-        multiple_results: whether it returns a sequence.
+        multiple_results: whether `fun` returns a sequence.
 
     Returns:
         A rule for `register_lowering`.
 
     Raises:
-        TypeError: `fun` is no function.
+        TypeError: `fun` is not a function.
 
     Example:
         >>> callable(xtrace.interpreters.mlir.lower_fun(jnp.sin, multiple_results=False))
@@ -116,7 +116,7 @@ def aval_to_ir_type(ctx: object, aval: ShapedArray) -> Any:
         An MLIR type.
 
     Raises:
-        TypeError: the type is none of arrays.
+        TypeError: the type is not an array type.
 
     Example:
         >>> xtrace.interpreters.mlir.aval_to_ir_type(None, xtrace.typeof(jnp.ones(2)))
@@ -129,7 +129,7 @@ def aval_to_ir_type(ctx: object, aval: ShapedArray) -> Any:
 
 
 def aval_to_ir_types(ctx: object, aval: ShapedArray) -> tuple[Any, ...]:
-    """Return the MLIR types of values of a type; of arrays there is one.
+    """Return the MLIR types of values of a type; an array has one.
 
     Args:
         ctx: the module's context; not used.
@@ -139,7 +139,7 @@ def aval_to_ir_types(ctx: object, aval: ShapedArray) -> tuple[Any, ...]:
         A tuple of MLIR types.
 
     Raises:
-        TypeError: the type is none of arrays.
+        TypeError: the type is not an array type.
 
     Example:
         >>> len(xtrace.interpreters.mlir.aval_to_ir_types(None, xtrace.typeof(1.0)))
@@ -178,13 +178,13 @@ def ir_constant(val: Any, *, const_lowering: object = None, aval: object = None)
     Args:
         val: an array or a scalar.
         const_lowering: not used.
-        aval: its type, which the handlers of users' classes are given.
+        aval: its type, an argument of registered handlers.
 
     Returns:
         An MLIR value.
 
     Raises:
-        TypeError: `val` is no array.
+        TypeError: `val` is not an array.
 
     Example:
         >>> from xtrace.interpreters import mlir
@@ -207,18 +207,18 @@ def _build_array_constant(val: Any) -> Any:
 
 
 def ir_constants(val: Any, *, const_lowering: object = None, aval: object = None) -> tuple[Any, ...]:
-    """Build a constant, and return it as a tuple of its values.
+    """Build a constant, and return the tuple of its values.
 
     Args:
         val: an array or a scalar.
         const_lowering: not used.
-        aval: its type, which the handlers of users' classes are given.
+        aval: its type, an argument of registered handlers.
 
     Returns:
         A tuple of MLIR values, one for an array.
 
     Raises:
-        TypeError: `val` is no array.
+        TypeError: `val` is not an array.
 
     Example:
         >>> callable(xtrace.interpreters.mlir.ir_constants)
@@ -246,7 +246,7 @@ def i32_attr(i: int) -> Any:
         An MLIR attribute.
 
     Raises:
-        TypeError: `i` is no integer.
+        TypeError: `i` is not an integer.
 
     Example:
         >>> print(xtrace.interpreters.mlir.i32_attr(3))
@@ -265,7 +265,7 @@ def i64_attr(i: int) -> Any:
         An MLIR attribute.
 
     Raises:
-        TypeError: `i` is no integer.
+        TypeError: `i` is not an integer.
 
     Example:
         >>> print(xtrace.interpreters.mlir.i64_attr(3))
@@ -275,7 +275,7 @@ def i64_attr(i: int) -> Any:
 
 
 def dense_int_elements(xs: Sequence[int]) -> Any:
-    """Return an MLIR attribute of integers, as a vector.
+    """Return an MLIR attribute of integers, a dense vector.
 
     Args:
         xs: the integers.
@@ -284,7 +284,7 @@ def dense_int_elements(xs: Sequence[int]) -> Any:
         An MLIR attribute.
 
     Raises:
-        TypeError: an element is no integer.
+        TypeError: an element is not an integer.
 
     Example:
         >>> print(xtrace.interpreters.mlir.dense_int_elements([1, 2]))
@@ -294,7 +294,7 @@ def dense_int_elements(xs: Sequence[int]) -> Any:
 
 
 def dense_int_array(xs: Sequence[int]) -> Any:
-    """Return an MLIR attribute of integers, as an array.
+    """Return an MLIR attribute of integers, a dense array.
 
     Args:
         xs: the integers.
@@ -303,7 +303,7 @@ def dense_int_array(xs: Sequence[int]) -> Any:
         An MLIR attribute.
 
     Raises:
-        TypeError: an element is no integer.
+        TypeError: an element is not an integer.
 
     Example:
         >>> print(xtrace.interpreters.mlir.dense_int_array([1, 2]))
@@ -313,7 +313,7 @@ def dense_int_array(xs: Sequence[int]) -> Any:
 
 
 def flatten_ir_values(xs: Iterable[Any]) -> list[Any]:
-    """Return the MLIR values among values and sequences of values.
+    """Flatten MLIR values and sequences of values to a list.
 
     Args:
         xs: MLIR values, and sequences of these.
@@ -358,7 +358,7 @@ def module_to_string(module: Any, enable_debug_info: bool | None = None) -> str:
         A string.
 
     Raises:
-        TypeError: `module` is no MLIR module.
+        TypeError: `module` is not an MLIR module.
 
     Example:
         >>> module = xtrace.jit(jnp.sin).lower(1.0).compiler_ir()
@@ -369,7 +369,7 @@ def module_to_string(module: Any, enable_debug_info: bool | None = None) -> str:
 
 
 def module_to_bytecode(module: Any) -> bytes:
-    """Return an MLIR module as MLIR's bytecode.
+    """Return the bytecode of an MLIR module.
 
     Args:
         module: an MLIR module.
@@ -378,7 +378,7 @@ def module_to_bytecode(module: Any) -> bytes:
         Bytes.
 
     Raises:
-        AttributeError: `module` is no MLIR module.
+        AttributeError: `module` is not an MLIR module.
 
     Example:
         >>> module = xtrace.jit(jnp.sin).lower(1.0).compiler_ir()
@@ -389,11 +389,11 @@ def module_to_bytecode(module: Any) -> bytes:
 
 
 def ir_attribute(val: Any) -> Any:
-    """Return a value as an MLIR attribute.
+    """Convert a value to an MLIR attribute.
 
     Args:
-        val: a boolean, a number, text, a NumPy array or dtype, or a sequence or a dict with text as keys of these; an
-            attribute is returned as it is.
+        val: a boolean, a number, a string, a NumPy array or dtype, or a sequence of these or a dict of these with
+            strings as keys; an attribute is returned unchanged.
 
     Returns:
         An MLIR attribute.
@@ -411,7 +411,7 @@ def ir_attribute(val: Any) -> Any:
 
 
 def flatten_ir_types(xs: Iterable[Any]) -> list[Any]:
-    """Return the MLIR types among types and sequences of types.
+    """Flatten MLIR types and sequences of types to a list.
 
     Args:
         xs: MLIR types, and sequences of these.
@@ -420,7 +420,7 @@ def flatten_ir_types(xs: Iterable[Any]) -> list[Any]:
         A list of MLIR types.
 
     Raises:
-        TypeError: `xs` is no sequence.
+        TypeError: `xs` is not a sequence.
 
     Example:
         >>> from xtrace.interpreters import mlir
@@ -432,7 +432,7 @@ def flatten_ir_types(xs: Iterable[Any]) -> list[Any]:
 
 
 def unflatten_ir_values_like_types(xs: Iterable[Any], ys: Sequence[Any]) -> list[Any]:
-    """Return MLIR values in the structure that types have.
+    """Pack MLIR values into the structure of types.
 
     Args:
         xs: the values.
@@ -458,14 +458,14 @@ def unflatten_ir_values_like_types(xs: Iterable[Any], ys: Sequence[Any]) -> list
 
 
 def register_constant_handler(type_: type, handler_fun: Callable[..., Any]) -> None:
-    """Register how `ir_constant` builds objects of a class.
+    """Register the function by which `ir_constant` builds objects of a class.
 
     Args:
         type_: the class.
         handler_fun: ``handler_fun(value, aval)`` returns an MLIR value, or a sequence of them.
 
     Raises:
-        TypeError: `type_` is no class, or `handler_fun` no function.
+        TypeError: `type_` is not a class, or `handler_fun` is not a function.
 
     Example:
         >>> from xtrace.interpreters import mlir
@@ -484,13 +484,13 @@ def token_type(context: Any = None) -> Any:
     """Return the MLIR type of tokens.
 
     Args:
-        context: the MLIR context; None for that of all modules.
+        context: the MLIR context; None for the shared context of xtrace.
 
     Returns:
         An MLIR type.
 
     Raises:
-        TypeError: `context` is no context.
+        TypeError: `context` is not a context.
 
     Example:
         >>> print(xtrace.interpreters.mlir.token_type())
@@ -500,7 +500,7 @@ def token_type(context: Any = None) -> Any:
 
 
 def shape_tensor(ctx: object, sizes: Sequence[Any]) -> Any:
-    """Build the vector of sizes, as operations on arrays of unknown sizes take it.
+    """Build a vector of sizes, an operand of operations with dynamic shapes.
 
     Args:
         ctx: the module's context; not used.
@@ -533,7 +533,7 @@ MeshAxisName = Any
 
 
 class ConstantHandler(Protocol):
-    """A function that builds the constant for an object of a class: see `register_constant_handler`."""
+    """A function that builds the constant of an object: see `register_constant_handler`."""
 
     def __call__(self, val: Any, aval: Any) -> Any: ...
 

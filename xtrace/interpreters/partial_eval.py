@@ -1,4 +1,4 @@
-"""Partial evaluation and dead code: ``jax.interpreters.partial_eval``."""
+"""Partial evaluation and elimination of dead code (``jax.interpreters.partial_eval``)."""
 
 from __future__ import annotations
 
@@ -32,19 +32,18 @@ Val = Any
 def trace_to_jaxpr_nounits(
     fun: WrappedFun, pvals: Sequence[PartialVal], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[PartialVal], list[Any]]:
-    """Call a function of arrays of which some are known; operations on these are computed, the others recorded.
+    """Evaluate a function on partly known arrays: run operations on known values, and record the others.
 
     Args:
         fun: a `WrappedFun` of arrays that returns a sequence of arrays.
         pvals: a `PartialVal` for each argument.
-        instantiate: whether results that are known are results of the jaxpr too, one flag or one for each.
+        instantiate: whether known results are results of the jaxpr, too: one flag, or one for each.
 
     Returns:
-        A jaxpr with constants of the arguments that are not known, a `PartialVal` for each result, and the values
-        of the constants.
+        A jaxpr of the unknown arguments, a `PartialVal` for each result, and the values of the jaxpr's constants.
 
     Raises:
-        TypeError: a result is no array.
+        TypeError: a result is not an array.
 
     Example:
         >>> from xtrace.extend import linear_util
@@ -68,14 +67,14 @@ def trace_to_jaxpr_dynamic(
         in_avals: the types of its arguments.
         keep_inputs: must be None.
         lower: not used.
-        auto_dce: whether operations without an effect on the results are left out.
+        auto_dce: whether to eliminate operations without an effect on the results.
 
     Returns:
         A jaxpr, the types of its results, and the values of its constants.
 
     Raises:
         NotImplementedError: `keep_inputs` is given.
-        TypeError: a result is no array.
+        TypeError: a result is not an array.
 
     Example:
         >>> from xtrace.extend import linear_util
@@ -95,15 +94,15 @@ def trace_to_jaxpr_dynamic(
 def dce_jaxpr(
     jaxpr: Jaxpr, used_outputs: bool | Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool]]:
-    """Return a jaxpr without the equations and inputs that its wanted results do not need.
+    """Eliminate dead code: the equations and inputs of a jaxpr that its used results do not need.
 
     Args:
         jaxpr: a jaxpr without constants.
-        used_outputs: for each result whether it is wanted, or one flag for all.
-        instantiate: for each input whether it stays even if it is not read, or one flag for all.
+        used_outputs: a flag for each result, True for a used result; or one flag for all.
+        instantiate: a flag for each input, True to keep an unused input; or one flag for all.
 
     Returns:
-        The jaxpr of the wanted results, and for each input whether it stayed.
+        The jaxpr of the used results, and a flag for each input, True if it remains.
 
     Raises:
         ValueError: there are more or fewer flags than results or inputs.
@@ -120,28 +119,28 @@ def dce_jaxpr(
 def _parse_flags(
     jaxpr: Jaxpr, used_outputs: bool | Sequence[bool], instantiate: bool | Sequence[bool]
 ) -> tuple[list[bool], list[bool]]:
-    wanted = [used_outputs] * len(jaxpr.outvars) if isinstance(used_outputs, bool) else list(used_outputs)
+    used = [used_outputs] * len(jaxpr.outvars) if isinstance(used_outputs, bool) else list(used_outputs)
     always = [instantiate] * len(jaxpr.invars) if isinstance(instantiate, bool) else list(instantiate)
-    if len(wanted) != len(jaxpr.outvars) or len(always) != len(jaxpr.invars):
+    if len(used) != len(jaxpr.outvars) or len(always) != len(jaxpr.invars):
         raise ValueError(
-            f"used_outputs has {len(wanted)} flags and instantiate {len(always)}; the jaxpr has {len(jaxpr.outvars)} "
+            f"used_outputs has {len(used)} flags and instantiate {len(always)}; the jaxpr has {len(jaxpr.outvars)} "
             f"results and {len(jaxpr.invars)} inputs"
         )
-    return wanted, always
+    return used, always
 
 
 def dce_jaxpr_consts(
     jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool], list[bool]]:
-    """Return a jaxpr without the equations, constants and inputs that its wanted results do not need.
+    """Eliminate dead code: the equations, constants and inputs of a jaxpr that its used results do not need.
 
     Args:
         jaxpr: a jaxpr.
-        used_outputs: for each result whether it is wanted.
-        instantiate: for each input whether it stays even if it is not read; one flag is for all, and for the constants.
+        used_outputs: a flag for each result, True for a used result.
+        instantiate: a flag for each input, True to keep an unused input; or one flag for all inputs and constants.
 
     Returns:
-        The jaxpr of the wanted results, and for each constant and each input whether it stayed.
+        The jaxpr of the used results, and flags for the constants and for the inputs, True for those that remain.
 
     Raises:
         ValueError: there are more or fewer flags than results or inputs.
@@ -157,17 +156,17 @@ def dce_jaxpr_consts(
 
 
 def dce_jaxpr_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
-    """Return what is left of a call of a jaxpr, without what its wanted results do not need.
+    """Eliminate dead code in a call of a jaxpr.
 
     Args:
-        used_outputs: for each result whether it is wanted.
-        eqn: the equation, whose jaxpr is its parameter ``call_jaxpr``.
+        used_outputs: a flag for each result, True for a used result.
+        eqn: the equation, with the jaxpr as parameter ``call_jaxpr``.
 
     Returns:
-        For each operand whether it is read, and the equation that is left; None for none.
+        A flag for each operand, True if it is needed, and the remaining equation, or None.
 
     Raises:
-        KeyError: the equation has no such parameter.
+        KeyError: the equation has no parameter ``call_jaxpr``.
 
     Example:
         >>> from xtrace.extend import core
@@ -182,17 +181,17 @@ def dce_jaxpr_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[b
 
 
 def dce_jaxpr_closed_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
-    """Return what is left of a call of a closed jaxpr: `dce_jaxpr_call_rule`.
+    """Eliminate dead code in a call of a closed jaxpr; the same as `dce_jaxpr_call_rule`.
 
     Args:
-        used_outputs: for each result whether it is wanted.
-        eqn: the equation, whose jaxpr is its parameter ``call_jaxpr``.
+        used_outputs: a flag for each result, True for a used result.
+        eqn: the equation, with the jaxpr as parameter ``call_jaxpr``.
 
     Returns:
-        For each operand whether it is read, and the equation that is left; None for none.
+        A flag for each operand, True if it is needed, and the remaining equation, or None.
 
     Raises:
-        KeyError: the equation has no such parameter.
+        KeyError: the equation has no parameter ``call_jaxpr``.
 
     Example:
         >>> callable(xtrace.interpreters.partial_eval.dce_jaxpr_closed_call_rule)
@@ -205,6 +204,6 @@ _make_public(globals(), __all__)
 JaxprTracer = DynamicJaxprTracer
 __all__ = sorted([*__all__, "JaxprTracer"])
 
-# The rules load at their first use, and loops and rematerialization with them.
+# The rules load at their first use, together with loops and rematerialization.
 with _late_imports(globals()):
     from xtrace._src.extension.dead_code import dce_rules as dce_rules

@@ -1,4 +1,4 @@
-"""Options of compilations: ``jax.interpreters.pxla``."""
+"""Options of compilations (``jax.interpreters.pxla``)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def create_compile_options(
     computation: Any, tuple_args: bool, allow_prop_to_inputs: Any, allow_prop_to_outputs: Any, backend: Any,
     np_dev: Any, compiler_options: dict[str, Any] | None,
 ) -> Any:
-    """Return XLA's options for compiling a module for devices.
+    """Return XLA's options for the compilation of a module for devices.
 
     Args:
         computation: the module; not used.
         tuple_args: must be False.
-        allow_prop_to_inputs: for each input whether the compiler chooses its sharding.
-        allow_prop_to_outputs: the same for each result.
+        allow_prop_to_inputs: a flag for each input, True to let the compiler choose its sharding.
+        allow_prop_to_outputs: a flag for each result, True to let the compiler choose its sharding.
         backend: the client; not used.
         np_dev: the devices.
         compiler_options: flags of XLA by name, or None.

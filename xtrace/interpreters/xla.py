@@ -1,4 +1,4 @@
-"""Running primitives by their compiled programs: ``jax.interpreters.xla``."""
+"""Evaluation of primitives by compiled programs (``jax.interpreters.xla``)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["Backend", "apply_primitive", "canonicalize_dtype_handlers"]
 
 
 class _DtypeHandlers(dict[type, Callable[[Any], Any]]):
-    """Maps a class to a function that converts its values to a dtype of programs."""
+    """Maps a class to the function that converts its values to a canonical dtype."""
 
     def __missing__(self, kind: type) -> Callable[[Any], Any]:
         return _to_canonical_dtype
 
     def __setitem__(self, kind: type, handler: Callable[[Any], Any]) -> None:
-        # The handler is only checked: values of users' classes convert by their method __jax_array__, as in JAX.
+        # The handler is checked and not called: as in JAX, values of users' classes convert by __jax_array__.
         if not callable(handler):
             raise TypeError(f"canonicalize_dtype_handlers: a handler must be a function, got {abbreviate(handler)}")
         super().__setitem__(kind, handler)
@@ -40,7 +40,7 @@ canonicalize_dtype_handlers = _DtypeHandlers()
 
 
 def apply_primitive(prim: Primitive, *args: Any, **params: Any) -> Any:
-    """Compute the results of a primitive by its lowering rule.
+    """Evaluate a primitive by its lowering rule.
 
     Args:
         prim: the primitive.

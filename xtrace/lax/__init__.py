@@ -41,12 +41,14 @@ with _late_imports(globals()):
         cond as cond, cond_p as cond_p, platform_dependent as platform_dependent, platform_index_p as platform_index_p,
         switch as switch,
     )
-    from xtrace._src.ops.control_flow.mapping import associative_scan as associative_scan, map as map
+    from xtrace._src.ops.control_flow.mapping import (  # every name
+        associative_scan as associative_scan, map as map,
+    )
     from xtrace._src.ops.control_flow.scan import scan as scan, scan_p as scan_p
     from xtrace._src.ops.control_flow.while_loop import (
         fori_loop as fori_loop, while_loop as while_loop, while_p as while_p,
     )
-    from xtrace._src.ops.contractions.convolution import (
+    from xtrace._src.ops.contractions.convolution import (  # every name
         conv as conv, conv_general_dilated as conv_general_dilated,
         conv_general_dilated_local as conv_general_dilated_local, conv_general_dilated as conv_general_dilated_p,
         conv_general_dilated_patches as conv_general_dilated_patches, conv_transpose as conv_transpose,
@@ -59,7 +61,7 @@ with _late_imports(globals()):
         conv_general_shape_tuple as conv_general_shape_tuple, conv_shape_tuple as conv_shape_tuple,
         conv_transpose_shape_tuple as conv_transpose_shape_tuple, padtype_to_pads as padtype_to_pads,
     )
-    from xtrace._src.ops.elementwise import (
+    from xtrace._src.ops.elementwise import (  # every name
         RoundingMethod as RoundingMethod, abs as abs, abs as abs_p, acos as acos, acos as acos_p, acosh as acosh,
         acosh as acosh_p, add as add, add as add_p, asin as asin, asin as asin_p, asinh as asinh, asinh as asinh_p,
         atan as atan, atan2 as atan2, atan2 as atan2_p, atan as atan_p, atanh as atanh, atanh as atanh_p, cbrt as cbrt,
@@ -68,12 +70,11 @@ with _late_imports(globals()):
         expm1 as expm1, expm1 as expm1_p, floor as floor, floor as floor_p, integer_pow as integer_pow,
         integer_pow as integer_pow_p, is_finite as is_finite, is_finite as is_finite_p, log as log, log1p as log1p,
         log1p as log1p_p, log2 as log2, log2 as log2_p, log as log_p, logistic as logistic, logistic as logistic_p,
-        max as max, max as max_p, min as min, min as min_p, mulhi as mulhi, mulhi as mulhi_p,
-        nextafter as nextafter, nextafter as nextafter_p, pow as pow, pow as pow_p,
-        reciprocal as reciprocal, rem as rem, rem as rem_p, round as round, round as round_p, rsqrt as rsqrt,
-        rsqrt as rsqrt_p, sign as sign, sign as sign_p, sin as sin, sin as sin_p, sinh as sinh, sinh as sinh_p,
-        sqrt as sqrt, sqrt as sqrt_p, square as square, square as square_p, sub as sub, sub as sub_p, tan as tan,
-        tan as tan_p, tanh as tanh, tanh as tanh_p,
+        max as max, max as max_p, min as min, min as min_p, mulhi as mulhi, mulhi as mulhi_p, nextafter as nextafter,
+        nextafter as nextafter_p, pow as pow, pow as pow_p, reciprocal as reciprocal, rem as rem, rem as rem_p,
+        round as round, round as round_p, rsqrt as rsqrt, rsqrt as rsqrt_p, sign as sign, sign as sign_p, sin as sin,
+        sin as sin_p, sinh as sinh, sinh as sinh_p, sqrt as sqrt, sqrt as sqrt_p, square as square, square as square_p,
+        sub as sub, sub as sub_p, tan as tan, tan as tan_p, tanh as tanh, tanh as tanh_p,
     )
     from xtrace._src.ops.comparisons import (
         bitwise_and as and_p, bitwise_and as bitwise_and, bitwise_not as bitwise_not, bitwise_or as bitwise_or,
@@ -85,17 +86,21 @@ with _late_imports(globals()):
         shift_right_arithmetic as shift_right_arithmetic_p, shift_right_logical as shift_right_logical,
         shift_right_logical as shift_right_logical_p, bitwise_xor as xor_p,
     )
-    from xtrace._src.ops.complex_numbers import (
+    from xtrace._src.ops.complex_numbers import (  # every name
         complex as complex, complex as complex_p, conj as conj, conj as conj_p, imag as imag, imag as imag_p,
         real as real, real as real_p,
     )
-    from xtrace._src.ops.selection import select as select, select_n as select_n, select_n as select_n_p
-    from xtrace._src.ops.reinterpretation import (
+    from xtrace._src.ops.selection import (  # every name
+        select as select, select_n as select_n, select_n as select_n_p,
+    )
+    from xtrace._src.ops.reinterpretation import (  # every name
         bitcast_convert_type as bitcast_convert_type, bitcast_convert_type as bitcast_convert_type_p,
         optimization_barrier as optimization_barrier, optimization_barrier as optimization_barrier_p,
         reduce_precision as reduce_precision, reduce_precision as reduce_precision_p,
     )
-    from xtrace._src.ops.fft import FftType as FftType, fft as fft, fft as fft_p
+    from xtrace._src.ops.fft import (  # every name
+        FftType as FftType, fft as fft, fft as fft_p,
+    )
     from xtrace._src.ops.arrays.gathering import (
         gather as gather, gather as gather_p, index_take as index_take, scatter as scatter, scatter_add as scatter_add,
         scatter_add as scatter_add_p, scatter_apply as scatter_apply, scatter_max as scatter_max,
@@ -112,7 +117,7 @@ with _late_imports(globals()):
         RaggedDotDimensionNumbers as RaggedDotDimensionNumbers, ragged_dot as ragged_dot,
         ragged_dot_general as ragged_dot_general, scaled_dot as scaled_dot,
     )
-    from xtrace._src.ops.random.xla_generators import (
+    from xtrace._src.ops.random.xla_generators import (  # every name
         RandomAlgorithm as RandomAlgorithm, rng_bit_generator as rng_bit_generator,
         rng_bit_generator as rng_bit_generator_p, rng_uniform as rng_uniform, rng_uniform as rng_uniform_p,
     )
@@ -145,7 +150,7 @@ with _late_imports(globals()):
         index_in_dim as index_in_dim, pad as pad, pad as pad_p, slice as slice, slice_in_dim as slice_in_dim,
         slice as slice_p,
     )
-    from xtrace._src.ops.arrays.dynamic_slicing import (
+    from xtrace._src.ops.arrays.dynamic_slicing import (  # every name
         dynamic_index_in_dim as dynamic_index_in_dim, dynamic_slice as dynamic_slice,
         dynamic_slice_in_dim as dynamic_slice_in_dim, dynamic_slice as dynamic_slice_p,
         dynamic_update_index_in_dim as dynamic_update_index_in_dim, dynamic_update_slice as dynamic_update_slice,
@@ -158,15 +163,17 @@ with _late_imports(globals()):
         sort as sort, sort_key_val as sort_key_val, sort as sort_p, top_k as top_k, top_k as top_k_p,
     )
     from xtrace._src.ops.stop_gradient import stop_gradient as stop_gradient, stop_gradient_of_one as stop_gradient_p
-    from xtrace._src.ops.host.tokens import (
+    from xtrace._src.ops.host.tokens import (  # every name
         after_all as after_all, after_all as after_all_p, create_token as create_token,
         create_token_p as create_token_p,
     )
-    from xtrace._src.ops.polynomials import (
+    from xtrace._src.ops.polynomials import (  # every name
         one_minus_square as one_minus_square, one_minus_square as one_minus_square_p, polynomial as polynomial,
         polynomial as polynomial_p,
     )
-    from xtrace._src.ops.values import dtype as dtype, stage as stage, stage as stage_p
+    from xtrace._src.ops.values import (  # every name
+        dtype as dtype, stage as stage, stage as stage_p,
+    )
     from xtrace._src.ops.windows import (
         reduce_window as reduce_window, reduce_window_max as reduce_window_max_p,
         reduce_window_min as reduce_window_min_p, reduce_window as reduce_window_p,

@@ -1,4 +1,4 @@
-"""Functions of neural networks, as ``jax.nn`` has them: activations, softmax and its relatives, attention."""
+"""Functions of neural networks (``jax.nn``): activations, softmax and its relatives, attention."""
 # ruff: noqa: I001
 
 from xtrace._src.core.public_modules import late_imports as _late_imports

@@ -23,12 +23,12 @@ from xtrace._src.ops.special import erfc
 from xtrace._src.runtime.transfer import to_array
 
 
-def operand(x: ArrayLike, adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None) -> Array:
+def to_operand(x: ArrayLike, adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None) -> Array:
     """Convert an array or a scalar to an array, of the dtype that `adjust` returns; TypeError for anything else."""
     return to_array(promote(x, adjust=adjust)[0])
 
 
-def _where(condition: Array, tangent: Array) -> Array:
+def _mask_tangent(condition: Array, tangent: Array) -> Array:
     return select(condition, tangent, constants_like(tangent, 0))
 
 
@@ -38,7 +38,7 @@ def _where(condition: Array, tangent: Array) -> Array:
 @custom_jvp
 @inline_jit(public=True)
 def relu(x: ArrayLike) -> Array:
-    """Return the maximum of `x` and 0, of slope 0 at 0.
+    """Return the maximum of `x` and 0; the slope at 0 is 0.
 
     Args:
         x: an array of real numbers.
@@ -47,22 +47,22 @@ def relu(x: ArrayLike) -> Array:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
 
     Example:
         >>> nn.relu(jnp.array([-1.0, 2.0]))
         Array([0., 2.], dtype=float32)
     """
-    return jnp.maximum(operand(x), 0)
+    return jnp.maximum(to_operand(x), 0)
 
 
-relu.defjvps(lambda t, y, x: _where(operand(x) > 0, t))
+relu.defjvps(lambda t, y, x: _mask_tangent(to_operand(x) > 0, t))
 
 
 @custom_jvp
 @inline_jit(public=True)
 def relu6(x: ArrayLike) -> Array:
-    """Return `x` moved into [0, 6], of slope 0 at both ends.
+    """Return `x` clipped to [0, 6]; the slope at both ends is 0.
 
     Args:
         x: an array of real numbers.
@@ -71,19 +71,19 @@ def relu6(x: ArrayLike) -> Array:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
 
     Example:
         >>> nn.relu6(jnp.array([-1.0, 8.0]))
         Array([0., 6.], dtype=float32)
     """
-    return jnp.minimum(jnp.maximum(operand(x), 0), 6.0)
+    return jnp.minimum(jnp.maximum(to_operand(x), 0), 6.0)
 
 
 @relu6.defjvps
 def _relu6_tangent(t: Array, y: Array, x: Array) -> Array:
-    x = operand(x)
-    return _where((x > 0) & (x < 6), t)
+    x = to_operand(x)
+    return _mask_tangent((x > 0) & (x < 6), t)
 
 
 @inline_jit(public=True)
@@ -98,19 +98,19 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
 
     Example:
         >>> nn.leaky_relu(jnp.array([-1.0, 2.0]))
         Array([-0.01,  2.  ], dtype=float32)
     """
-    x = operand(x)
+    x = to_operand(x)
     return select_where(x >= 0, x, negative_slope * x)
 
 
 @inline_jit(public=True)
 def hard_tanh(x: ArrayLike) -> Array:
-    """Return `x` moved into [-1, 1].
+    """Return `x` clipped to [-1, 1].
 
     Args:
         x: an array of real numbers.
@@ -119,13 +119,13 @@ def hard_tanh(x: ArrayLike) -> Array:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
 
     Example:
         >>> nn.hard_tanh(jnp.array([-1.0, 2.0]))
         Array([-1.,  1.], dtype=float32)
     """
-    x = operand(x)
+    x = to_operand(x)
     return select_where(x > 1, 1, select_where(x < -1, -1, x))
 
 
@@ -140,13 +140,13 @@ def hard_sigmoid(x: ArrayLike) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
 
     Example:
         >>> nn.hard_sigmoid(jnp.array([-1.0, 2.0]))
         Array([0.33333334, 0.8333334 ], dtype=float32)
     """
-    return relu6(operand(x) + 3.0) / 6.0
+    return relu6(to_operand(x) + 3.0) / 6.0
 
 
 @inline_jit(public=True)
@@ -160,13 +160,13 @@ def hard_silu(x: ArrayLike) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
 
     Example:
         >>> nn.hard_silu(jnp.array([-1.0, 2.0]))
         Array([-0.33333334,  1.6666667 ], dtype=float32)
     """
-    x = operand(x)
+    x = to_operand(x)
     return x * hard_sigmoid(x)
 
 
@@ -184,19 +184,19 @@ def sparse_plus(x: ArrayLike) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
 
     Example:
         >>> nn.sparse_plus(jnp.array([-1.0, 2.0]))
         Array([0., 2.], dtype=float32)
     """
-    x = operand(x)
+    x = to_operand(x)
     return select_where(x <= -1.0, 0.0, select_where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
 
 
 @inline_jit(public=True)
 def sparse_sigmoid(x: ArrayLike) -> Array:
-    """Return ``(x + 1) / 2`` moved into [0, 1].
+    """Return ``(x + 1) / 2`` clipped to [0, 1].
 
     Args:
         x: an array of real numbers.
@@ -205,14 +205,14 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
         ValueError: `x` is complex.
 
     Example:
         >>> nn.sparse_sigmoid(jnp.array([-1.0, 2.0]))
         Array([0., 1.], dtype=float32)
     """
-    return 0.5 * jnp.clip(operand(x) + 1.0, 0.0, 2.0)
+    return 0.5 * jnp.clip(to_operand(x) + 1.0, 0.0, 2.0)
 
 
 # Exponential formulas
@@ -255,7 +255,7 @@ def silu(x: ArrayLike) -> Array:
         >>> nn.silu(jnp.array([-1.0, 2.0]))
         Array([-0.26894143,  1.761594  ], dtype=float32)
     """
-    x = operand(x)
+    x = to_operand(x)
     return x * logistic(x)
 
 
@@ -273,13 +273,13 @@ def softplus(x: ArrayLike) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
 
     Example:
         >>> nn.softplus(jnp.array([-1.0, 2.0]))
         Array([0.3132617, 2.126928 ], dtype=float32)
     """
-    return jnp.logaddexp(operand(x), 0)
+    return jnp.logaddexp(to_operand(x), 0)
 
 
 @inline_jit(public=True)
@@ -293,13 +293,13 @@ def log_sigmoid(x: ArrayLike) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
 
     Example:
         >>> nn.log_sigmoid(jnp.array([-1.0, 2.0]))
         Array([-1.3132617, -0.126928 ], dtype=float32)
     """
-    return -softplus(-operand(x))
+    return -softplus(-to_operand(x))
 
 
 @inline_jit(public=True)
@@ -313,13 +313,13 @@ def mish(x: ArrayLike) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
 
     Example:
         >>> nn.mish(jnp.array([-1.0, 2.0]))
         Array([-0.30340144,  1.943959  ], dtype=float32)
     """
-    x = operand(x)
+    x = to_operand(x)
     return x * jnp.tanh(softplus(x))
 
 
@@ -335,7 +335,7 @@ def log1mexp(x: ArrayLike) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
 
     Example:
         >>> nn.log1mexp(1.0)
@@ -344,11 +344,11 @@ def log1mexp(x: ArrayLike) -> Array:
     Reference:
         Mächler, "Accurately computing log(1 - exp(-|a|))" (2012).
     """
-    x = operand(x)
+    x = to_operand(x)
     return select_where(x < math.log(2), jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x)))
 
 
-log1mexp.defjvps(lambda t, y, x: t / jnp.expm1(operand(x)))
+log1mexp.defjvps(lambda t, y, x: t / jnp.expm1(to_operand(x)))
 
 
 @inline_jit(public=True)
@@ -357,19 +357,19 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 
     Args:
         x: an array of real numbers.
-        alpha: minus the limit for small `x`.
+        alpha: the negative of the limit at -infinity.
 
     Returns:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
 
     Example:
         >>> nn.elu(jnp.array([-1.0, 2.0]))
         Array([-0.63212055,  2.        ], dtype=float32)
     """
-    x = operand(x)
+    x = to_operand(x)
     positive = x > 0
     # The unused branch must not overflow, or its derivative is NaN.
     return select_where(positive, x, alpha * jnp.expm1(select_where(positive, 0.0, x)))
@@ -381,19 +381,19 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 
     Args:
         x: an array of real numbers.
-        alpha: minus the limit for small `x`.
+        alpha: the negative of the limit at -infinity.
 
     Returns:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
 
     Example:
         >>> nn.celu(jnp.array([-1.0, 2.0]))
         Array([-0.63212055,  2.        ], dtype=float32)
     """
-    x = operand(x)
+    x = to_operand(x)
     return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
 
 
@@ -403,7 +403,7 @@ _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804
 
 @inline_jit(public=True)
 def selu(x: ArrayLike) -> Array:
-    """Return a multiple of `elu` with the constants that keep mean 0 and variance 1.
+    """Return a multiple of `elu`, with the constants for which mean 0 and variance 1 are a fixed point.
 
     Args:
         x: an array of real numbers.
@@ -412,7 +412,7 @@ def selu(x: ArrayLike) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
 
     Example:
         >>> nn.selu(jnp.array([-1.0, 2.0]))
@@ -421,17 +421,16 @@ def selu(x: ArrayLike) -> Array:
     Reference:
         Klambauer, Unterthiner, Mayr and Hochreiter, "Self-normalizing neural networks" (2017).
     """
-    return _SELU_SCALE * elu(operand(x), _SELU_ALPHA)
+    return _SELU_SCALE * elu(to_operand(x), _SELU_ALPHA)
 
 
 @inline_jit
 def _gelu(x: ArrayLike, *, approximate: bool) -> Array:
-    x = operand(x, as_inexact)
+    x = to_operand(x, as_inexact)
     x = convert_to(x, aval_of(x).dtype)
     if not approximate:
         return 0.5 * x * erfc(-x * math.sqrt(0.5))
-    result = x * (0.5 * (1.0 + jnp.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
-    return result
+    return x * (0.5 * (1.0 + jnp.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
 
 
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
@@ -439,7 +438,7 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
 
     Args:
         x: an array of real numbers.
-        approximate: whether it is computed by a formula with tanh.
+        approximate: whether to use the approximation by tanh.
 
     Returns:
         An array of the shape of `x` and its floating dtype.
@@ -475,14 +474,14 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
         An array with half the length along the axis.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
         ValueError: the length is odd, or there is no such axis.
 
     Example:
         >>> nn.glu(jnp.array([1.0, 2.0, 0.0, 0.0]))
         Array([0.5, 1. ], dtype=float32)
     """
-    x = operand(x)
+    x = to_operand(x)
     axis = canonical_axis(axis, x.ndim)
     if x.shape[axis] % 2:
         raise ValueError(f"glu: the size along axis {axis} must be divisible by 2 for two halves, got shape {x.shape}")
@@ -503,13 +502,13 @@ def soft_sign(x: ArrayLike) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
 
     Example:
         >>> nn.soft_sign(jnp.array([-1.0, 2.0]))
         Array([-0.5      ,  0.6666667], dtype=float32)
     """
-    x = operand(x)
+    x = to_operand(x)
     return x / (jnp.abs(x) + 1)
 
 
@@ -525,13 +524,13 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
 
     Example:
         >>> nn.squareplus(jnp.array([-1.0, 2.0]))
         Array([0.618034 , 2.4142137], dtype=float32)
     """
-    x = operand(x)
+    x = to_operand(x)
     return (x + jnp.sqrt(jnp.square(x) + b)) / 2
 
 
@@ -545,10 +544,10 @@ def identity(x: ArrayLike) -> Array:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
 
     Example:
         >>> nn.identity(jnp.array([-1.0, 2.0]))
         Array([-1.,  2.], dtype=float32)
     """
-    return operand(x)
+    return to_operand(x)

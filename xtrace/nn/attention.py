@@ -15,14 +15,14 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.contractions.contraction import dot_general
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.runtime.transfer import to_array
 from xtrace.nn.normalization import logsumexp, softmax
 
-_FUNCTION = "dot_product_attention"
-_LENGTHS = ("query_seq_lengths", "key_value_seq_lengths")
+_QUERY_LENGTHS, _KEY_LENGTHS = "query_seq_lengths", "key_value_seq_lengths"
 
 
 def _add_batch_axes(x: ArrayLike, aval: ShapedArray) -> Array:
@@ -67,10 +67,10 @@ def _widen_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 @inline_jit
 def _attention(
-    query: ArrayLike, key: ArrayLike, value: ArrayLike, scale: ArrayLike, *rest: ArrayLike, given: str, causal: bool,
-    window: tuple[int, int] | None, residual: bool,
+    query: ArrayLike, key: ArrayLike, value: ArrayLike, scale: ArrayLike, *rest: ArrayLike, given: tuple[str, ...],
+    causal: bool, window: tuple[int, int] | None, residual: bool,
 ) -> Any:
-    """`rest` holds the operands whose letters are in `given`: b(ias), m(ask), q(uery lengths), k(ey lengths)."""
+    """Compute attention; `rest` holds the operands that `given` names."""
     options = {name: to_array(x) for name, x in zip(given, rest, strict=True)}
     query, key, value = [_add_batch_axes(x, aval_of(x)) for x in (query, key, value)]
     (batch, queries, heads, size), (keys, groups) = query.shape, key.shape[1:3]
@@ -80,22 +80,22 @@ def _attention(
     pairs = ((split.ndim - 1,), (3,)), ((0, 2), (0, 2))
     scores = dot_general(split, key, pairs, preferred_element_type=_widen_dtype(key.dtype))
     scores = scores * convert_to(to_array(scale), scores.dtype)
-    if "b" in options:
-        bias = options["b"]
+    if "bias" in options:
+        bias = options["bias"]
         scores = scores + _group_heads(_add_batch_axes(bias, aval_of(bias)), heads, groups)
     scores = convert_to(scores, dtypes.float32)
     visible = []
     near = _mask_by_position(queries, keys, causal, window)
     if near is not None:
         visible.append(reshape(near, (1, 1, queries, keys)))
-    if "m" in options:
-        visible.append(_add_batch_axes(options["m"], aval_of(options["m"])))
+    if "mask" in options:
+        visible.append(_add_batch_axes(options["mask"], aval_of(options["mask"])))
     column = (batch, 1, 1, 1)
-    inside = _mask_by_length(options["q"], queries, column, 2) if "q" in options else None
+    inside = _mask_by_length(options[_QUERY_LENGTHS], queries, column, 2) if _QUERY_LENGTHS in options else None
     if inside is not None:
         visible.append(inside)
-    if "k" in options:
-        visible.append(_mask_by_length(options["k"], keys, column, 3))
+    if _KEY_LENGTHS in options:
+        visible.append(_mask_by_length(options[_KEY_LENGTHS], keys, column, 3))
     if visible:
         mask = _group_heads(visible[0], heads, groups)
         for more in visible[1:]:
@@ -122,23 +122,23 @@ def _check_operands(query: ShapedArray, key: ShapedArray, value: ShapedArray) ->
     for name, aval in avals.items():
         if aval.ndim not in (3, 4) or aval.ndim != query.ndim:
             raise ValueError(
-                f"{_FUNCTION}: query, key and value must all have the axes (T, N, H), or all (B, T, N, H), but got "
-                + ", ".join([f"{name} {aval.str_short()}" for name, aval in avals.items()])
+                f"{called_function()}: query, key and value must all have the axes (T, N, H), or all (B, T, N, H), but "
+                "got " + ", ".join([f"{name} {aval.str_short()}" for name, aval in avals.items()])
             )
         if aval.dtype != query.dtype:
             raise ValueError(
-                f"{_FUNCTION}: {name} dtype should be {query.dtype.name}, like query, but got {aval.dtype.name}"
+                f"{called_function()}: {name} dtype should be {query.dtype.name}, like query, but got {aval.dtype.name}"
             )
     if value.shape != key.shape:
-        raise ValueError(f"{_FUNCTION}: value shape should be {key.shape}, like key, but got {value.shape}")
+        raise ValueError(f"{called_function()}: value shape should be {key.shape}, like key, but got {value.shape}")
     if query.shape[:-3] != key.shape[:-3] or query.shape[-1] != key.shape[-1]:
         raise ValueError(
-            f"{_FUNCTION}: query shape should agree with key's in the batch and the size of a head, but got "
+            f"{called_function()}: query shape should agree with key's in the batch and the size of a head, but got "
             f"{query.shape} and {key.shape}"
         )
     if key.shape[-2] == 0 or query.shape[-2] % key.shape[-2]:
         raise ValueError(
-            f"{_FUNCTION}: The number of query heads must be a multiple of key/value heads, but got "
+            f"{called_function()}: The number of query heads must be a multiple of key/value heads, but got "
             f"{query.shape[-2]} vs {key.shape[-2]}"
         )
 
@@ -147,19 +147,22 @@ def _check_scores(name: str, aval: ShapedArray, whole: tuple[int, ...]) -> None:
     own = (1,) * (4 - aval.ndim) + aval.shape
     if len(own) > 4 or any(n not in (1, m) for n, m in zip(own, whole, strict=True)):
         raise ValueError(
-            f"{_FUNCTION}: {name} must broadcast to (batch, heads, queries, keys) = {whole}, but got shape {aval.shape}"
+            f"{called_function()}: {name} must broadcast to (batch, heads, queries, keys) = {whole}, but got shape "
+            f"{aval.shape}"
         )
     if name == "mask" and not dtypes.is_boolean(aval.dtype):
-        raise ValueError(f"{_FUNCTION}: mask dtype should be bool, but got {aval.dtype.name}")
+        raise ValueError(f"{called_function()}: mask dtype should be bool, but got {aval.dtype.name}")
 
 
 def _check_lengths(name: str, aval: ShapedArray, batch: int) -> None:
     if aval.ndim != 1:
-        raise ValueError(f"{_FUNCTION}: {name} ndim should be 1, one length for a sequence, but got {aval.ndim}")
+        raise ValueError(
+            f"{called_function()}: {name} ndim should be 1, one length for a sequence, but got {aval.ndim}"
+        )
     if aval.dtype != dtypes.int32:
-        raise ValueError(f"{_FUNCTION}: {name} dtype should be int32, but got {aval.dtype.name}")
+        raise ValueError(f"{called_function()}: {name} dtype should be int32, but got {aval.dtype.name}")
     if aval.shape != (batch,):
-        raise ValueError(f"{_FUNCTION}: {name} shape should be [{batch}], but got {aval.shape}")
+        raise ValueError(f"{called_function()}: {name} shape should be [{batch}], but got {aval.shape}")
 
 
 def _parse_window(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
@@ -168,9 +171,11 @@ def _parse_window(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
     if isinstance(size, int):
         return (size, size)
     if not isinstance(size, tuple) or not all(isinstance(n, int) for n in size):
-        raise TypeError(f"{_FUNCTION}: local_window_size must be an int or a pair of them, got {abbreviate(size)}")
+        raise TypeError(
+            f"{called_function()}: local_window_size must be an int or a pair of them, got {abbreviate(size)}"
+        )
     if len(size) != 2:
-        raise ValueError(f"{_FUNCTION}: local_window_size must be (left, right), got {abbreviate(size)}")
+        raise ValueError(f"{called_function()}: local_window_size must be (left, right), got {abbreviate(size)}")
     return size
 
 
@@ -183,23 +188,26 @@ def dot_product_attention(
     """Compute attention, ``softmax(scale * query @ key.T + bias) @ value``, for each head; the softmax is in float32.
 
     Args:
-        query: an array (B, T, N, H): batch, sequence, heads, features; B may be left out of all.
-        key, value: arrays (B, S, K, H) of the dtype of `query`; K divides N, and each head of these serves N / K heads.
+        query: an array (B, T, N, H): batch, sequence, heads, features; all operands may lack B.
+        key, value: arrays (B, S, K, H) of the dtype of `query`; K divides N, and each of their heads serves N / K
+            query heads.
         bias: an array that broadcasts to (B, N, T, S), added to the scores.
         mask: a boolean array that broadcasts to (B, N, T, S); where it is False, scores count as -infinity.
         scale: a number; None for ``1 / sqrt(H)``.
-        is_causal: whether a query sees no later keys.
-        query_seq_lengths, key_value_seq_lengths: int32 vectors (B,) of the lengths that count; the result is 0 beyond.
-        local_window_size: the distance that a query sees to the left and to the right, or a pair of both.
+        is_causal: whether queries ignore later keys.
+        query_seq_lengths, key_value_seq_lengths: int32 vectors (B,), the lengths of the sequences; beyond them the
+            result is 0.
+        local_window_size: the number of keys visible to the left and to the right of a query, or a pair of both; None
+            for all.
         implementation: None or ``"xla"``.
-        return_residual: whether a pair is returned, with the logarithms of the sums of exponentials, (B, T, N).
+        return_residual: whether to return a pair, with the logarithms of the softmax's denominators, (B, T, N).
 
     Returns:
         An array (B, T, N, H) of the dtype of `query`, or a pair.
 
     Raises:
         RuntimeError: `implementation` is ``"cudnn"``.
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
         ValueError: the shapes or dtypes do not agree.
 
     Example:
@@ -209,27 +217,28 @@ def dot_product_attention(
     """
     if implementation == "cudnn":
         raise RuntimeError(
-            f"{_FUNCTION}: cuDNN is not detected: xtrace has no calls of cuDNN's kernels. Leave implementation at None"
+            f"{called_function()}: cuDNN is not detected: xtrace has no calls of cuDNN's kernels. Leave "
+            "implementation at None"
         )
     if implementation not in (None, "xla"):
         raise ValueError(
-            f"{_FUNCTION}: Unsupported implementation option: {abbreviate(implementation)}. Use None or 'xla'"
+            f"{called_function()}: Unsupported implementation option: {abbreviate(implementation)}. Use None or 'xla'"
         )
     avals = [operand_aval(x, i) for i, x in enumerate((query, key, value))]
     _check_operands(*avals)
     queries, keys = avals[0].shape, avals[1].shape
     batch = 1 if len(queries) == 3 else queries[0]
-    for name, given in (("bias", bias), ("mask", mask)):
-        if given is not None:
-            _check_scores(name, operand_aval(given, 3), (batch, queries[-2], queries[-3], keys[-3]))
-    for name, given in zip(_LENGTHS, (query_seq_lengths, key_value_seq_lengths), strict=True):
-        if given is not None:
-            _check_lengths(name, operand_aval(given, 4), batch)
-    options = {"b": bias, "m": mask, "q": query_seq_lengths, "k": key_value_seq_lengths}
-    kept = {name: x for name, x in options.items() if x is not None}
+    scores = {"bias": bias, "mask": mask}
+    lengths = {_QUERY_LENGTHS: query_seq_lengths, _KEY_LENGTHS: key_value_seq_lengths}
+    given = {name: x for name, x in (scores | lengths).items() if x is not None}
+    for name, x in given.items():
+        if name in scores:
+            _check_scores(name, operand_aval(x, 3), (batch, queries[-2], queries[-3], keys[-3]))
+        else:
+            _check_lengths(name, operand_aval(x, 4), batch)
     results = _attention(
-        query, key, value, 1 / math.sqrt(queries[-1]) if scale is None else scale, *kept.values(),
-        given="".join(kept), causal=bool(is_causal), window=_parse_window(local_window_size),
+        query, key, value, 1 / math.sqrt(queries[-1]) if scale is None else scale, *given.values(),
+        given=tuple(given), causal=bool(is_causal), window=_parse_window(local_window_size),
         residual=bool(return_residual),
     )
     if len(queries) == 4:

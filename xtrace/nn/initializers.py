@@ -1,4 +1,4 @@
-"""Initializers of weights, as ``jax.nn.initializers`` has them: each is a function of a key, a shape and a dtype."""
+"""Initializers of weights: functions of a key, a shape and a dtype."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def zeros(key: object, shape: ShapeLike, dtype: DTypeLike | None = None, out_sha
         key: not used.
         shape: the shape of the array.
         dtype: the dtype; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array.
 
     Raises:
-        TypeError: `shape` is no shape.
+        TypeError: `shape` is not a shape.
 
     Example:
         >>> nn.initializers.zeros(None, (2,))
@@ -92,13 +92,13 @@ def ones(key: object, shape: ShapeLike, dtype: DTypeLike | None = None, out_shar
         key: not used.
         shape: the shape of the array.
         dtype: the dtype; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array.
 
     Raises:
-        TypeError: `shape` is no shape.
+        TypeError: `shape` is not a shape.
 
     Example:
         >>> nn.initializers.ones(None, (2,))
@@ -110,7 +110,7 @@ def ones(key: object, shape: ShapeLike, dtype: DTypeLike | None = None, out_shar
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
-    """Return an initializer of arrays that are filled with a value.
+    """Return an initializer of arrays filled with a value.
 
     Args:
         value: a scalar, or an array that broadcasts to the shape.
@@ -184,10 +184,10 @@ def truncated_normal(
     """Return an initializer of normal numbers that lie between two bounds.
 
     Args:
-        stddev: the standard deviation before they are cut.
+        stddev: the standard deviation before truncation.
         dtype: the default dtype of the arrays; None for the default floating dtype.
         lower: the lower bound, in standard deviations.
-        upper: the upper bound, likewise.
+        upper: the upper bound, in standard deviations.
 
     Returns:
         An initializer ``initializer(key, shape, dtype=None, out_sharding=None)``, which returns an array.
@@ -277,16 +277,16 @@ def variance_scaling(
     scale: ArrayLike, mode: str, distribution: str, in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (),
     dtype: DTypeLike | None = None,
 ) -> Initializer:
-    """Return an initializer of numbers of mean 0, whose variance is `scale` by a number of inputs or outputs.
+    """Return an initializer of numbers of mean 0 and variance `scale` / n, for a number n of inputs or outputs.
 
     Args:
-        scale: the factor of the variance.
-        mode: "fan_in", the number of inputs of an output; "fan_out", the number of outputs of an input; "fan_avg" or
-            "fan_geo_avg", the arithmetic or the geometric mean of both.
-        distribution: "normal", "truncated_normal", which is cut at two standard deviations, or "uniform".
+        scale: the variance times n.
+        mode: the number n: "fan_in", the number of inputs of an output; "fan_out", the number of outputs of an input;
+            "fan_avg" or "fan_geo_avg", the arithmetic or the geometric mean of both.
+        distribution: "normal", "truncated_normal", truncated at two standard deviations, or "uniform".
         in_axis: the axis, or axes, of the inputs.
         out_axis: the axis, or axes, of the outputs.
-        batch_axis: the axis, or axes, that are neither and count for nothing.
+        batch_axis: the axis, or axes, of neither, which do not count.
         dtype: the default dtype of the arrays; None for the default floating dtype.
 
     Returns:
@@ -321,12 +321,12 @@ def variance_scaling(
 def glorot_uniform(
     in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: DTypeLike | None = None
 ) -> Initializer:
-    """Return an initializer of uniform numbers whose variance is 1 by the mean of inputs and outputs.
+    """Return an initializer of uniform numbers of variance 1 / n, for the mean n of inputs and outputs.
 
     Args:
         in_axis: the axis, or axes, of the inputs.
         out_axis: the axis, or axes, of the outputs.
-        batch_axis: the axis, or axes, that are neither and count for nothing.
+        batch_axis: the axis, or axes, of neither, which do not count.
         dtype: the default dtype of the arrays; None for the default floating dtype.
 
     Returns:
@@ -348,12 +348,12 @@ def glorot_uniform(
 def glorot_normal(
     in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: DTypeLike | None = None
 ) -> Initializer:
-    """Return an initializer of truncated normal numbers whose variance is 1 by the mean of inputs and outputs.
+    """Return an initializer of truncated normal numbers of variance 1 / n, for the mean n of inputs and outputs.
 
     Args:
         in_axis: the axis, or axes, of the inputs.
         out_axis: the axis, or axes, of the outputs.
-        batch_axis: the axis, or axes, that are neither and count for nothing.
+        batch_axis: the axis, or axes, of neither, which do not count.
         dtype: the default dtype of the arrays; None for the default floating dtype.
 
     Returns:
@@ -375,12 +375,12 @@ def glorot_normal(
 def lecun_uniform(
     in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: DTypeLike | None = None
 ) -> Initializer:
-    """Return an initializer of uniform numbers whose variance is 1 by the number of inputs.
+    """Return an initializer of uniform numbers of variance 1 / n, for n inputs.
 
     Args:
         in_axis: the axis, or axes, of the inputs.
         out_axis: the axis, or axes, of the outputs.
-        batch_axis: the axis, or axes, that are neither and count for nothing.
+        batch_axis: the axis, or axes, of neither, which do not count.
         dtype: the default dtype of the arrays; None for the default floating dtype.
 
     Returns:
@@ -402,12 +402,12 @@ def lecun_uniform(
 def lecun_normal(
     in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: DTypeLike | None = None
 ) -> Initializer:
-    """Return an initializer of truncated normal numbers whose variance is 1 by the number of inputs.
+    """Return an initializer of truncated normal numbers of variance 1 / n, for n inputs.
 
     Args:
         in_axis: the axis, or axes, of the inputs.
         out_axis: the axis, or axes, of the outputs.
-        batch_axis: the axis, or axes, that are neither and count for nothing.
+        batch_axis: the axis, or axes, of neither, which do not count.
         dtype: the default dtype of the arrays; None for the default floating dtype.
 
     Returns:
@@ -429,12 +429,12 @@ def lecun_normal(
 def he_uniform(
     in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: DTypeLike | None = None
 ) -> Initializer:
-    """Return an initializer of uniform numbers whose variance is 2 by the number of inputs.
+    """Return an initializer of uniform numbers of variance 2 / n, for n inputs.
 
     Args:
         in_axis: the axis, or axes, of the inputs.
         out_axis: the axis, or axes, of the outputs.
-        batch_axis: the axis, or axes, that are neither and count for nothing.
+        batch_axis: the axis, or axes, of neither, which do not count.
         dtype: the default dtype of the arrays; None for the default floating dtype.
 
     Returns:
@@ -456,12 +456,12 @@ def he_uniform(
 def he_normal(
     in_axis: _Axes = -2, out_axis: _Axes = -1, batch_axis: _Axes = (), dtype: DTypeLike | None = None
 ) -> Initializer:
-    """Return an initializer of truncated normal numbers whose variance is 2 by the number of inputs.
+    """Return an initializer of truncated normal numbers of variance 2 / n, for n inputs.
 
     Args:
         in_axis: the axis, or axes, of the inputs.
         out_axis: the axis, or axes, of the outputs.
-        batch_axis: the axis, or axes, that are neither and count for nothing.
+        batch_axis: the axis, or axes, of neither, which do not count.
         dtype: the default dtype of the arrays; None for the default floating dtype.
 
     Returns:
@@ -488,7 +488,7 @@ kaiming_uniform, kaiming_normal = he_uniform, he_normal
 
 
 def _draw_orthogonal_matrix(key: Array, rows: int, columns: int, dtype: np.dtype[Any]) -> Array:
-    """Draw a uniformly distributed matrix with orthonormal rows or columns, whichever are fewer.
+    """Draw a uniformly distributed matrix with orthonormal columns, or rows if these are fewer.
 
     It is the factor Q of a normal matrix, each column times the sign of R's diagonal element (Mezzadri, How to generate
     random matrices from the classical compact groups, 2007).

@@ -40,7 +40,7 @@ from xtrace.numpy.operands import axes_of, select_or_fill
 _INFINITY = math.inf
 
 
-def _check_mask(where: ArrayLike | None) -> tuple[Any, ...]:
+def _to_masks(where: ArrayLike | None) -> tuple[Any, ...]:
     """Return the mask as a tuple of operands, empty for None."""
     if where is None:
         return ()
@@ -96,7 +96,7 @@ def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Ar
     Args:
         x: an array of real numbers.
         axis: the axis, a sequence of axes, or None for all axes.
-        where: a boolean array that broadcasts against the operand; elements where it is False are left out.
+        where: a boolean array that broadcasts against the operand; elements where it is False are ignored.
 
     Returns:
         An array of the shape of `x` and its floating dtype, 0 where `where` is False.
@@ -109,7 +109,7 @@ def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Ar
         >>> nn.softmax(jnp.array([0.0, 0.0]))
         Array([0.5, 0.5], dtype=float32)
     """
-    return _softmax(x, *_check_mask(where), axis=_make_hashable(axis))
+    return _softmax(x, *_to_masks(where), axis=_make_hashable(axis))
 
 
 @inline_jit
@@ -121,12 +121,12 @@ def _log_softmax(x: ArrayLike, *masks: ArrayLike, axis: Axes) -> Array:
 
 @inline_jit(static=("axis",), public=True)
 def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Array:
-    """Return the logarithm of `softmax`, computed without it.
+    """Return the logarithm of `softmax`, without underflow.
 
     Args:
         x: an array of real numbers.
         axis: the axis, a sequence of axes, or None for all axes.
-        where: a boolean array that broadcasts against the operand; elements where it is False are left out.
+        where: a boolean array that broadcasts against the operand; elements where it is False are ignored.
 
     Returns:
         An array of the shape of `x` and its floating dtype, -inf where `where` is False.
@@ -139,7 +139,7 @@ def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -
         >>> nn.log_softmax(jnp.array([0.0, 0.0]))
         Array([-0.6931472, -0.6931472], dtype=float32)
     """
-    return _log_softmax(x, *_check_mask(where), axis=_make_hashable(axis))
+    return _log_softmax(x, *_to_masks(where), axis=_make_hashable(axis))
 
 
 # Logarithms of sums
@@ -147,11 +147,10 @@ def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -
 
 @inline_jit
 def _logsumexp(
-    a: ArrayLike, *rest: ArrayLike, name: str, axis: Axes, keepdims: bool, return_sign: bool, weighted: bool,
-    masked: bool,
+    a: ArrayLike, *rest: ArrayLike, axis: Axes, keepdims: bool, return_sign: bool, weighted: bool, masked: bool
 ) -> Any:
-    """`rest` holds the weights if `weighted`, then the mask if `masked`."""
-    operands = [to_array(x) for x in promote(a, *rest[:weighted], adjust=as_inexact, function=name)]
+    """Compute `logsumexp`; `rest` holds the weights if `weighted`, then the mask if `masked`."""
+    operands = [to_array(x) for x in promote(a, *rest[:weighted], adjust=as_inexact)]
     x = convert_to(operands[0], operands[0].dtype)
     weights = operands[1] if weighted else None
     if weights is not None:
@@ -161,7 +160,7 @@ def _logsumexp(
     elif masked:
         x = select_or_fill(rest[-1], x, -_INFINITY)
     complex_operands = dtypes.is_complex(x.dtype)
-    axes = axes_of(axis, x.ndim, function=name)
+    axes = axes_of(axis, x.ndim)
     largest = _reduce_keeping_axes(reduce_max, real(x) if complex_operands else x, axes)
     shift = stop_gradient(select_where(is_finite(largest), largest, 0))
     terms = jnp.exp(x - convert_to(shift, x.dtype))
@@ -187,15 +186,15 @@ def logsumexp(
         a: an array of numbers.
         axis: the axis, a sequence of axes, or None for all axes.
         b: the weights, which broadcast against `a`; None for 1.
-        keepdims: whether the axes are kept with size 1.
+        keepdims: whether the axes remain, with size 1.
         return_sign: whether a pair is returned: the logarithm of the absolute value of the sum, and its sign.
-        where: a boolean array that broadcasts against `a`; elements where it is False are left out.
+        where: a boolean array that broadcasts against `a`; elements where it is False are ignored.
 
     Returns:
         An array of the floating dtype of `a`, NaN for negative sums without `return_sign`; or a pair of arrays.
 
     Raises:
-        TypeError: an operand is no array and no number.
+        TypeError: an operand is neither an array nor a number.
         ValueError: there is no such axis, or `where` is not boolean.
 
     Example:
@@ -204,30 +203,27 @@ def logsumexp(
     """
     given = () if b is None else (b,)
     return _logsumexp(
-        a, *given, *_check_mask(where), name="logsumexp", axis=_make_hashable(axis),
-        keepdims=bool(keepdims), return_sign=bool(return_sign), weighted=b is not None, masked=where is not None,
+        a, *given, *_to_masks(where), axis=_make_hashable(axis), keepdims=bool(keepdims),
+        return_sign=bool(return_sign), weighted=b is not None, masked=where is not None,
     )
 
 
 @inline_jit
 def _logmeanexp(x: ArrayLike, *masks: ArrayLike, axis: Axes, keepdims: bool) -> Array:
-    logarithm = _logsumexp(
-        x, *masks, name="logmeanexp", axis=axis, keepdims=keepdims, return_sign=False, weighted=False,
-        masked=bool(masks),
+    logarithm: Array = _logsumexp(
+        x, *masks, axis=axis, keepdims=keepdims, return_sign=False, weighted=False, masked=bool(masks)
     )
     aval = aval_of(x)
     axes = axes_of(axis, aval.ndim)
     if not masks:
         size = math.prod([aval.shape[i] for i in axes])
         share = jnp.log(size) if is_symbolic(size) else math.log(size) if size else -_INFINITY
-        result: Array = logarithm - share
-        return result
-    # The mask is broadcast to x before its true elements are counted.
+        return logarithm - share
+    # Broadcast the mask to x, then count its true elements.
     mask = convert_to(to_array(masks[0]), dtypes.real_part_dtype(logarithm.dtype))
     whole = broadcast_in_dim(mask, aval.shape, range(aval.ndim - mask.ndim, aval.ndim))
     count = _reduce_keeping_axes(add_elements, whole, axes) if keepdims else add_elements(whole, axes)
-    result = logarithm - convert_to(jnp.log(count), logarithm.dtype)
-    return result
+    return logarithm - convert_to(jnp.log(count), logarithm.dtype)
 
 
 @inline_jit(static=("axis", "keepdims"), public=True)
@@ -237,21 +233,21 @@ def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None, 
     Args:
         x: an array of real numbers.
         axis: the axis, a sequence of axes, or None for all axes.
-        where: a boolean array that broadcasts against the operand; elements where it is False are left out.
-        keepdims: whether the axes are kept with size 1.
+        where: a boolean array that broadcasts against the operand; elements where it is False are ignored.
+        keepdims: whether the axes remain, with size 1.
 
     Returns:
         An array of the floating dtype of `x`.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
         ValueError: there is no such axis, or `where` is not boolean.
 
     Example:
         >>> nn.logmeanexp(jnp.zeros(3))
         Array(0., dtype=float32)
     """
-    return _logmeanexp(x, *_check_mask(where), axis=_make_hashable(axis), keepdims=bool(keepdims))
+    return _logmeanexp(x, *_to_masks(where), axis=_make_hashable(axis), keepdims=bool(keepdims))
 
 
 # Standardization
@@ -260,12 +256,14 @@ _ALGORITHMS = ("fast", "stable")
 
 
 @inline_jit
-def _standardize(x: ArrayLike, epsilon: ArrayLike, *rest: ArrayLike, axis: Axes, given: str, algorithm: str) -> Array:
-    """`rest` holds the operands whose letters are in `given`: m(ean), v(ariance), w(here)."""
+def _standardize(
+    x: ArrayLike, epsilon: ArrayLike, *rest: ArrayLike, axis: Axes, given: tuple[str, ...], algorithm: str
+) -> Array:
+    """Standardize `x`; `rest` holds the operands that `given` names."""
     options = dict(zip(given, rest, strict=True))
-    mask = options.get("w")
+    mask = options.get("where")
     x = to_array(promote(x, adjust=as_inexact)[0])
-    centre, variance = options.get("m"), options.get("v")
+    centre, variance = options.get("mean"), options.get("variance")
     if centre is None:
         centre = jnp.mean(x, axis, keepdims=True, where=mask)
     if variance is None and algorithm == "fast":
@@ -289,14 +287,14 @@ def standardize(
         mean: the mean; None to compute it.
         variance: the variance; None to compute it.
         epsilon: a number that is added to the variance.
-        where: a boolean array that broadcasts against `x`; elements where it is False are left out.
+        where: a boolean array that broadcasts against `x`; elements where it is False are ignored.
         algorithm: "fast" computes the variance from the mean of squares, "stable" from centered elements.
 
     Returns:
         An array of the shape of `x` and its floating dtype.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
         ValueError: there is no such axis, `where` is not boolean, or the algorithm is unknown.
 
     Example:
@@ -306,10 +304,11 @@ def standardize(
     if algorithm not in _ALGORITHMS:
         raise ValueError(f"standardize: Unknown algorithm {abbreviate(algorithm)}. Expected 'fast' or 'stable'.")
     axes_of(axis, operand_aval(x, 0).ndim)
-    options = [mean, variance, *(_check_mask(where) or (None,))]
+    _to_masks(where)
+    options = {"mean": mean, "variance": variance, "where": where}
+    given = {name: value for name, value in options.items() if value is not None}
     return _standardize(
-        x, epsilon, *[v for v in options if v is not None], axis=_make_hashable(axis), algorithm=algorithm,
-        given="".join([name for name, v in zip("mvw", options, strict=True) if v is not None]),
+        x, epsilon, *given.values(), axis=_make_hashable(axis), algorithm=algorithm, given=tuple(given)
     )
 
 
@@ -335,7 +334,7 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
     """Return arrays with 1 at a position of a new axis, and 0 elsewhere.
 
     Args:
-        x: the positions; an array of numbers. The result is 0 everywhere for those that are out of range.
+        x: the positions; an array of numbers. A position out of range gives zeros.
         num_classes: the size of the new axis.
         dtype: the dtype of the result; None for the default floating dtype.
         axis: the place of the new axis, or the name of a mapped axis of that size.
@@ -344,7 +343,7 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
         An array with one more axis than `x`.
 
     Raises:
-        TypeError: `num_classes` is no integer.
+        TypeError: `num_classes` is not an integer.
         ValueError: there is no such axis, or it has another size.
 
     Example:

@@ -1,6 +1,6 @@
 """Products of arrays in narrow floating-point types, with a scale for each block of elements.
 
-The formats are those of the OCP Microscaling Formats specification 1.0 (MXFP8), and NVFP4.
+The formats are MXFP8, of the OCP Microscaling Formats specification 1.0, and NVFP4.
 """
 
 from __future__ import annotations
@@ -65,9 +65,8 @@ def get_scaled_dot_general_config(mode: str, global_scale: ArrayLike | None = No
 
     Args:
         mode: ``"nvfp4"``: blocks of 16 elements of float4_e2m1fn with scales in float8_e4m3fn; ``"mxfp8"``: blocks of
-            32
-            elements of float8_e4m3fn with powers of two as scales.
-        global_scale: for ``"nvfp4"``, a number or an array of one by which elements are divided before; None for 1.
+            32 elements of float8_e4m3fn with powers of two as scales.
+        global_scale: for ``"nvfp4"``, a number, or an array of one number, that first divides the elements; None for 1.
 
     Returns:
         A configuration for `scaled_dot_general`.
@@ -171,7 +170,7 @@ def scaled_matmul(
 
 
 def _round_up_to_power_of_two(x: Array) -> tuple[Any, Any]:
-    """Round float32 numbers up to powers of two, at least 2⁻¹²⁷; return these and their inverses.
+    """Round float32 numbers up to powers of two, at least 2⁻¹²⁷; return the powers and their inverses.
 
     Both come from the exponent bits, because quotients and logarithms round. The byte n is 2ⁿ⁻¹²⁷ in float8_e8m0fnu.
     """
@@ -235,7 +234,7 @@ def _multiply_matrices(plan: _Plan, lhs: Array, rhs: Array, scales: Sequence[Arr
     return _quantize_and_multiply(lhs, rhs, (plan.lhs, plan.rhs), scales[:2], plan.dtype)
 
 
-def _forward(plan: _Plan, lhs: Array, rhs: Array, scales: tuple[Array, ...]) -> tuple[Any, Any]:
+def _multiply_and_save(plan: _Plan, lhs: Array, rhs: Array, scales: tuple[Array, ...]) -> tuple[Any, Any]:
     return _multiply_matrices(plan, lhs, rhs, scales), (lhs, rhs, scales)
 
 
@@ -248,7 +247,7 @@ def _zero_where_clipped(cotangent: Array, x: Array, mode: str, global_scale: Arr
     return where(absolute(x) <= global_scale * form.largest * form.largest_scale, cotangent, 0)
 
 
-def _backward(plan: _Plan, saved: Any, cotangent: Array) -> Any:
+def _compute_cotangents(plan: _Plan, saved: Any, cotangent: Array) -> Any:
     """Return the cotangents of the operands, as if quantization were the identity.
 
     These products are quantized as well, except for nvfp4: its 16 values are too few for gradients.
@@ -256,22 +255,24 @@ def _backward(plan: _Plan, saved: Any, cotangent: Array) -> Any:
     lhs, rhs, scales = saved
     if plan.lhs == "nvfp4" or plan.rhs == "nvfp4":
         wide = convert_to(cotangent, dtypes.float32)
-        of_lhs = dot_general(wide, convert_to(rhs, dtypes.float32), (((2,), (1,)), ((0,), (0,))))
-        of_rhs = dot_general(wide, convert_to(lhs, dtypes.float32), (((1,), (1,)), ((0,), (0,))))
+        lhs_cotangent = dot_general(wide, convert_to(rhs, dtypes.float32), (((2,), (1,)), ((0,), (0,))))
+        rhs_cotangent = dot_general(wide, convert_to(lhs, dtypes.float32), (((1,), (1,)), ((0,), (0,))))
+        rows = ((lhs_cotangent, lhs, plan.lhs, scales[0]), (rhs_cotangent, rhs, plan.rhs, scales[1]))
         cotangents = [
-            g if scale is None else _zero_where_clipped(g, x, mode, scale)
-            for g, x, mode, scale in zip((of_lhs, of_rhs), (lhs, rhs), (plan.lhs, plan.rhs), scales[:2], strict=True)
+            ct if scale is None else _zero_where_clipped(ct, x, mode, scale) for ct, x, mode, scale in rows
         ]
     else:
-        by, of = (plan.cotangent, plan.rhs), (plan.cotangent, plan.lhs)
+        lhs_modes, rhs_modes = (plan.cotangent, plan.rhs), (plan.cotangent, plan.lhs)
         cotangents = [
-            _quantize_and_multiply(cotangent, _swap_axes(rhs), by, (scales[2], scales[1]), plan.dtype),
-            _quantize_and_multiply(_swap_axes(cotangent), _swap_axes(lhs), of, (scales[2], scales[0]), plan.dtype),
+            _quantize_and_multiply(cotangent, _swap_axes(rhs), lhs_modes, (scales[2], scales[1]), plan.dtype),
+            _quantize_and_multiply(
+                _swap_axes(cotangent), _swap_axes(lhs), rhs_modes, (scales[2], scales[0]), plan.dtype
+            ),
         ]
     return convert_to(cotangents[0], lhs.dtype), convert_to(cotangents[1], rhs.dtype), None
 
 
-_multiply_matrices.defvjp(_forward, _backward)
+_multiply_matrices.defvjp(_multiply_and_save, _compute_cotangents)
 
 
 class _Axes(NamedTuple):
@@ -294,7 +295,7 @@ def _as_matrices(x: Array, axes: _Axes) -> Array:
 
 
 @inline_jit
-def _contract(lhs: Any, rhs: Any, scales: Any, *, dimension_numbers: Any, plan: _Plan) -> Array:
+def _contract_axes(lhs: Any, rhs: Any, scales: Any, *, dimension_numbers: Any, plan: _Plan) -> Array:
     (left, right), (left_batch, right_batch) = dimension_numbers
     a, b = _classify_axes(left, left_batch, lhs.ndim), _classify_axes(right, right_batch, rhs.ndim)
     scales = tuple([None if s is None else reshape(convert_to(to_array(s), dtypes.float32), ()) for s in scales])
@@ -307,17 +308,16 @@ def scaled_dot_general(
     lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: Any, preferred_element_type: DTypeLike | None = dtypes.float32,
     configs: list[BlockScaleConfig] | None = None, implementation: str | None = None,
 ) -> Array:
-    """Multiply operands along the contracted axes after quantizing them in blocks.
+    """Multiply operands, quantized in blocks, along contracted axes.
 
-    Derivatives take quantization for the identity, and with mxfp8 quantize their products, too.
+    Derivatives treat quantization as the identity; with mxfp8 they quantize their own products, too.
 
     Args:
         lhs, rhs: floating arrays.
         dimension_numbers: the axes, as in `lax.dot_general`.
         preferred_element_type: the dtype of the result: float32, bfloat16 or float16.
         configs: three results of `get_scaled_dot_general_config`, for lhs, rhs and the cotangent of the result; None
-            for
-            no quantization.
+            for no quantization.
         implementation: without effect.
 
     Returns:
@@ -325,7 +325,7 @@ def scaled_dot_general(
 
     Raises:
         TypeError: `preferred_element_type` is another dtype.
-        ValueError: the elements of the contracted axes are no whole number of blocks.
+        ValueError: the contracted axes hold no whole number of blocks.
 
     Example:
         >>> configs = [nn.get_scaled_dot_general_config("mxfp8")] * 3
@@ -358,4 +358,4 @@ def scaled_dot_general(
     plan = _Plan(configs[0].mode, configs[1].mode, configs[2].mode, dtype)
     numbers = ((tuple(left), tuple(right)), (tuple(left_batch), tuple(right_batch)))
     scales = tuple([c.global_scale for c in configs])
-    return _contract(lhs, rhs, scales, dimension_numbers=numbers, plan=plan)
+    return _contract_axes(lhs, rhs, scales, dimension_numbers=numbers, plan=plan)

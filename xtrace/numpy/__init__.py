@@ -34,7 +34,7 @@ with _late_imports(globals()):
     )
     from xtrace.numpy.conversion import array as array, asarray as asarray, astype as astype, from_dlpack as from_dlpack
     from xtrace.numpy.ranges import arange as arange, geomspace as geomspace, linspace as linspace, logspace as logspace
-    from xtrace.numpy.broadcasting import (
+    from xtrace.numpy.broadcasting import (  # every name
         broadcast_arrays as broadcast_arrays, broadcast_shapes as broadcast_shapes, broadcast_to as broadcast_to,
         indices as indices, meshgrid as meshgrid,
     )
@@ -46,12 +46,12 @@ with _late_imports(globals()):
         permute_dims as permute_dims, ravel as ravel, reshape as reshape, rollaxis as rollaxis, squeeze as squeeze,
         swapaxes as swapaxes, transpose as transpose,
     )
-    from xtrace.numpy.joins_and_splits import (
+    from xtrace.numpy.joins_and_splits import (  # every name
         append as append, array_split as array_split, block as block, column_stack as column_stack, concat as concat,
         concatenate as concatenate, dsplit as dsplit, dstack as dstack, hsplit as hsplit, hstack as hstack,
         split as split, stack as stack, unstack as unstack, vsplit as vsplit, vstack as vstack,
     )
-    from xtrace.numpy.rearrangement import (
+    from xtrace.numpy.rearrangement import (  # every name
         argsort as argsort, diag as diag, diagflat as diagflat, diagonal as diagonal, flip as flip, fliplr as fliplr,
         flipud as flipud, repeat as repeat, resize as resize, roll as roll, rot90 as rot90, sort as sort, tile as tile,
     )
@@ -64,34 +64,36 @@ with _late_imports(globals()):
     from xtrace.numpy.cumulative import (
         cumprod as cumprod, cumsum as cumsum, cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum,
     )
-    from xtrace.numpy.ufuncs import (
+    from xtrace.numpy.ufuncs import (  # every name
         abs as abs, absolute as absolute, acos as acos, acosh as acosh, add as add, arccos as arccos,
         arccosh as arccosh, arcsin as arcsin, arcsinh as arcsinh, arctan as arctan, arctan2 as arctan2,
         arctanh as arctanh, asin as asin, asinh as asinh, atan as atan, atan2 as atan2, atanh as atanh, cbrt as cbrt,
         clip as clip, cos as cos, cosh as cosh, deg2rad as deg2rad, degrees as degrees, divide as divide,
         divmod as divmod, equal as equal, exp as exp, exp2 as exp2, expm1 as expm1, fabs as fabs,
         float_power as float_power, floor_divide as floor_divide, fmax as fmax, fmin as fmin, fmod as fmod,
-        greater as greater, greater_equal as greater_equal, hypot as hypot, i0 as i0, less as less,
-        less_equal as less_equal, log as log, log10 as log10, log1p as log1p, log2 as log2, logaddexp as logaddexp,
-        logaddexp2 as logaddexp2, maximum as maximum, minimum as minimum, mod as mod, multiply as multiply,
-        negative as negative, not_equal as not_equal, positive as positive, pow as pow, power as power,
-        rad2deg as rad2deg, radians as radians, reciprocal as reciprocal, remainder as remainder, sign as sign,
-        sin as sin, sinc as sinc, sinh as sinh, sqrt as sqrt, square as square, subtract as subtract, tan as tan,
+        greater as greater, greater_equal as greater_equal, hypot as hypot, less as less, less_equal as less_equal,
+        log as log, log10 as log10, log1p as log1p, log2 as log2, maximum as maximum, minimum as minimum, mod as mod,
+        multiply as multiply, negative as negative, not_equal as not_equal, positive as positive, pow as pow,
+        power as power, rad2deg as rad2deg, radians as radians, reciprocal as reciprocal, remainder as remainder,
+        sign as sign, sin as sin, sinh as sinh, sqrt as sqrt, square as square, subtract as subtract, tan as tan,
         tanh as tanh, true_divide as true_divide, where as where,
     )
-    from xtrace.numpy.rounding import (
+    from xtrace.numpy.special_functions import (  # every name
+        i0 as i0, logaddexp as logaddexp, logaddexp2 as logaddexp2, sinc as sinc,
+    )
+    from xtrace.numpy.rounding import (  # every name
         around as around, ceil as ceil, floor as floor, modf as modf, rint as rint, round as round, trunc as trunc,
     )
-    from xtrace.numpy.complex_parts import (
+    from xtrace.numpy.complex_parts import (  # every name
         angle as angle, conj as conj, conjugate as conjugate, imag as imag, iscomplex as iscomplex,
         iscomplexobj as iscomplexobj, isreal as isreal, isrealobj as isrealobj, real as real,
     )
-    from xtrace.numpy.floating_point import (
+    from xtrace.numpy.floating_point import (  # every name
         copysign as copysign, frexp as frexp, heaviside as heaviside, isclose as isclose, isfinite as isfinite,
         isinf as isinf, isnan as isnan, isneginf as isneginf, isposinf as isposinf, ldexp as ldexp,
         nan_to_num as nan_to_num, nextafter as nextafter, signbit as signbit, spacing as spacing,
     )
-    from xtrace.numpy.logic import (
+    from xtrace.numpy.logic import (  # every name
         bitwise_and as bitwise_and, bitwise_count as bitwise_count, bitwise_invert as bitwise_invert,
         bitwise_left_shift as bitwise_left_shift, bitwise_not as bitwise_not, bitwise_or as bitwise_or,
         bitwise_right_shift as bitwise_right_shift, bitwise_xor as bitwise_xor, invert as invert,
@@ -99,7 +101,7 @@ with _late_imports(globals()):
         logical_xor as logical_xor, right_shift as right_shift,
     )
     from xtrace.numpy.namespace_info import __array_namespace_info__ as __array_namespace_info__
-    from xtrace.numpy.selection import (
+    from xtrace.numpy.selection import (  # every name
         choose as choose, compress as compress, extract as extract, fromfunction as fromfunction,
         piecewise as piecewise, select as select, take_along_axis as take_along_axis,
     )
@@ -110,12 +112,14 @@ with _late_imports(globals()):
         tril_indices_from as tril_indices_from, triu_indices as triu_indices, triu_indices_from as triu_indices_from,
         unravel_index as unravel_index,
     )
-    from xtrace.numpy.put_and_place import (
+    from xtrace.numpy.put_and_place import (  # every name
         fill_diagonal as fill_diagonal, place as place, put as put, put_along_axis as put_along_axis,
     )
-    from xtrace.numpy.einstein_sums import einsum as einsum, einsum_path as einsum_path
+    from xtrace.numpy.einstein_sums import (  # every name
+        einsum as einsum, einsum_path as einsum_path,
+    )
     from xtrace.numpy.ufunc_objects import frompyfunc as frompyfunc, ufunc as ufunc
-    from xtrace.numpy.vectorization import (
+    from xtrace.numpy.vectorization import (  # every name
         apply_along_axis as apply_along_axis, apply_over_axes as apply_over_axes, vectorize as vectorize,
     )
     from xtrace.numpy.sets import (
@@ -123,43 +127,55 @@ with _late_imports(globals()):
         unique as unique, unique_all as unique_all, unique_counts as unique_counts, unique_inverse as unique_inverse,
         unique_values as unique_values,
     )
-    from xtrace.numpy.polynomials import (
+    from xtrace.numpy.polynomials import (  # every name
         poly as poly, polyadd as polyadd, polyder as polyder, polydiv as polydiv, polyfit as polyfit,
         polyint as polyint, polymul as polymul, polysub as polysub, polyval as polyval, roots as roots,
         vander as vander,
     )
-    from xtrace.numpy.spectral_windows import (
+    from xtrace.numpy.spectral_windows import (  # every name
         bartlett as bartlett, blackman as blackman, hamming as hamming, hanning as hanning, kaiser as kaiser,
     )
-    from xtrace.numpy.signals import convolve as convolve, correlate as correlate
-    from xtrace.numpy.ordering import (
+    from xtrace.numpy.signals import (  # every name
+        convolve as convolve, correlate as correlate,
+    )
+    from xtrace.numpy.ordering import (  # every name
         argpartition as argpartition, digitize as digitize, lexsort as lexsort, partition as partition,
         searchsorted as searchsorted, sort_complex as sort_complex, top_k as top_k,
     )
-    from xtrace.numpy.histograms import (
+    from xtrace.numpy.histograms import (  # every name
         bincount as bincount, histogram as histogram, histogram2d as histogram2d,
         histogram_bin_edges as histogram_bin_edges, histogramdd as histogramdd,
     )
-    from xtrace.numpy.differences import (
+    from xtrace.numpy.differences import (  # every name
         diff as diff, ediff1d as ediff1d, gradient as gradient, interp as interp, trapezoid as trapezoid,
         unwrap as unwrap,
     )
-    from xtrace.numpy.covariances import corrcoef as corrcoef, cov as cov
-    from xtrace.numpy.divisors import gcd as gcd, lcm as lcm
+    from xtrace.numpy.covariances import (  # every name
+        corrcoef as corrcoef, cov as cov,
+    )
+    from xtrace.numpy.divisors import (  # every name
+        gcd as gcd, lcm as lcm,
+    )
     from xtrace.numpy.padding import pad as pad
-    from xtrace.numpy.comparisons import allclose as allclose, array_equal as array_equal, array_equiv as array_equiv
-    from xtrace.numpy.insertion import delete as delete, insert as insert, trim_zeros as trim_zeros
-    from xtrace.numpy.bits import packbits as packbits, unpackbits as unpackbits
+    from xtrace.numpy.comparisons import (  # every name
+        allclose as allclose, array_equal as array_equal, array_equiv as array_equiv,
+    )
+    from xtrace.numpy.insertion import (  # every name
+        delete as delete, insert as insert, trim_zeros as trim_zeros,
+    )
+    from xtrace.numpy.bits import (  # every name
+        packbits as packbits, unpackbits as unpackbits,
+    )
     from xtrace.numpy.files import (
         ComplexWarning as ComplexWarning, array_repr as array_repr, array_str as array_str, frombuffer as frombuffer,
         fromfile as fromfile, fromiter as fromiter, fromstring as fromstring, get_printoptions as get_printoptions,
         load as load, printoptions as printoptions, save as save, savez as savez, set_printoptions as set_printoptions,
     )
-    from xtrace.numpy.quantiles import (
+    from xtrace.numpy.quantiles import (  # every name
         median as median, nanmedian as nanmedian, nanpercentile as nanpercentile, nanquantile as nanquantile,
         percentile as percentile, quantile as quantile,
     )
-    from xtrace.numpy.nan_reductions import (
+    from xtrace.numpy.nan_reductions import (  # every name
         nanargmax as nanargmax, nanargmin as nanargmin, nancumprod as nancumprod, nancumsum as nancumsum,
         nanmax as nanmax, nanmean as nanmean, nanmin as nanmin, nanstd as nanstd, nanvar as nanvar,
     )

@@ -29,8 +29,8 @@ from xtrace._src.runtime.transfer import array_from_host
 from xtrace._src.xla import guards
 from xtrace.numpy import conversion, indexing, updates
 
-# The most rows that one program returns; more take longer to compile than they save.
-_ROWS_AT_ONCE = 16
+# The rows that one program returns at most: a longer program takes more time to compile than it saves.
+_ROWS_PER_PROGRAM = 16
 
 
 def _reshape(self: Array, *args: Array, order: str = "C", out_sharding: object = None) -> Array:
@@ -69,7 +69,7 @@ def _copy(self: Array) -> Array:
 def _view(self: Array, dtype: DType | None = None, type: None = None) -> Array:
     """Return the same bits as elements of `dtype`; the last axis grows or shrinks if the sizes differ.
 
-    ValueError if it does not divide.
+    ValueError if its bits are not a whole number of elements.
     """
     if type is not None:
         raise NotImplementedError("view: `type` is not supported; arrays have one class")
@@ -81,14 +81,14 @@ def _view(self: Array, dtype: DType | None = None, type: None = None) -> Array:
         if wanted == dtypes.uint8:
             return self
     own, target = dtypes.bit_width(self.dtype), dtypes.bit_width(wanted)
-    of_complex = dtypes.is_complex(self.dtype) or dtypes.is_complex(wanted)
-    if own == target and not dtypes.is_boolean(wanted) and not of_complex:
+    has_complex = dtypes.is_complex(self.dtype) or dtypes.is_complex(wanted)
+    if own == target and not dtypes.is_boolean(wanted) and not has_complex:
         return bitcast_convert_type(self, wanted)
     if self.ndim == 0:
         raise ValueError("view: a scalar can only be seen as a dtype of the same size")
     if (self.shape[-1] * own) % target:
         raise ValueError(
-            f"view: the last axis of shape {self.shape} holds {self.shape[-1] * own} bits, which is no multiple of the "
+            f"view: the last axis of shape {self.shape} holds {self.shape[-1] * own} bits, not a multiple of the "
             f"{target} of {wanted.name}"
         )
     if dtypes.is_complex(self.dtype):
@@ -111,8 +111,7 @@ def _to_device(self: Array, device: object, *, stream: object = None) -> Array:
     """Return the array on `device`."""
     if stream is not None:
         raise NotImplementedError("to_device: `stream` is not supported")
-    result: Array = device_put(self, device)
-    return result
+    return device_put(self, device)
 
 
 def _dot(self: Array, b: Array, *, precision: object = None, preferred_element_type: object = None) -> Array:
@@ -121,7 +120,7 @@ def _dot(self: Array, b: Array, *, precision: object = None, preferred_element_t
 
 
 def _nonzero(self: Array, *, fill_value: Array | None = None, size: int | None = None) -> tuple[Any, ...]:
-    """Return the positions of the elements that are not zero; a traced array needs `size`."""
+    """Return the positions of nonzero elements; a traced array needs `size`."""
     return _numpy.nonzero(self, size=size, fill_value=fill_value)
 
 
@@ -194,10 +193,10 @@ def _iterate(self: Array) -> Iterator[Any]:
         raise explain.iteration(self)
     if not isinstance(self, ConcreteArray):
         return (indexing.getitem(self, i) for i in range(self.shape[0]))
-    return _rows(self)
+    return _iterate_rows(self)
 
 
-def _rows(array: ConcreteArray) -> Iterator[Any]:
+def _iterate_rows(array: ConcreteArray) -> Iterator[Any]:
     """Iterate over the first axis of a concrete array; one program returns many rows.
 
     Rows of an array sharded over devices are copied from the host to the default device, as in JAX.
@@ -210,8 +209,8 @@ def _rows(array: ConcreteArray) -> Iterator[Any]:
                 element = array_from_host(np.asarray(data), row)
             yield element
         return
-    for start in range(0, length, _ROWS_AT_ONCE):
-        size = min(_ROWS_AT_ONCE, length - start)
+    for start in range(0, length, _ROWS_PER_PROGRAM):
+        size = min(_ROWS_PER_PROGRAM, length - start)
         yield from unstack(array if size == length else dynamic_slice_in_dim(array, start, size))
 
 
@@ -224,7 +223,7 @@ def _getitem(self: Array, index: Array) -> Array:
         raise
 
 
-def _no_assignment(self: Array, index: Array, value: Array) -> None:
+def _refuse_assignment(self: Array, index: Array, value: Array) -> None:
     """Raise TypeError: arrays are immutable."""
     raise explain.item_assignment(self)
 
@@ -253,7 +252,7 @@ def _nbytes(self: Any) -> int:
     return int(self.size * self.dtype.itemsize)
 
 
-# None for the function of NumPy with the name.
+# Methods by name; None stands for the function of `xtrace.numpy` with that name.
 METHODS: dict[str, Callable[..., Any] | None] = {
     **dict.fromkeys((
         "all", "any", "argmax", "argmin", "argsort", "clip", "conj", "conjugate", "cumprod", "cumsum", "diagonal",
@@ -265,7 +264,7 @@ METHODS: dict[str, Callable[..., Any] | None] = {
     "choose": _choose, "compress": _compress, "argpartition": _argpartition, "searchsorted": _searchsorted,
     "byteswap": _byteswap,
     "__matmul__": _matmul, "__rmatmul__": _reflected_matmul, "__contains__": _contains, "__iter__": _iterate,
-    "__getitem__": _getitem, "__setitem__": _no_assignment, "__round__": _round,
+    "__getitem__": _getitem, "__setitem__": _refuse_assignment, "__round__": _round,
     "__array_namespace__": _array_namespace,
 }
 
@@ -276,7 +275,7 @@ PROPERTIES: dict[str, Callable[[Any], Any] | str] = {
 
 
 def install_method(cls: type, name: str) -> None:
-    """Set a method or an attribute of a class of arrays, in place of the late one."""
+    """Set a method or an attribute of a class of arrays, in place of its loader."""
     if name in METHODS:
         setattr(cls, name, operation(METHODS[name] or getattr(_numpy, name)))
     else:

@@ -27,7 +27,8 @@ def _shifts(order: str) -> Array:
     return counted if order == "little" else elementwise.sub(scalar_of(7, dtypes.uint8), counted)
 
 
-def _check_operand(a: Any, axis: Any, bitorder: Any) -> tuple[Any, int]:
+def _prepare_operand(a: Any, axis: Any, bitorder: Any) -> tuple[Any, int]:
+    """Return the operand, flattened without an axis, and the axis counted from the front."""
     if bitorder not in ("little", "big"):
         raise ValueError(f"{called_function()}: bitorder must be either 'little' or 'big', got {abbreviate(bitorder)}")
     a = atleast_1d(to_array_operand(a))
@@ -49,7 +50,7 @@ def _pack(a: Any, *, axis: int, order: str) -> Array:
 
 @inline_jit(static=("axis", "bitorder"), public=True)
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
-    """Return bytes whose bits say which elements are not zero.
+    """Pack booleans into the bits of bytes; nonzero integers are True.
 
     Args:
         a: an array of integers or booleans.
@@ -57,11 +58,11 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
         bitorder: ``"big"``, the first element is the highest bit, or ``"little"``, it is the lowest.
 
     Returns:
-        An array of dtype uint8, as long along `axis` as an eighth of `a`, rounded up; missing bits are zeros.
+        An array of dtype uint8 with ⌈n / 8⌉ bytes along `axis`, for n elements; missing bits are zeros.
 
     Raises:
-        TypeError: `a` is no array of integers or booleans.
-        ValueError: `a` has no such axis, or `bitorder` is another text.
+        TypeError: `a` is not an array of integers or booleans.
+        ValueError: `a` has no such axis, or `bitorder` has another value.
 
     Example:
         >>> jnp.packbits(jnp.array([1, 0, 0, 0, 0, 0, 1, 1]))
@@ -70,7 +71,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     aval = operand_aval(a, 0)
     if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):
         raise TypeError(f"packbits: a must hold integers or booleans; got dtype {aval.dtype.name}")
-    a, along = _check_operand(a, axis, bitorder)
+    a, along = _prepare_operand(a, axis, bitorder)
     return _pack(a, axis=along, order=bitorder)
 
 
@@ -96,16 +97,16 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
     Args:
         a: an array of dtype uint8.
         axis: the axis along which the bits are placed; None for the flattened array.
-        count: the number of bits in the result, zeros where there are no more; a negative one is the number that is
-            left out at the end. None for all.
+        count: the number of bits along `axis`, padded with zeros; a negative number drops that many bits at the end.
+            None for all.
         bitorder: ``"big"``, the highest bit comes first, or ``"little"``, it comes last.
 
     Returns:
         An array of dtype uint8.
 
     Raises:
-        TypeError: `a` is no array of dtype uint8.
-        ValueError: `a` has no such axis, or `bitorder` is another text.
+        TypeError: `a` is not an array of dtype uint8.
+        ValueError: `a` has no such axis, or `bitorder` has another value.
 
     Example:
         >>> jnp.unpackbits(jnp.array([131], jnp.uint8))
@@ -114,6 +115,6 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
     aval = operand_aval(a, 0)
     if aval.dtype != dtypes.uint8:
         raise TypeError(f"unpackbits: a must hold unsigned bytes (uint8); got dtype {aval.dtype.name}")
-    a, along = _check_operand(a, axis, bitorder)
+    a, along = _prepare_operand(a, axis, bitorder)
     count = None if count is None else to_integer("count", count)
     return _unpack(a, axis=along, order=bitorder, count=count)

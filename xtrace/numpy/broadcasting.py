@@ -12,7 +12,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.jax_version import sequence_of
+from xtrace._src.core.jax_version import pack_results
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.concatenation import stack
 from xtrace._src.ops.arrays.creation import iota
@@ -26,13 +26,13 @@ def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> A
     Args:
         array: an array or a scalar.
         shape: the lengths of the axes, integers, or one integer.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of `shape` and the dtype of `array`.
 
     Raises:
-        TypeError: `array` is no array and no scalar.
+        TypeError: `array` is neither an array nor a scalar.
         ValueError: the array does not broadcast to `shape`.
 
     Example:
@@ -42,9 +42,7 @@ def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> A
     """
     if out_sharding is not None:
         return with_out_sharding(broadcast_to, out_sharding, array, shape)
-    return broadcast_operand_to(
-        array, operand_aval(array, 0).shape, canonical_shape(shape)
-    )
+    return broadcast_operand_to(array, operand_aval(array, 0).shape, canonical_shape(shape))
 
 
 def broadcast_arrays(*args: ArrayLike) -> Any:
@@ -57,7 +55,7 @@ def broadcast_arrays(*args: ArrayLike) -> Any:
         A list of arrays; a tuple where ``xtrace_jax_version`` is 0.12.
 
     Raises:
-        TypeError: an operand is no array and no scalar.
+        TypeError: an operand is neither an array nor a scalar.
         ValueError: the shapes do not broadcast.
 
     Example:
@@ -66,13 +64,11 @@ def broadcast_arrays(*args: ArrayLike) -> Any:
     """
     own = [operand_aval(x, i).shape for i, x in enumerate(args)]
     shape = check_broadcast(own)
-    return sequence_of(
-        [broadcast_operand_to(x, s, shape) for x, s in zip(args, own, strict=True)]
-    )
+    return pack_results([broadcast_operand_to(x, s, shape) for x, s in zip(args, own, strict=True)])
 
 
 def broadcast_shapes(*shapes: ShapeLike) -> tuple[int, ...]:
-    """Return the shape that arrays of some shapes broadcast to.
+    """Return the common shape of arrays that broadcast against each other.
 
     Args:
         shapes: tuples of integers, or integers.
@@ -103,8 +99,8 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         A list of arrays; a tuple where ``xtrace_jax_version`` is 0.12.
 
     Raises:
-        TypeError: an operand is no array.
-        ValueError: an operand has more than one axis, `copy` is False, or `indexing` is another text.
+        TypeError: an operand is not an array.
+        ValueError: an operand has more than one axis, `copy` is False, or `indexing` has another value.
 
     Example:
         >>> jnp.meshgrid(jnp.array([1, 2]), jnp.array([3, 4]))[0]
@@ -126,11 +122,11 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     for i, axis in enumerate(order):
         full_shape[axis] = own[i][0]
     shape = None if sparse else tuple(full_shape)
-    return sequence_of([_broadcast_along(x, own[i][0], order[i], rank, shape) for i, x in enumerate(xi)])
+    return pack_results([_broadcast_along(x, own[i][0], order[i], rank, shape) for i, x in enumerate(xi)])
 
 
 def _broadcast_along(x: Array, size: int, axis: int, rank: int, shape: tuple[int, ...] | None) -> Array:
-    """Return the vector `x` along one of `rank` axes, broadcast to `shape` if that is given."""
+    """Return the vector `x` along one of `rank` axes, broadcast to `shape` unless that is None."""
     target = shape if shape is not None else tuple([size if i == axis else 1 for i in range(rank)])
     return broadcast_in_dim.bind_positional((x,), (target, (axis,), None))
 
@@ -144,10 +140,10 @@ def indices(dimensions: ShapeLike, dtype: DTypeLike | None = None, sparse: bool 
         sparse: whether arrays have size 1 along the other axes.
 
     Returns:
-        An array with one more axis in front, for the axes; if `sparse`, a tuple of arrays.
+        An array whose first axis numbers the axes of `dimensions`; if `sparse`, a tuple of one array for each.
 
     Raises:
-        TypeError: a length is no integer.
+        TypeError: a length is not an integer.
 
     Example:
         >>> jnp.indices((2, 2))[0]
@@ -159,11 +155,11 @@ def indices(dimensions: ShapeLike, dtype: DTypeLike | None = None, sparse: bool 
     rank = len(shape)
     if sparse:
         return tuple(_broadcast_along(iota(wanted, n), n, i, rank, None) for i, n in enumerate(shape))
-    return _all_indices(shape=shape, dtype=wanted)
+    return _make_indices(shape=shape, dtype=wanted)
 
 
 @inline_jit
-def _all_indices(*, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def _make_indices(*, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     if not shape:
         return fill_array((0,), python_value(0, dtype), dtype, False, None)
     return stack([_broadcast_along(iota(dtype, n), n, i, len(shape), shape) for i, n in enumerate(shape)])

@@ -38,7 +38,7 @@ def allclose(
         An array of rank 0 and dtype bool.
 
     Raises:
-        TypeError: an operand is no array and no scalar.
+        TypeError: an operand is neither an array nor a scalar.
         ValueError: the shapes do not broadcast.
 
     Example:

@@ -21,11 +21,10 @@ from xtrace._src.ops import complex_numbers
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.comparisons import eq, ne
 from xtrace.numpy.conversion import asarray
-from xtrace.numpy.ufuncs import fill_as
+from xtrace.numpy.operands import fill_as
 
-# Complex numbers
 
-def _imaginary_zero(x: Array) -> Array:
+def _make_zero_part(x: Array) -> Array:
     return fill_as(x, 0, weak=aval_of(x).weak_type)
 
 
@@ -43,14 +42,14 @@ conj = unary_function(
 
 real = unary_function(
     "real", identity, "Return the real parts of elements.", cases={COMPLEX: complex_numbers.real}, names=("val",),
-    returns="the promoted dtype; for complex numbers that of their parts",
+    returns="the promoted dtype; for complex numbers the dtype of their parts",
     example=("jnp.real(1.0 + 2.0j)", "Array(1., dtype=float32, weak_type=True)"),
 )
 
 imag = unary_function(
-    "imag", _imaginary_zero, "Return the imaginary parts of elements, zero for real numbers.",
+    "imag", _make_zero_part, "Return the imaginary parts of elements, zero for real numbers.",
     cases={COMPLEX: complex_numbers.imag}, names=("val",),
-    returns="the promoted dtype; for complex numbers that of their parts",
+    returns="the promoted dtype; for complex numbers the dtype of their parts",
     example=("jnp.imag(1.0 + 2.0j)", "Array(2., dtype=float32, weak_type=True)"),
 )
 
@@ -87,7 +86,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
         An array of the shape of `z`, of the floating dtype of its parts.
 
     Raises:
-        TypeError: `z` is no array and no scalar.
+        TypeError: `z` is neither an array nor a scalar.
 
     Example:
         >>> jnp.angle(1.0j, deg=True)
@@ -140,7 +139,7 @@ def isrealobj(x: ArrayLike) -> bool:
 
 @inline_jit
 def iscomplex(x: ArrayLike) -> Array:
-    """Return whether elements have an imaginary part that is not zero.
+    """Return which elements have a nonzero imaginary part.
 
     Args:
         x: an array or a scalar of numbers or booleans.
@@ -149,7 +148,7 @@ def iscomplex(x: ArrayLike) -> Array:
         An array of the shape of `x` and dtype bool.
 
     Raises:
-        TypeError: `x` is no array and no scalar.
+        TypeError: `x` is neither an array nor a scalar.
 
     Example:
         >>> jnp.iscomplex(jnp.array([1.0, 1.0j]))
@@ -161,7 +160,7 @@ def iscomplex(x: ArrayLike) -> Array:
 
 @inline_jit
 def isreal(x: ArrayLike) -> Array:
-    """Return whether elements have an imaginary part of zero.
+    """Return which elements have an imaginary part of zero.
 
     Args:
         x: an array or a scalar of numbers or booleans.
@@ -170,7 +169,7 @@ def isreal(x: ArrayLike) -> Array:
         An array of the shape of `x` and dtype bool.
 
     Raises:
-        TypeError: `x` is no array and no scalar.
+        TypeError: `x` is neither an array nor a scalar.
 
     Example:
         >>> jnp.isreal(jnp.array([1.0, 1.0j]))

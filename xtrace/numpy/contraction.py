@@ -46,7 +46,7 @@ _Axes = tuple[int, ...]
 
 
 class _Plan:
-    """A contraction of two operands: their axes in a dot_general, and the type of the result."""
+    """The types of a contraction: its operands, its result, the precision and the sharding."""
 
     def __init__(
         self, a: ArrayLike, b: ArrayLike, precision: object, preferred: object, out_sharding: object = None
@@ -57,7 +57,7 @@ class _Plan:
         pairs = tuple((x.dtype, x.weak_type) for x in (self.left, self.right))
         self.preferred = requested_dtype(preferred)
         # A given dtype of the result makes promotion explicit.
-        x64, mode, wide = config.promotion()
+        x64, mode, wide = config.promotion_settings()
         self.dtype, self.weak = dtypes.promote(pairs, x64, mode if preferred is None else "standard", wide)
 
     def check(self, left_axes: Sequence[int], right_axes: Sequence[int]) -> None:
@@ -93,9 +93,7 @@ def _contract(
     a: Any, b: Any, *, dimensions: object, order: Sequence[int] | None, squeezed: Any,
     precision: object, dtype: DType, weak: bool, unreduced: frozenset[Any],
 ) -> Array:
-    lhs, rhs = [
-        _drop_axes(to_factor(x, dtype), axes) for x, axes in zip((a, b), squeezed, strict=True)
-    ]
+    lhs, rhs = [_drop_axes(to_factor(x, dtype), axes) for x, axes in zip((a, b), squeezed, strict=True)]
     product = product_of_shards(lhs, rhs, dimensions, precision, dtype, unreduced)
     if order is not None:
         product = transpose(product, order)
@@ -125,17 +123,17 @@ def dot(
     """Return the product of two arrays: scalars, vectors, matrices, or sums over axes of larger arrays.
 
     Args:
-        a, b: arrays or scalars. The sum goes over the last axis of `a` and the last but one, or only, axis of `b`;
+        a, b: arrays or scalars. The sum goes over the last axis of `a` and the second last, or only, axis of `b`;
             a scalar multiplies.
         precision: a `lax.Precision` or its name, or a pair of them, one for each operand; None for the default.
         preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
-        An array of the other axes of `a` followed by those of `b`.
+        An array of the remaining axes of `a`, then of `b`.
 
     Raises:
-        TypeError: the summed axes have different lengths, or an operand is no array and no scalar.
+        TypeError: the summed axes have different lengths, or an operand is neither an array nor a scalar.
 
     Example:
         >>> jnp.dot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]))
@@ -158,7 +156,7 @@ def _broadcast_contract(plan: _Plan, a: ArrayLike, b: ArrayLike, cores: tuple[in
     """
     shapes = [plan.left.shape, plan.right.shape]
     plan.check((len(shapes[0]) - 1,), (len(shapes[1]) - cores[1],))
-    # Labels say which axes belong together: 0, 1 … the broadcast ones, then the free ones of each matrix; -1 the sum.
+    # Axes with one label belong together: 0, 1 … for broadcast axes, then the free axes of each matrix; -1 for the sum.
     rank = max(len(shape) - core for shape, core in zip(shapes, cores, strict=True))
     labels = [
         [*range(rank - len(shapes[0]) + cores[0], rank), *([rank] if cores[0] == 2 else []), -1],
@@ -182,7 +180,7 @@ def _broadcast_contract(plan: _Plan, a: ArrayLike, b: ArrayLike, cores: tuple[in
     free = [[label for label in own if label != -1 and label not in shared] for own in kept]
     over = tuple([(own.index(-1),) for own in kept])
     batch = tuple([tuple([own.index(label) for label in shared]) for own in kept])
-    # The axes of dot_general's result: the shared ones, then the free ones of each operand.
+    # The axes of dot_general's result: the shared axes, then the free axes of each operand.
     axes_of_product = [*shared, *free[0], *free[1]]
     order = tuple(sorted(range(len(axes_of_product)), key=axes_of_product.__getitem__))
     return plan.contract(
@@ -198,16 +196,16 @@ def matmul(
 
     Args:
         a, b: arrays of at least one axis. The last two axes are matrices, the axes before broadcast; operands of
-            rank 1 are vectors, whose axes do not remain.
+            rank 1 are vectors, and give the result no axis.
         precision: a `lax.Precision` or its name, or a pair of them, one for each operand; None for the default.
         preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the leading axes, the rows of `a` and the columns of `b`.
 
     Raises:
-        TypeError: the summed axes have different lengths, or an operand is no array.
+        TypeError: the summed axes have different lengths, or an operand is not an array.
         ValueError: an operand is a scalar, or leading axes do not broadcast.
 
     Example:
@@ -234,14 +232,14 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return the products of matrices with vectors.
 
     Args:
-        x1: an array whose last two axes are matrices.
-        x2: an array whose last axis is vectors; the axes before broadcast with those of `x1`.
+        x1: an array of matrices, of shape (..., m, n).
+        x2: an array of vectors, of shape (..., n); the leading axes broadcast.
 
     Returns:
         An array of the leading axes and the rows of `x1`.
 
     Raises:
-        TypeError: the summed axes have different lengths, or an operand is no array.
+        TypeError: the summed axes have different lengths, or an operand is not an array.
         ValueError: an operand has too few axes, or leading axes do not broadcast.
 
     Example:
@@ -258,14 +256,14 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return the products of conjugated vectors with matrices.
 
     Args:
-        x1: an array whose last axis is vectors, which are conjugated.
-        x2: an array whose last two axes are matrices; the axes before broadcast with those of `x1`.
+        x1: an array of vectors, of shape (..., m); they are conjugated.
+        x2: an array of matrices, of shape (..., m, n); the leading axes broadcast.
 
     Returns:
         An array of the leading axes and the columns of `x2`.
 
     Raises:
-        TypeError: the summed axes have different lengths, or an operand is no array.
+        TypeError: the summed axes have different lengths, or an operand is not an array.
         ValueError: an operand has too few axes, or leading axes do not broadcast.
 
     Example:
@@ -299,7 +297,7 @@ def vecdot(
 
     Args:
         x1, x2: arrays of at least one axis, whose other axes broadcast.
-        axis: the axis that is summed.
+        axis: the axis to sum over.
         precision: a `lax.Precision` or its name; None for the default.
         preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
 
@@ -307,7 +305,7 @@ def vecdot(
         An array of the other axes.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
         ValueError: the lengths along `axis` differ, an operand is a scalar, or the other axes do not broadcast.
 
     Example:
@@ -339,7 +337,7 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: object = None, preferred_elem
         An array of rank 0.
 
     Raises:
-        TypeError: the sizes differ, or an operand is no array and no scalar.
+        TypeError: the sizes differ, or an operand is neither an array nor a scalar.
 
     Example:
         >>> jnp.vdot(jnp.array([1, 1j]), jnp.array([1, 1j]))
@@ -362,10 +360,10 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_elemen
         preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
 
     Returns:
-        An array of the other axes of `a` followed by those of `b`.
+        An array of the remaining axes of `a`, then of `b`.
 
     Raises:
-        TypeError: the last axes have different lengths, or an operand is no array and no scalar.
+        TypeError: the last axes have different lengths, or an operand is neither an array nor a scalar.
 
     Example:
         >>> jnp.inner(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]))
@@ -401,7 +399,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: an operand is no array and no scalar.
+        TypeError: an operand is neither an array nor a scalar.
 
     Example:
         >>> jnp.outer(jnp.array([1, 2]), jnp.array([3, 4]))
@@ -425,13 +423,13 @@ def tensordot(
             sequences of axes, of `a` and of `b`.
         precision: a `lax.Precision` or its name; None for the default.
         preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
-        An array of the other axes of `a` followed by those of `b`.
+        An array of the remaining axes of `a`, then of `b`.
 
     Raises:
-        TypeError: the sequences or the summed axes have different lengths, or an operand is no array.
+        TypeError: the sequences or the summed axes have different lengths, or an operand is not an array.
         ValueError: an operand has no such axis.
 
     Example:
@@ -446,9 +444,7 @@ def tensordot(
         lists = [tuple(x) if isinstance(x, (tuple, list)) else (x,) for x in axes]
         if len(lists[0]) != len(lists[1]):
             raise TypeError(f"tensordot requires axes lists to have equal length, got {lists[0]} and {lists[1]}")
-        over = tuple(
-            tuple([canonical_axis(i, rank) for i in x]) for x, rank in zip(lists, ranks, strict=True)
-        )
+        over = tuple(tuple([canonical_axis(i, rank) for i in x]) for x, rank in zip(lists, ranks, strict=True))
     else:
         try:
             count = operator.index(axes)
@@ -465,7 +461,7 @@ def tensordot(
 
 
 @inline_jit
-def _diagonal_sum(a: Array, offset: ArrayLike, *, dtype: np.dtype[Any] | None) -> Array:
+def _sum_diagonal(a: Array, offset: ArrayLike, *, dtype: np.dtype[Any] | None) -> Array:
     mask = diagonal_mask(offset, rows=a.shape[-2], columns=a.shape[-1], below=False)
     return reductions.sum(select_or_fill(mask, a, 0), (-2, -1), dtype)
 
@@ -481,7 +477,8 @@ def trace(
         a: an array of at least two axes.
         offset: the diagonal, above the main one if positive.
         axis1, axis2: the axes of the rows and the columns.
-        dtype: the dtype of the sums and the result; None for that of `a`, int32 for booleans and narrower integers.
+        dtype: the dtype of the sums and the result; None for the dtype of `a`, for booleans and
+            narrower integers int32.
         out: not supported; leave it at None.
 
     Returns:
@@ -489,7 +486,7 @@ def trace(
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: `a` has no such axes, or they are the same.
 
     Example:
@@ -503,7 +500,7 @@ def trace(
         raise ValueError(f"trace: axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}")
     wanted = requested_dtype(dtype)
     moved = moveaxis(a, (first, second), (-2, -1))
-    return _diagonal_sum(moved, offset, dtype=wanted)
+    return _sum_diagonal(moved, offset, dtype=wanted)
 
 
 def _refuse_booleans(*operands: ArrayLike) -> None:
@@ -528,10 +525,10 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
         a, b: arrays or scalars; leading axes of size 1 are added to the one of lower rank.
 
     Returns:
-        An array whose lengths are the products of those of the operands, of the promoted dtype.
+        An array of the promoted dtype; each length is the product of the operands' lengths.
 
     Raises:
-        TypeError: an operand is no array and no scalar, or both have booleans.
+        TypeError: an operand is neither an array nor a scalar, or both have booleans.
 
     Example:
         >>> jnp.kron(jnp.array([1, 10]), jnp.array([1, 2]))
@@ -567,7 +564,7 @@ def _cross(a: Any, b: Any, *, axes: _Axes, axis: int | None) -> Array:
 def cross(
     a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Array:
-    """Return the cross products of vectors of 3 elements, or 2 of which the third is zero.
+    """Return the cross products of vectors of 3 elements; the third of vectors of 2 counts as zero.
 
     Args:
         a, b: arrays whose vectors have 2 or 3 elements; their other axes broadcast.
@@ -576,10 +573,11 @@ def cross(
         axis: given, it replaces `axisa`, `axisb` and `axisc`.
 
     Returns:
-        An array of the promoted dtype; of two vectors of 2 elements it has the third element only, without an axis.
+        An array of the promoted dtype. Vectors of 2 elements on both sides give the third element only, without its
+        axis.
 
     Raises:
-        TypeError: an operand is no array, or both have booleans.
+        TypeError: an operand is not an array, or both have booleans.
         ValueError: the vectors have other lengths, or the other axes do not broadcast; or a vector has 2 elements where
             ``xtrace_jax_version`` is 0.12.
 

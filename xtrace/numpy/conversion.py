@@ -41,19 +41,19 @@ def array(
     Args:
         object: a scalar, an array, a NumPy array, or nested sequences of these; Python scalars give weakly typed
             arrays.
-        dtype: the dtype of the result; None for that of the object.
+        dtype: the dtype of the result; None for the dtype of the object.
         args: `copy`, `order` and `ndmin` by position, which is deprecated.
-        copy: whether NumPy's data are copied; None for only where needed.
+        copy: whether NumPy's data are copied; None to copy only where needed.
         order: the order in memory, ``"K"``, since arrays have none of their own.
         ndmin: the least number of axes; axes of size 1 are added in front.
         device: the device or its position; None for the default device.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array.
 
     Raises:
-        NotImplementedError: `order` is another one.
+        NotImplementedError: `order` is not None, ``"K"``, ``"C"`` or ``"A"``.
         OverflowError: an integer does not fit into the dtype.
         TypeError: `object` is text or another object without numbers.
         ValueError: nested sequences have different lengths, or hold None.
@@ -69,29 +69,28 @@ def array(
         warn_user("array: give copy, order and ndmin by keyword; by position they are deprecated", DeprecationWarning)
         given = dict(zip(("copy", "order", "ndmin"), args, strict=False))
         copy, order, ndmin = given["copy"], given.get("order", order), given.get("ndmin", ndmin)
-    return _array(object, dtype, copy, order, ndmin, device, out_sharding)
+    return _make_array(object, dtype, copy, order, ndmin, device, out_sharding)
 
 
 def asarray(
     a: object, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Return `a` as an array, itself if it is one of the dtype.
+    """Return `a` as an array: `a` itself if it is an array of the dtype.
 
     Args:
         a: a scalar, an array, a NumPy array, or nested sequences of these.
-        dtype: the dtype of the result; None for that of `a`.
+        dtype: the dtype of the result; None for the dtype of `a`.
         order: the order in memory, ``"K"`` or None, since arrays have none of their own.
-        copy: True for a copy; False to share a NumPy array's memory where that is possible; None for a copy where
-            needed.
+        copy: True for a copy; False to share a NumPy array's memory where possible; None to copy only where needed.
         device: the device or its position; None for the default device.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array.
 
     Raises:
-        NotImplementedError: `order` is another one.
+        NotImplementedError: `order` is not None, ``"K"``, ``"C"`` or ``"A"``.
         OverflowError: an integer does not fit into the dtype.
         TypeError: `a` is text or another object without numbers.
         ValueError: nested sequences have different lengths, or hold None.
@@ -100,69 +99,74 @@ def asarray(
         >>> jnp.asarray(np.array([1, 2]))
         Array([1, 2], dtype=int32)
     """
-    return _array(a, dtype, copy, order, 0, device, out_sharding)
+    return _make_array(a, dtype, copy, order, 0, device, out_sharding)
 
 
-def _array(
+def _make_array(
     value: object, dtype: object, copy: bool | None, order: object, ndmin: int, device: object,
     out_sharding: object,
 ) -> Array:
-    if order not in (None, "K", "C", "A"):
-        raise NotImplementedError(
-            f"{called_function()}: order must be 'K'; arrays have no memory order of their own, got {abbreviate(order)}"
-        )
+    check_memory_order(order)
     device = place_of(device, out_sharding)
     if device is None and config.mesh.value is not None and not isinstance(value, Array):
-        # Arrays are made on the mesh in force; lists may hold some.
-        device = _mesh_in_force(value)
+        # Arrays are made on the current mesh; lists may contain arrays.
+        device = _find_current_sharding(value)
     wanted = requested_dtype(dtype)
     if wanted is not None and isinstance(value, (Array, np.ndarray)):
         warn_of_lost_part(value.dtype, wanted)
     if isinstance(device, NamedSharding) and _is_plain(value) and current_trace.get() is base_trace:
         # Copied shard by shard, since the whole array may not fit on one device.
         value, wanted, copy = device_put(value if wanted is None else dtypes.cast(value, wanted), device), None, None
-    result = _from_value(value, wanted, copy)
+    result = _convert_value(value, wanted, copy)
     if ndmin > result.ndim:
         result = reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
     return result if device is None else device_put(result, device)
+
+
+def check_memory_order(order: object) -> None:
+    """Raise NotImplementedError for an order in memory other than row by row."""
+    if order not in (None, "K", "C", "A"):
+        raise NotImplementedError(
+            f"{called_function()}: order must be 'K'; arrays have no memory order of their own, got {abbreviate(order)}"
+        )
 
 
 def _is_plain(value: object) -> bool:
     return type(value) is np.ndarray and value.dtype.kind in "biufc"
 
 
-def _mesh_in_force(value: object) -> NamedSharding | None:
-    """Return where an array of `value` is made while a mesh is in force; None if it is where arrays in `value` are."""
+def _find_current_sharding(value: object) -> NamedSharding | None:
+    """Return the sharding of a new array on the current mesh; None if `value` holds arrays, or while tracing."""
     leaves = pytree.tree_leaves(value) if isinstance(value, (list, tuple)) else ()
     if current_trace.get() is not base_trace or any(isinstance(leaf, Array) for leaf in leaves):
         return None
     return NamedSharding(context_mesh(), PartitionSpec())
 
 
-def _from_value(value: Any, dtype: np.dtype[Any] | None, copy: bool | None, *, function: str = "") -> Array:
+def _convert_value(value: Any, dtype: np.dtype[Any] | None, copy: bool | None, *, function: str = "") -> Array:
     kind = type(value)
     if kind in SCALARS:
-        return _from_scalar(value, scalar_aval(kind), dtype)
+        return _convert_scalar(value, scalar_aval(kind), dtype)
     if isinstance(value, Array):
         wanted, weak = (value.dtype, value.weak_type) if dtype is None else (dtype, False)
         if copy:
             value = shapes.copy.bind(value)
-        return _convert(value, wanted, weak)
+        return _convert_array(value, wanted, weak)
     if value is None:
         raise ValueError(
             f"{function or called_function()}: None is not a valid value; give a number, an array or a list of them"
         )
     if hasattr(value, "__jax_array__"):
-        return _from_value(value.__jax_array__(), dtype, copy, function=function)
+        return _convert_value(value.__jax_array__(), dtype, copy, function=function)
     if isinstance(value, (np.ndarray, np.generic)):
         check_unmasked(value)
-        return _from_numpy(np.asarray(value), dtype, copy, function=function)
+        return _convert_numpy(np.asarray(value), dtype, copy, function=function)
     if isinstance(value, (bool, int, float, complex)):
-        return _from_scalar(value, aval_of(value), dtype)
+        return _convert_scalar(value, aval_of(value), dtype)
     if is_symbolic(value):
-        return _from_value(value.to_array(), dtype, None, function=function)
+        return _convert_value(value.to_array(), dtype, None, function=function)
     if isinstance(value, (list, tuple)):
-        return _from_list(value, dtype, function=function)
+        return _convert_list(value, dtype, function=function)
     if isinstance(value, (str, bytes)):
         raise TypeError(f"{function or called_function()}: {not_an_array(value)}")
     try:
@@ -170,16 +174,16 @@ def _from_value(value: Any, dtype: np.dtype[Any] | None, copy: bool | None, *, f
         data = np.asarray(value)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{function or called_function()}: {not_an_array(value)} ({error})") from None
-    return _from_numpy(data, dtype, copy, value, function=function)
+    return _convert_numpy(data, dtype, copy, value, function=function)
 
 
-def _from_scalar(value: object, aval: ShapedArray, dtype: np.dtype[Any] | None) -> Array:
+def _convert_scalar(value: object, aval: ShapedArray, dtype: np.dtype[Any] | None) -> Array:
     if dtype is not None:
         aval = ShapedArray((), dtype)
     return constant_from_host(scalar_to_host(python_value(value, aval.dtype), aval), aval)
 
 
-def _from_numpy(
+def _convert_numpy(
     value: np.ndarray[Any, Any], dtype: np.dtype[Any] | None, copy: bool | None, given: object = None, *,
     function: str = "",
 ) -> Array:
@@ -193,18 +197,18 @@ def _from_numpy(
     return constant_from_host(value, ShapedArray(value.shape, own if dtype is None else dtype), copy=copy is not False)
 
 
-def _from_list(value: object, dtype: np.dtype[Any] | None, *, function: str = "") -> Array:
+def _convert_list(value: object, dtype: np.dtype[Any] | None, *, function: str = "") -> Array:
     kinds: dict[Any, None] = {}
-    traced = _collect(value, kinds, function=function)
+    traced = _collect_types(value, kinds, function=function)
     if dtype is None:
         x64 = config.enable_x64.value
         if kinds:
-            pairs = tuple((x.dtype, x.weak_type) if isinstance(x, ShapedArray) else _pair(x) for x in kinds)
-            dtype = dtypes.promote(pairs, *config.promotion())[0]
+            pairs = tuple((x.dtype, x.weak_type) if isinstance(x, ShapedArray) else _find_scalar_type(x) for x in kinds)
+            dtype = dtypes.promote(pairs, *config.promotion_settings())[0]
         else:
             dtype = dtypes.default_float(x64)
     if traced:
-        return _stack(value, dtype, function=function)
+        return _stack_nested(value, dtype, function=function)
     try:
         data = np.asarray(value, dtype)
     except ValueError as error:
@@ -214,12 +218,12 @@ def _from_list(value: object, dtype: np.dtype[Any] | None, *, function: str = ""
     return constant_from_host(data, ShapedArray(data.shape, dtype))
 
 
-def _pair(kind: Any) -> tuple[Any, bool]:
+def _find_scalar_type(kind: Any) -> tuple[Any, bool]:
     aval = scalar_aval(kind)
     return aval.dtype, aval.weak_type
 
 
-def _collect(value: Any, kinds: dict[Any, None], *, function: str = "") -> bool:
+def _collect_types(value: Any, kinds: dict[Any, None], *, function: str = "") -> bool:
     """Collect the types of the leaves of a nested list; return whether one of them is an array or tracer."""
     types = set(map(type, value))
     if types <= SCALARS:
@@ -231,9 +235,9 @@ def _collect(value: Any, kinds: dict[Any, None], *, function: str = "") -> bool:
         if kind in SCALARS:
             kinds[kind] = None
         elif isinstance(item, (list, tuple)):
-            traced |= _collect(item, kinds, function=function)
+            traced |= _collect_types(item, kinds, function=function)
         elif isinstance(item, Array) or hasattr(item, "__jax_array__") or is_symbolic(item):
-            array = item if isinstance(item, Array) else _from_value(item, None, None, function=function)
+            array = item if isinstance(item, Array) else _convert_value(item, None, None, function=function)
             kinds[array.aval] = None
             traced = True
         else:
@@ -244,16 +248,18 @@ def _collect(value: Any, kinds: dict[Any, None], *, function: str = "") -> bool:
                 kinds[aval_of(item)] = None
             except TypeError as error:
                 # As in jax, the error class for a bad value, not for a bad type.
-                kind = ValueError if item is None else TypeError
-                raise kind(f"{function or called_function()}: a list element is no number or array: {error}") from None
+                error_class = ValueError if item is None else TypeError
+                raise error_class(
+                    f"{function or called_function()}: a list element is neither a number nor an array: {error}"
+                ) from None
     return traced
 
 
-def _stack(value: Any, dtype: DType, *, function: str = "") -> Array:
+def _stack_nested(value: Any, dtype: DType, *, function: str = "") -> Array:
     """Return a nested list with arrays or tracers among its leaves as one array."""
     parts = [
-        _stack(item, dtype, function=function) if isinstance(item, (list, tuple))
-        else _from_value(item, dtype, None, function=function)
+        _stack_nested(item, dtype, function=function) if isinstance(item, (list, tuple))
+        else _convert_value(item, dtype, None, function=function)
         for item in value
     ]
     if not parts:
@@ -266,7 +272,7 @@ def _stack(value: Any, dtype: DType, *, function: str = "") -> Array:
     return concatenate([reshape(p, (1, *p.shape)) for p in parts], 0)
 
 
-def _convert(value: Array, dtype: np.dtype[Any], weak: bool) -> Array:
+def _convert_array(value: Array, dtype: np.dtype[Any], weak: bool) -> Array:
     if value.aval.dtype == dtype and value.aval.weak_type == weak:
         return value
     return convert_to(value, dtype, weak)
@@ -293,7 +299,7 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: obj
         An array of the shape of `x`.
 
     Raises:
-        TypeError: `x` is no array and no scalar, or `dtype` is no dtype.
+        TypeError: `x` is neither an array nor a scalar, or `dtype` is not a dtype.
 
     Example:
         >>> jnp.astype(jnp.array([1.5, 2.5]), jnp.int32)
@@ -305,13 +311,13 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: obj
 def convert_array(
     x: ArrayLike, dtype: DTypeLike, copy: bool = False, device: object = None, *, function: str = ""
 ) -> Array:
-    """Return `x` converted to `dtype` as by `astype`, for a function whose messages have another name."""
+    """Return `x` converted to `dtype` as `astype` does; messages name `function`."""
     aval = operand_aval(x, 0, function=function)
     wanted = requested_dtype(float if dtype is None else dtype, function=function)
     if dtypes.is_complex(aval.dtype) and dtypes.is_boolean(wanted):
         # A conversion would drop the imaginary part first.
         return _nonzero(x if isinstance(x, Array) else asarray(x))
-    result = _from_value(x, wanted, copy, function=function)
+    result = _convert_value(x, wanted, copy, function=function)
     return result if device is None else device_put(result, device)
 
 
@@ -321,13 +327,13 @@ def _nonzero(x: Array) -> Array:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """Return the array behind an object that speaks the DLPack protocol.
+    """Return the array behind an object with the DLPack protocol.
 
     Args:
         x: an object with ``__dlpack__``.
         device: the device or its position; None for the device that the memory is on.
-        copy: whether the memory is copied; None for only where XLA cannot use it: it is not aligned to 64 bytes, or
-            has gaps.
+        copy: whether the memory is copied; None to copy only memory that XLA cannot use: not aligned to 64 bytes, or
+            with gaps.
 
     Returns:
         An array that shares memory with `x`, on the host or on a GPU, or a copy.
@@ -348,13 +354,13 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     if here.platform != "cpu" or (type(x) is ConcreteArray and layout_of(x) is not None):
         if copy is False and place is not here:
             raise ValueError(f"from_dlpack: memory on {here} cannot be shared on {place}; copy=None copies it there")
-        return _array(array_from_dlpack(x, here, copy), None, None, None, 0, place, None)
+        return _make_array(array_from_dlpack(x, here, copy), None, None, None, 0, place, None)
     try:
         view = np.from_dlpack(x)
     except (BufferError, RuntimeError):
         # NumPy lacks the dtype, such as bfloat16.
-        return _array(array_from_dlpack(x, here, copy), None, copy, None, 0, device, None)
-    array = _array(view, None, bool(copy), None, 0, place, None)
+        return _make_array(array_from_dlpack(x, here, copy), None, copy, None, 0, device, None)
+    array = _make_array(view, None, bool(copy), None, 0, place, None)
     if copy is False and array.unsafe_buffer_pointer() != view.ctypes.data:
         raise ValueError(
             "from_dlpack: this memory cannot be shared, as it is not aligned to 64 bytes, has gaps, has a dtype that "

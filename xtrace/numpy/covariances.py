@@ -43,17 +43,17 @@ def _covariance(*operands: Array, given: tuple[str, ...], rows: bool, ddof: floa
         count = x.shape[1]
         x = x - reductions.sum(x, 1, keepdims=True) / full((), count, dtype)
         divisor = full((), max(count - ddof, 0) if count else 0, dtype)
-        spread = x
+        weighted = x
     else:
         weight = weights[0] if len(weights) == 1 else weights[0] * weights[1]
         total = reductions.sum(weight)
         x = x - reductions.sum(x * weight, 1, keepdims=True) / total
-        spread = x * weight
+        weighted = x * weight
         if "aweights" not in given:
             divisor = total - ddof
         else:
             divisor = total - ddof * reductions.sum(weight * weights[-1]) / total
-    covariance = matmul(x, conj(spread.T) if dtypes.is_complex(dtype) else spread.T) / divisor
+    covariance = matmul(x, conj(weighted.T) if dtypes.is_complex(dtype) else weighted.T) / divisor
     return squeeze(covariance)
 
 
@@ -76,11 +76,11 @@ def cov(
 
     Args:
         m: the samples, a vector or a matrix.
-        y: further variables, of the form of `m`.
+        y: further variables, in the layout of `m`.
         rowvar: whether rows are variables and columns are samples; False for the opposite.
-        bias: whether to divide by the number of samples, and not by one less.
-        ddof: given, the sums are divided by the number of samples less `ddof`.
-        fweights: how often each sample counts, a vector of integers.
+        bias: whether to divide by the number of samples n instead of n - 1.
+        ddof: given, the sums are divided by the number of samples minus `ddof`.
+        fweights: the number of times that each sample counts, a vector of integers.
         aweights: the weight of each sample, a vector of numbers.
         dtype: the dtype of the computation and the result.
 
@@ -88,8 +88,8 @@ def cov(
         A matrix with a row and a column for each variable; of a single variable, an array of rank 0.
 
     Raises:
-        RuntimeError: the weights are no vectors of the number of samples.
-        TypeError: an operand is no array, or `fweights` has no integers.
+        RuntimeError: the weights are not vectors of the number of samples.
+        TypeError: an operand is not an array, or `fweights` has no integers.
         ValueError: an operand has more than two axes.
 
     Example:
@@ -97,10 +97,10 @@ def cov(
         Array([[ 1., -1.],
                [-1.,  1.]], dtype=float32)
     """
-    return _check(m, y, rowvar, bias, ddof, fweights, aweights, dtype)
+    return _compute_covariances(m, y, rowvar, bias, ddof, fweights, aweights, dtype)
 
 
-def _check(
+def _compute_covariances(
     m: Any, y: Any, rowvar: Any, bias: Any, ddof: Any, fweights: Any, aweights: Any, dtype: Any
 ) -> Array:
     operands = {"m": m} if y is None else {"m": m, "y": y}
@@ -128,13 +128,12 @@ def _check(
 
 
 @inline_jit
-def _correlation(c: Array) -> Array:
+def _normalize_covariance(c: Array) -> Array:
     if not c.ndim:
         return c / c
     # Two divisions, since the product of two standard deviations may underflow.
-    spread = sqrt(diag(c).real)
-    spread = convert_to(spread, c.dtype, False)
-    c = c / spread[:, None] / spread[None]
+    deviations = convert_to(sqrt(diag(c).real), c.dtype, False)
+    c = c / deviations[:, None] / deviations[None]
     if dtypes.is_complex(c.dtype):
         return of_parts(clip(c.real, -1, 1), clip(c.imag, -1, 1))
     return clip(c, -1, 1)
@@ -146,7 +145,7 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
 
     Args:
         x: the samples, a vector or a matrix.
-        y: further variables, of the form of `x`.
+        y: further variables, in the layout of `x`.
         rowvar: whether rows are variables and columns are samples; False for the opposite.
         dtype: the dtype of the computation and the result.
 
@@ -154,7 +153,7 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
         A matrix with a row and a column for each variable; of a single variable, an array of rank 0.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
         ValueError: an operand has more than two axes.
 
     Example:
@@ -162,4 +161,4 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
         Array([[ 1., -1.],
                [-1.,  1.]], dtype=float32)
     """
-    return _correlation(_check(x, y, rowvar, False, None, None, None, dtype))
+    return _normalize_covariance(_compute_covariances(x, y, rowvar, False, None, None, None, dtype))

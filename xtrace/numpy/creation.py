@@ -45,7 +45,7 @@ def python_value(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def fill_array(shape: tuple[int, ...], value: ArrayLike, dtype: np.dtype[Any], weak: bool, device: object) -> Array:
-    """Return the array whose elements are all the Python scalar `value`, or what an extended dtype makes of it."""
+    """Return an array filled with a Python scalar, which an extended dtype converts itself."""
     is_extended = isinstance(dtype, dtypes.ExtendedDType)
     aval = ShapedArray((), dtype, weak)
     scalar = scalar_operand(value, aval) if is_extended else Literal(value, aval)
@@ -55,9 +55,7 @@ def fill_array(shape: tuple[int, ...], value: ArrayLike, dtype: np.dtype[Any], w
     return result if device is None else device_put(result, device)
 
 
-def _zero_or_one(
-    number: int, shape: ShapeLike, dtype: object, device: object, out_sharding: object
-) -> Array:
+def _fill_number(number: int, shape: ShapeLike, dtype: object, device: object, out_sharding: object) -> Array:
     device = place_of(device, out_sharding)
     wanted = requested_dtype(float if dtype is None else dtype)
     return fill_array(canonical_shape(shape), python_value(number, wanted), wanted, False, device)
@@ -72,19 +70,19 @@ def zeros(
         shape: the lengths of the axes, integers, or one integer.
         dtype: the dtype; None for the default floating dtype.
         device: the device or its position; None for the default device.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of `shape` and `dtype`.
 
     Raises:
-        TypeError: a length is no integer or traced, or `dtype` is no dtype.
+        TypeError: a length is traced or not an integer, or `dtype` is not a dtype.
 
     Example:
         >>> jnp.zeros(2)
         Array([0., 0.], dtype=float32)
     """
-    return _zero_or_one(0, shape, dtype, device, out_sharding)
+    return _fill_number(0, shape, dtype, device, out_sharding)
 
 
 def ones(
@@ -96,19 +94,19 @@ def ones(
         shape: the lengths of the axes, integers, or one integer.
         dtype: the dtype; None for the default floating dtype.
         device: the device or its position; None for the default device.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of `shape` and `dtype`.
 
     Raises:
-        TypeError: a length is no integer or traced, or `dtype` is no dtype.
+        TypeError: a length is traced or not an integer, or `dtype` is not a dtype.
 
     Example:
         >>> jnp.ones(2)
         Array([1., 1.], dtype=float32)
     """
-    return _zero_or_one(1, shape, dtype, device, out_sharding)
+    return _fill_number(1, shape, dtype, device, out_sharding)
 
 
 def empty(
@@ -120,19 +118,19 @@ def empty(
         shape: the lengths of the axes, integers, or one integer.
         dtype: the dtype; None for the default floating dtype.
         device: the device or its position; None for the default device.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of `shape` and `dtype`.
 
     Raises:
-        TypeError: a length is no integer or traced, or `dtype` is no dtype.
+        TypeError: a length is traced or not an integer, or `dtype` is not a dtype.
 
     Example:
         >>> jnp.empty(2)
         Array([0., 0.], dtype=float32)
     """
-    return _zero_or_one(0, shape, dtype, device, out_sharding)
+    return _fill_number(0, shape, dtype, device, out_sharding)
 
 
 def full(
@@ -144,15 +142,15 @@ def full(
     Args:
         shape: the lengths of the axes, integers, or one integer.
         fill_value: the value, a scalar or an array that broadcasts to `shape`.
-        dtype: the dtype; None for that of the value, with its weak type.
+        dtype: the dtype; None for the dtype of the value, which keeps its weak type.
         device: the device or its position; None for the default device.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of `shape`.
 
     Raises:
-        TypeError: a length is no integer or traced, or `dtype` is no dtype.
+        TypeError: a length is traced or not an integer, or `dtype` is not a dtype.
         ValueError: `fill_value` does not broadcast to `shape`.
 
     Example:
@@ -173,7 +171,7 @@ def _fill(
     device: object,
 ) -> Array:
     if type(value) in SCALARS:
-        literal = _wrap(value, dtype)
+        literal = _to_scalar_of(value, dtype)
         if literal is not None:
             return fill_array(shape, literal, dtype, weak, device)
     if aval.dtype != dtype or aval.weak_type != weak:
@@ -185,8 +183,8 @@ def _fill(
     return result if device is None else device_put(result, device)
 
 
-def _wrap(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a Python scalar in the class of `dtype`, integers modulo its range; None for a lossy conversion."""
+def _to_scalar_of(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a Python scalar in the class of `dtype`, integers modulo its range; None if that loses digits or parts."""
     if dtypes.is_integer(dtype) and isinstance(value, int):
         if config.enable_x64.value or -(2**63) <= value < 2**63:
             bits = dtypes.bit_width(dtype)
@@ -230,16 +228,16 @@ def zeros_like(
 
     Args:
         a: an array, a scalar or a `ShapeDtypeStruct`.
-        dtype: the dtype; None for that of `a`.
-        shape: the shape; None for that of `a`.
+        dtype: the dtype; None for the dtype of `a`.
+        shape: the shape; None for the shape of `a`.
         device: the device or its position; None for the default device.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array.
 
     Raises:
-        TypeError: `a` is none of these, or the dtype or the shape is none.
+        TypeError: `a` has another type, or `dtype` or `shape` is invalid.
 
     Example:
         >>> jnp.zeros_like(jnp.array([1, 2]))
@@ -255,16 +253,16 @@ def ones_like(
 
     Args:
         a: an array, a scalar or a `ShapeDtypeStruct`.
-        dtype: the dtype; None for that of `a`.
-        shape: the shape; None for that of `a`.
+        dtype: the dtype; None for the dtype of `a`.
+        shape: the shape; None for the shape of `a`.
         device: the device or its position; None for the default device.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array.
 
     Raises:
-        TypeError: `a` is none of these, or the dtype or the shape is none.
+        TypeError: `a` has another type, or `dtype` or `shape` is invalid.
 
     Example:
         >>> jnp.ones_like(jnp.array([1, 2]))
@@ -278,15 +276,15 @@ def empty_like(prototype: ArrayLike, dtype: DTypeLike | None = None, shape: Any 
 
     Args:
         prototype: an array, a scalar or a `ShapeDtypeStruct`.
-        dtype: the dtype; None for that of `prototype`.
-        shape: the shape; None for that of `prototype`.
+        dtype: the dtype; None for the dtype of `prototype`.
+        shape: the shape; None for the shape of `prototype`.
         device: the device or its position; None for the default device.
 
     Returns:
         An array.
 
     Raises:
-        TypeError: `prototype` is none of these, or the dtype or the shape is none.
+        TypeError: `prototype` has another type, or `dtype` or `shape` is invalid.
 
     Example:
         >>> jnp.empty_like(jnp.array([1, 2]))
@@ -304,16 +302,16 @@ def full_like(
     Args:
         a: an array, a scalar or a `ShapeDtypeStruct`.
         fill_value: the value, a scalar or an array that broadcasts to the shape.
-        dtype: the dtype; None for that of `a`.
-        shape: the shape; None for that of `a`.
+        dtype: the dtype; None for the dtype of `a`.
+        shape: the shape; None for the shape of `a`.
         device: the device or its position; None for the default device.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array.
 
     Raises:
-        TypeError: `a` is none of these, or the dtype or the shape is none.
+        TypeError: `a` has another type, or `dtype` or `shape` is invalid.
         ValueError: `fill_value` does not broadcast to the shape.
 
     Example:
@@ -331,7 +329,7 @@ def to_size(name: str, value: object) -> int:
     return number
 
 
-def _static_or_array(name: str, value: ArrayLike) -> Any:
+def _to_diagonal_offset(name: str, value: ArrayLike) -> Any:
     """Return the number of a diagonal as a Python int or an integer array; TypeError for other values."""
     if isinstance(value, Array) and not value.shape and dtypes.is_integer(value.dtype):
         return value
@@ -347,7 +345,7 @@ def diagonal_mask(offset: ArrayLike, *, rows: int, columns: int, below: bool) ->
 
 
 @inline_jit
-def _diagonal_ones(offset: ArrayLike, *, rows: int, columns: int, below: bool, dtype: np.dtype[Any]) -> Array:
+def _make_diagonal_ones(offset: ArrayLike, *, rows: int, columns: int, below: bool, dtype: np.dtype[Any]) -> Array:
     return convert_to(diagonal_mask(offset, rows=rows, columns=columns, below=below), dtype)
 
 
@@ -367,7 +365,7 @@ def eye(
         An array of shape (N, M).
 
     Raises:
-        TypeError: a size is no integer, or `dtype` is no dtype.
+        TypeError: a size is not an integer, or `dtype` is not a dtype.
         ValueError: a size is negative.
 
     Example:
@@ -378,7 +376,7 @@ def eye(
     wanted = requested_dtype(float if dtype is None else dtype)
     rows = to_size("N", N)
     columns = rows if M is None else to_size("M", M)
-    result = _diagonal_ones(_static_or_array("k", k), rows=rows, columns=columns, below=False, dtype=wanted)
+    result = _make_diagonal_ones(_to_diagonal_offset("k", k), rows=rows, columns=columns, below=False, dtype=wanted)
     return result if device is None else device_put(result, device)
 
 
@@ -393,7 +391,7 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Array:
         An array of shape (n, n).
 
     Raises:
-        TypeError: `n` is no integer, or `dtype` is no dtype.
+        TypeError: `n` is not an integer, or `dtype` is not a dtype.
         ValueError: `n` is negative.
 
     Example:
@@ -403,7 +401,7 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     """
     size = to_size("n", n)
     wanted = requested_dtype(float if dtype is None else dtype)
-    return _diagonal_ones(0, rows=size, columns=size, below=False, dtype=wanted)
+    return _make_diagonal_ones(0, rows=size, columns=size, below=False, dtype=wanted)
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
@@ -419,7 +417,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
         An array of shape (N, M).
 
     Raises:
-        TypeError: a size is no integer, or `dtype` is no dtype.
+        TypeError: a size is not an integer, or `dtype` is not a dtype.
 
     Example:
         >>> jnp.tri(2)
@@ -429,11 +427,11 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
     wanted = dtypes.float32 if dtype is None else requested_dtype(dtype)
     rows = to_size("N", N)
     columns = rows if M is None else to_size("M", M)
-    return _diagonal_ones(_static_or_array("k", k), rows=rows, columns=columns, below=True, dtype=wanted)
+    return _make_diagonal_ones(_to_diagonal_offset("k", k), rows=rows, columns=columns, below=True, dtype=wanted)
 
 
 @inline_jit
-def _triangle(x: ArrayLike, *, offset: int, lower: bool) -> Array:
+def _mask_triangle(x: ArrayLike, *, offset: int, lower: bool) -> Array:
     aval = operand_aval(x, 0)
     mask = diagonal_mask(offset if lower else offset - 1, rows=aval.shape[-2], columns=aval.shape[-1], below=True)
     if aval.ndim > 2:
@@ -442,12 +440,12 @@ def _triangle(x: ArrayLike, *, offset: int, lower: bool) -> Array:
     return select_n(mask, zero, x) if lower else select_n(mask, x, zero)
 
 
-def _check_triangle(m: ArrayLike, k: ArrayLike, lower: bool) -> Array:
+def _keep_triangle(m: ArrayLike, k: ArrayLike, lower: bool) -> Array:
     if operand_aval(m, 0).ndim < 2:
         raise ValueError(
             f"Argument to xtrace.numpy.{called_function()} must be at least 2D, got shape {operand_aval(m, 0).shape}"
         )
-    return _triangle(m, offset=to_integer("k", k), lower=lower)
+    return _mask_triangle(m, offset=to_integer("k", k), lower=lower)
 
 
 @inline_jit(static=("k",), public=True)
@@ -462,7 +460,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
         An array of the shape and dtype of `m`.
 
     Raises:
-        TypeError: `m` is no array.
+        TypeError: `m` is not an array.
         ValueError: `m` has fewer than two axes.
 
     Example:
@@ -470,7 +468,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
         Array([[1, 0],
                [3, 4]], dtype=int32)
     """
-    return _check_triangle(m, k, True)
+    return _keep_triangle(m, k, True)
 
 
 @inline_jit(static=("k",), public=True)
@@ -485,7 +483,7 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
         An array of the shape and dtype of `m`.
 
     Raises:
-        TypeError: `m` is no array.
+        TypeError: `m` is not an array.
         ValueError: `m` has fewer than two axes.
 
     Example:
@@ -493,4 +491,4 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
         Array([[1, 2],
                [0, 4]], dtype=int32)
     """
-    return _check_triangle(m, k, False)
+    return _keep_triangle(m, k, False)

@@ -56,7 +56,7 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
     Args:
         a: an array or a scalar.
         axis: the axis, an integer; None for the flattened array.
-        dtype: the dtype of the computation and the result; None for the one below.
+        dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
 
     Returns:
@@ -64,7 +64,7 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is no array and no scalar.
+        TypeError: `a` is neither an array nor a scalar.
         ValueError: `a` has no such axis.
 
     Example:
@@ -82,7 +82,7 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None 
     Args:
         a: an array or a scalar.
         axis: the axis, an integer; None for the flattened array.
-        dtype: the dtype of the computation and the result; None for the one below.
+        dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
 
     Returns:
@@ -90,7 +90,7 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None 
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is no array and no scalar.
+        TypeError: `a` is neither an array nor a scalar.
         ValueError: `a` has no such axis.
 
     Example:
@@ -101,7 +101,7 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None 
     return accumulate(a, axis, dtype, "cumprod")
 
 
-def _cumulative_axis(x: ArrayLike, axis: int | None) -> Any:
+def _resolve_axis(x: ArrayLike, axis: int | None) -> Any:
     rank = operand_aval(x, 0).ndim
     if rank == 0:
         raise ValueError(f"{called_function()}: the array must have at least one axis, got a scalar")
@@ -120,22 +120,22 @@ def cumulative_sum(
 
     Args:
         x: an array of at least one axis.
-        axis: the axis, which only vectors may leave out.
-        dtype: the dtype of the computation and the result; None for the one below.
+        axis: the axis; None only for a vector.
+        dtype: the dtype of the computation and the result; None for the dtype under Returns.
         include_initial: whether the result begins with a 0 and is one element longer.
 
     Returns:
-        An array of the dtype of `x`; small integers become the default one.
+        An array of the dtype of `x`; small integers become the default integer.
 
     Raises:
-        TypeError: `x` is no array.
-        ValueError: `axis` is None and `x` is no vector, or `x` has no such axis.
+        TypeError: `x` is not an array.
+        ValueError: `axis` is None and `x` is not a vector, or `x` has no such axis.
 
     Example:
         >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
         Array([0, 1, 3, 6], dtype=int32)
     """
-    along = _cumulative_axis(x, axis)
+    along = _resolve_axis(x, axis)
     return accumulate(x, along, dtype, "cumsum", True, bool(include_initial))
 
 
@@ -147,20 +147,20 @@ def cumulative_prod(
 
     Args:
         x: an array of at least one axis.
-        axis: the axis, which only vectors may leave out.
-        dtype: the dtype of the computation and the result; None for the one below.
+        axis: the axis; None only for a vector.
+        dtype: the dtype of the computation and the result; None for the dtype under Returns.
         include_initial: whether the result begins with a 1 and is one element longer.
 
     Returns:
-        An array of the dtype of `x`; small integers become the default one.
+        An array of the dtype of `x`; booleans become the default integer.
 
     Raises:
-        TypeError: `x` is no array.
-        ValueError: `axis` is None and `x` is no vector, or `x` has no such axis.
+        TypeError: `x` is not an array.
+        ValueError: `axis` is None and `x` is not a vector, or `x` has no such axis.
 
     Example:
         >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
         Array([1, 1, 2, 6], dtype=int32)
     """
-    along = _cumulative_axis(x, axis)
+    along = _resolve_axis(x, axis)
     return accumulate(x, along, dtype, "cumprod", False, bool(include_initial))

@@ -15,29 +15,25 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
-from xtrace._src.ops.arrays import slicing, sorting
+from xtrace._src.ops.arrays import sorting
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.cumulative import cumsum
 from xtrace.numpy.indexing import take
 from xtrace.numpy.joins_and_splits import concatenate
 from xtrace.numpy.manipulation import moveaxis, ravel
-from xtrace.numpy.operands import axes_of, cast_to, only_axis, refuse
+from xtrace.numpy.operands import axes_of, cast_to, only_axis, refuse, slice_axis
 from xtrace.numpy.ordering import searchsorted
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import abs, clip, mod, not_equal, subtract, where
 
 
-def _take_range(x: Array, start: int, stop: int, axis: int) -> Array:
-    return slicing.slice_in_dim(x, start, stop, axis=axis)
-
-
 @inline_jit
-def _differences(a: Array, *, n: int, axis: int) -> Array:
+def _take_differences(a: Array, *, n: int, axis: int) -> Array:
     step = not_equal if dtypes.is_boolean(a.dtype) else subtract
     for _ in range(min(n, a.shape[axis])):
         length = a.shape[axis]
-        a = step(_take_range(a, 1, length, axis), _take_range(a, 0, length - 1, axis))
+        a = step(slice_axis(a, 1, length, axis), slice_axis(a, 0, length - 1, axis))
     return a
 
 
@@ -49,7 +45,7 @@ def diff(
 
     Args:
         a: an array of at least one axis.
-        n: how many times differences are taken.
+        n: the order: the number of times that differences are taken.
         axis: the axis of the neighbours.
         prepend, append: arrays that are joined to `a` first, or scalars for one element each.
 
@@ -57,7 +53,7 @@ def diff(
         An array of the dtype of `a`, `n` elements shorter along `axis`.
 
     Raises:
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: `a` is a scalar or has no such axis, or `n` is negative.
 
     Example:
@@ -81,7 +77,7 @@ def diff(
             aval = operand_aval(value, 3)
             edge = (*a.shape[:along], 1, *a.shape[along + 1 :])
             parts.insert(place, to_array_operand(value) if aval.ndim else broadcast_to(value, edge))
-    return _differences(concatenate(parts, along) if len(parts) > 1 else a, n=count, axis=along)
+    return _take_differences(concatenate(parts, along) if len(parts) > 1 else a, n=count, axis=along)
 
 
 @inline_jit(public=True)
@@ -96,7 +92,7 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
         A vector of the dtype of `ary`.
 
     Raises:
-        TypeError: `ary` is no array.
+        TypeError: `ary` is not an array.
 
     Example:
         >>> jnp.ediff1d(jnp.array([1, 4, 9]), to_begin=0)
@@ -105,7 +101,7 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
     ary = ravel(to_array_operand(ary))
     if dtypes.is_boolean(ary.dtype):
         raise TypeError("ediff1d: truth values have no difference; use diff, or convert with astype")
-    parts = [_differences(ary, n=1, axis=0)]
+    parts = [_take_differences(ary, n=1, axis=0)]
     for value, place in ((to_begin, 0), (to_end, 2)):
         if value is not None:
             aval = operand_aval(value, 1)
@@ -115,25 +111,25 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
 
 
 @inline_jit
-def _gradients(f: Array, *spacings: ArrayLike, axes: tuple[int, ...], dtype: np.dtype[Any]) -> list[Any]:
+def _compute_gradients(f: Array, *spacings: ArrayLike, axes: tuple[int, ...], dtype: np.dtype[Any]) -> list[Any]:
     f = convert_to(f, dtype, f.weak_type)
-    return [_gradient(f, convert_to(x, dtype, x.weak_type), a)
+    return [_compute_gradient(f, convert_to(x, dtype, x.weak_type), a)
             for x, a in zip([to_array_operand(h) for h in spacings], axes, strict=True)]
 
 
-def _gradient(f: Array, h: Array, axis: int) -> Array:
+def _compute_gradient(f: Array, h: Array, axis: int) -> Array:
     """Return central differences inside and one-sided ones at both ends of `axis`; `h` is a step or coordinates."""
     length = f.shape[axis]
-    ends = [_take_range(f, 1, 2, axis) - _take_range(f, 0, 1, axis),
-            _take_range(f, length - 1, length, axis) - _take_range(f, length - 2, length - 1, axis)]
+    ends = [slice_axis(f, 1, 2, axis) - slice_axis(f, 0, 1, axis),
+            slice_axis(f, length - 1, length, axis) - slice_axis(f, length - 2, length - 1, axis)]
     if not h.ndim:
-        inside = (_take_range(f, 2, length, axis) - _take_range(f, 0, length - 2, axis)) * 0.5 / h
+        inside = (slice_axis(f, 2, length, axis) - slice_axis(f, 0, length - 2, axis)) * 0.5 / h
         return concatenate([ends[0] / h, inside, ends[1] / h], axis)
     steps = broadcast_in_dim(h[1:] - h[:-1], [length - 1 if i == axis else 1 for i in range(f.ndim)], (axis,))
-    first, last = (_take_range(steps, i, i + 1, axis) for i in (0, length - 2))
+    first, last = (slice_axis(steps, i, i + 1, axis) for i in (0, length - 2))
     # Second order for uneven steps: the parabola through three neighbours (Fornberg, 1988).
-    before, after = _take_range(steps, 0, length - 2, axis), _take_range(steps, 1, length - 1, axis)
-    low, middle, high = (_take_range(f, i, length - 2 + i, axis) for i in range(3))
+    before, after = slice_axis(steps, 0, length - 2, axis), slice_axis(steps, 1, length - 1, axis)
+    low, middle, high = (slice_axis(f, i, length - 2 + i, axis) for i in range(3))
     both = before + after
     inside = low * (-after / (before * both)) + middle * ((after - before) / (before * after))
     return concatenate([ends[0] / first, inside + high * (before / (after * both)), ends[1] / last], axis)
@@ -155,7 +151,7 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: i
 
     Raises:
         NotImplementedError: `edge_order` is given.
-        TypeError: `f` is no array, or the number of distances is not that of the axes.
+        TypeError: `f` is not an array, or the number of distances differs from the number of axes.
         ValueError: an axis has fewer than two samples.
 
     Example:
@@ -181,21 +177,20 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: i
                 f"gradient: spacing arrays must be scalars or as long as the axis; got shape {shape} for axis {along} "
                 f"of length {avals[0].shape[along]}"
             )
-    gradients = _gradients(to_array_operand(f), *spacings, axes=axes, dtype=dtype)
+    gradients = _compute_gradients(to_array_operand(f), *spacings, axes=axes, dtype=dtype)
     return gradients[0] if len(gradients) == 1 else list(gradients)
 
 
 @inline_jit
-def _integral(y: ArrayLike, spacing: Any, *, axis: int, sampled: bool, dtype: DTypeLike) -> Array:
-    y, spacing = convert_to(to_array_operand(y), dtype, False), convert_to(spacing, dtype, False)
-    y = moveaxis(y, axis, -1)
+def _integrate_samples(y: ArrayLike, spacing: Array, *, axis: int, sampled: bool, dtype: DTypeLike) -> Array:
+    spacing = convert_to(spacing, dtype, False)
+    samples = moveaxis(convert_to(to_array_operand(y), dtype, False), axis, -1)
     if not sampled:
-        result: Array = spacing * (sum(y, -1) - (y[..., 0] + y[..., -1]) * 0.5)
-        return result
+        return spacing * (sum(samples, -1) - (samples[..., 0] + samples[..., -1]) * 0.5)
     if spacing.ndim > 1:
         spacing = moveaxis(spacing, axis, -1)
     steps = spacing[..., 1:] - spacing[..., :-1]
-    return 0.5 * sum(steps * (y[..., 1:] + y[..., :-1]), -1)
+    return 0.5 * sum(steps * (samples[..., 1:] + samples[..., :-1]), -1)
 
 
 @inline_jit(static=("axis",), public=True)
@@ -212,7 +207,7 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
         An array of the other axes, of a floating dtype.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
         ValueError: `y` has no such axis.
 
     Example:
@@ -229,34 +224,32 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
         raise IndexError(f"trapezoid: axis {along} of an array of shape {avals[0].shape} has no samples")
     spacing = to_array_operand(spacing)
     # Coordinates of another rank are differenced along their own axis of that number.
-    return _integral(y, spacing, axis=to_integer("axis", axis), sampled=x is not None, dtype=dtype)
+    return _integrate_samples(y, spacing, axis=to_integer("axis", axis), sampled=x is not None, dtype=dtype)
 
 
 @inline_jit
 def _unwrap(p: Any, period: Any, *discont: object, axis: int, dtype: Any) -> Array:
-    p, period = convert_to(to_array_operand(p), dtype, False), convert_to(
-        to_array_operand(period), dtype, False
-    )
+    p, period = [convert_to(to_array_operand(x), dtype, False) for x in (p, period)]
     jump: Any = discont[0] if discont else period / 2
     half = period // 2 if dtypes.is_integer(dtype) else period / 2
-    steps = _differences(p, n=1, axis=axis)
+    steps = _take_differences(p, n=1, axis=axis)
     inside = mod(steps + half, period) - half
     # A step up of exactly half a period stays one up.
     inside = where((inside == -half) & (steps > 0), half, inside)
     correction = where(abs(steps) < jump, 0, inside - steps)
-    rest = _take_range(p, 1, p.shape[axis], axis) + cumsum(correction, axis)
-    return concatenate([_take_range(p, 0, 1, axis), rest], axis)
+    rest = slice_axis(p, 1, p.shape[axis], axis) + cumsum(correction, axis)
+    return concatenate([slice_axis(p, 0, 1, axis), rest], axis)
 
 
 @inline_jit(static=("axis",), public=True)
 def unwrap(
     p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 6.283185307179586
 ) -> Array:
-    """Return angles with multiples of a period added so that no step along an axis is longer than half a period.
+    """Add multiples of a period to angles, so that no step along an axis is longer than half a period.
 
     Args:
         p: an array of real numbers.
-        discont: the smallest step that is changed; None for half a period, the least value that matters.
+        discont: the smallest step that is changed; None for half a period; smaller values act as that.
         axis: the axis of the steps.
         period: the period, a number.
 
@@ -264,7 +257,7 @@ def unwrap(
         An array of the shape of `p`, of a floating dtype unless `p` and `period` are integers.
 
     Raises:
-        TypeError: `p` is no array.
+        TypeError: `p` is not an array.
         ValueError: `p` is complex or has no such axis.
 
     Example:
@@ -301,7 +294,7 @@ def _interpolate(
     above = clip(searchsorted(xp, x, "right"), 1, length - 1)
     first_x, first_f = take(xp, above - 1, mode="clip"), take(fp, above - 1, mode="clip")
     run = take(xp, above, mode="clip") - first_x
-    # Points that coincide up to rounding have no slope.
+    # Points that coincide up to rounding: the slope is undefined, and the first ordinate is taken.
     vertical = abs(run) <= float(dtypes.finfo(dtype).eps) ** 2
     slope = (x - first_x) / where(vertical, 1, run)
     values_at_x = where(vertical, first_f, first_f + slope * (take(fp, above, mode="clip") - first_f))
@@ -319,29 +312,29 @@ def interp(
     x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | None = None, right: ArrayLike | None = None,
     period: ArrayLike | None = None,
 ) -> Array:
-    """Return the values at `x` of the polygon through points.
+    """Interpolate linearly between points.
 
     Args:
         x: an array or a scalar of real numbers.
-        xp: the abscissas of the points, a rising vector.
+        xp: the abscissas of the points, an increasing vector.
         fp: the ordinates of the points, a vector of the same length, real or complex.
-        left, right: the values outside of the points; None for those of the outermost points, ``"extrapolate"`` to
-            go on with the outermost lines.
-        period: the period of `x`; with it `xp` may have any order, and `left` and `right` do not count.
+        left, right: the values outside the points; None for the ordinates of the outermost points, ``"extrapolate"``
+            to extend the outermost lines.
+        period: the period of `x`; with it `xp` may have any order, and `left` and `right` have no effect.
 
     Returns:
         An array of the shape of `x`, of a floating or complex dtype.
 
     Raises:
-        TypeError: an operand is no array.
-        ValueError: `xp` and `fp` are no vectors of one length, `x` or `xp` is complex.
+        TypeError: an operand is not an array.
+        ValueError: `xp` and `fp` are not vectors of one length, `x` or `xp` is complex.
 
     Example:
         >>> jnp.interp(2.5, jnp.array([1.0, 2.0, 3.0]), jnp.array([3.0, 2.0, 0.0]))
         Array(1., dtype=float32)
 
     Reference:
-        The definition is that of ``numpy.interp``, in NumPy's manual.
+        Defined as in ``numpy.interp``, in NumPy's manual.
     """
     sides = (("left", left), ("right", right))
     for name, value in sides:

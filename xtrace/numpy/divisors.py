@@ -19,7 +19,7 @@ from xtrace.numpy.operands import broadcast_operand_to
 from xtrace.numpy.ufuncs import abs, where
 
 
-def _check(x1: ArrayLike, x2: ArrayLike) -> None:
+def _check_integers(x1: ArrayLike, x2: ArrayLike) -> None:
     avals, dtype, _ = common_dtype((x1, x2))
     if not dtypes.is_integer(dtype):
         raise ValueError(
@@ -60,14 +60,14 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
         An array of the broadcast shape and the promoted dtype.
 
     Raises:
-        TypeError: an operand is no array and no scalar.
+        TypeError: an operand is neither an array nor a scalar.
         ValueError: an operand has no integers, or the shapes do not broadcast.
 
     Example:
         >>> jnp.gcd(jnp.array([12, -8]), 18)
         Array([6, 2], dtype=int32)
     """
-    _check(x1, x2)
+    _check_integers(x1, x2)
     return _find_common_divisor(x1, x2)
 
 
@@ -89,12 +89,12 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
         An array of the broadcast shape and the promoted dtype.
 
     Raises:
-        TypeError: an operand is no array and no scalar.
+        TypeError: an operand is neither an array nor a scalar.
         ValueError: an operand has no integers, or the shapes do not broadcast.
 
     Example:
         >>> jnp.lcm(jnp.array([12, -8]), 18)
         Array([36, 72], dtype=int32)
     """
-    _check(x1, x2)
+    _check_integers(x1, x2)
     return _find_common_multiple(x1, x2)

@@ -32,7 +32,7 @@ from xtrace.numpy.operands import refuse, select_or_fill
 _Axes = tuple[int, ...]
 
 
-class _Side(NamedTuple):
+class _OperandSteps(NamedTuple):
     """The steps on an operand before it is multiplied.
 
     diagonals: pairs of axes with one letter. summed: axes that are summed over. squeezed: axes of size 1, numbered
@@ -48,13 +48,13 @@ class _Step(NamedTuple):
     """The positions of one or two operands in the list, the steps on each, their dot_general, and its permutation."""
 
     positions: _Axes
-    sides: tuple[_Side, ...]
+    sides: tuple[_OperandSteps, ...]
     dimensions: Any
     order: _Axes | None
 
 
 # Steps by subscripts, order of contraction and shapes.
-_plans = Table()
+_steps_of_calls = Table()
 
 
 def einsum(
@@ -67,22 +67,22 @@ def einsum(
         subscripts: one letter for each axis of an operand, terms separated by commas, and ``->`` with the letters
             of the result, by default those that occur once, in alphabetical order. A letter twice in a term is a
             diagonal; an ellipsis stands for axes that broadcast. Or the first operand.
-        operands: the arrays; after a first operand in `subscripts`, lists of integers in the place of letters and
-            operands by turns, and the list of the result.
+        operands: the arrays; after a first operand in `subscripts`, a list of integers instead of
+            letters after each operand, and the list of the result.
         out: not supported; leave it at None.
         optimize: True or the name of a strategy of opt_einsum for the order of contractions; False for the order as
             written; or a path, a list of tuples of positions.
         precision: a `lax.Precision` or its name; None for the default.
         preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
-        _dot_general: the function that is called in the place of `lax.dot_general`.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        _dot_general: the function to call instead of `lax.dot_general`.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array.
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
         ValueError: the subscripts do not fit the operands.
 
     Example:
@@ -104,10 +104,10 @@ def einsum(
     preferred = requested_dtype(preferred_element_type)
     avals = [operand_aval(x, i) for i, x in enumerate(operands)]
     key = (subscripts, _make_hashable(optimize), *[aval.shape for aval in avals])
-    steps = _plans.get(key)
+    steps = _steps_of_calls.get(key)
     if steps is None:
-        steps = _plan(subscripts, [aval.shape for aval in avals], optimize)
-        _plans.remember(key, steps)
+        steps = _plan_steps(subscripts, [aval.shape for aval in avals], optimize)
+        _steps_of_calls.remember(key, steps)
     if preferred is None:
         _, dtype, weak = common_dtype(operands)
     else:
@@ -143,7 +143,7 @@ def einsum_path(
     if not isinstance(subscripts, str):
         subscripts, operands = _parse_interleaved((subscripts, *operands))
     shapes = [operand_aval(x, i).shape for i, x in enumerate(operands)]
-    return _path(subscripts, shapes, optimize)
+    return _find_path(subscripts, shapes, optimize)
 
 
 def _make_hashable(value: object) -> Any:
@@ -157,13 +157,12 @@ def _parse_interleaved(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]
     except (TypeError, KeyError) as error:
         raise TypeError(
             f"{called_function()}: the first argument must be a string, or each operand must be followed by a list "
-            "of its axes, "
-            f"integers or Ellipsis; got {', '.join(type(x).__name__ for x in arguments)} ({error})"
+            f"of its axes, integers or Ellipsis; got {', '.join(type(x).__name__ for x in arguments)} ({error})"
         ) from None
     return subscripts, tuple(operands)
 
 
-def _path(subscripts: str, shapes: Sequence[_Axes], optimize: Any) -> tuple[Any, Any]:
+def _find_path(subscripts: str, shapes: Sequence[_Axes], optimize: Any) -> tuple[Any, Any]:
     """Return opt_einsum's path and its report; ValueError for subscripts that do not fit the operands."""
     strategy: Any = optimize
     if isinstance(optimize, bool):
@@ -174,11 +173,11 @@ def _path(subscripts: str, shapes: Sequence[_Axes], optimize: Any) -> tuple[Any,
         raise TypeError(
             f"{called_function()}: optimize must be a bool, a string or a list of positions, got {abbreviate(optimize)}"
         )
-    # The order of symbolic sizes is not known, and matters to no result.
+    # The order of symbolic sizes is unknown; no result depends on it.
     shapes = [tuple([guess(n) for n in shape]) for shape in shapes]
     try:
-        result: tuple[Any, Any] = opt_einsum.contract_path(subscripts, *shapes, shapes=True, optimize=strategy)
-        return result
+        path, report = opt_einsum.contract_path(subscripts, *shapes, shapes=True, optimize=strategy)
+        return path, report
     except (ValueError, KeyError) as error:
         kind = KeyError if isinstance(error, KeyError) and isinstance(optimize, str) else ValueError
         raise kind(
@@ -205,9 +204,9 @@ def _check_path(path: Sequence[Any], count: int) -> None:
         )
 
 
-def _plan(subscripts: str, shapes: list[_Axes], optimize: object) -> tuple[_Step, ...]:
+def _plan_steps(subscripts: str, shapes: list[_Axes], optimize: object) -> tuple[_Step, ...]:
     """Return the steps that contract operands of `shapes`."""
-    path, _ = _path(subscripts, shapes, optimize)
+    path, _ = _find_path(subscripts, shapes, optimize)
     inputs, output, _ = parse_einsum_input((subscripts, *shapes), shapes=True)
     terms = list(zip(inputs.split(","), shapes, strict=True))
     steps = []
@@ -218,20 +217,22 @@ def _plan(subscripts: str, shapes: list[_Axes], optimize: object) -> tuple[_Step
             pair: _Axes = tuple(together[:2])
             taken = [terms[i] for i in pair]
             terms = [term for i, term in enumerate(terms) if i not in pair]
-            step, names, shape = _step(pair, taken, "".join([names for names, _ in terms]), output, last=not terms)
+            step, names, shape = _plan_step(pair, taken, "".join([names for names, _ in terms]), output, last=not terms)
             steps.append(step)
             terms.append((names, shape))
             together = [i - 2 for i in together[2:]] + [len(terms) - 1] if len(together) > 2 else []
     return tuple(steps)
 
 
-def _step(positions: _Axes, taken: Sequence[Any], later: str, output: str, *, last: bool) -> tuple[_Step, str, _Axes]:
+def _plan_step(
+    positions: _Axes, taken: Sequence[Any], later: str, output: str, *, last: bool
+) -> tuple[_Step, str, _Axes]:
     """Return the step for the terms `taken`, and names and sizes of its result."""
     needed = set(later + output)
     if len(taken) == 1:
-        side, sizes = _side(taken[0][0], taken[0][1], needed, {})
+        side, sizes = _plan_operand(taken[0][0], taken[0][1], needed, {})
         names, dimensions = "".join(sizes), None
-        sides: tuple[_Side, ...] = (side,)
+        sides: tuple[_OperandSteps, ...] = (side,)
     else:
         own = [dict(zip(names, shape, strict=True)) for names, shape in taken]
         # Axes of size 1 that broadcast are dropped; letters left in one operand only are summed there.
@@ -240,10 +241,10 @@ def _step(positions: _Axes, taken: Sequence[Any], later: str, output: str, *, la
             for sizes, other in ((own[0], own[1]), (own[1], own[0]))
         ]
         pairs = [
-            _side(names, shape, needed | (left[0].keys() & left[1].keys()), left[1 - i])
+            _plan_operand(names, shape, needed | (left[0].keys() & left[1].keys()), left[1 - i])
             for i, (names, shape) in enumerate(taken)
         ]
-        dimensions, names, exchanged = _product(pairs[0][1], pairs[1][1], needed, output)
+        dimensions, names, exchanged = _plan_product(pairs[0][1], pairs[1][1], needed, output)
         sizes = pairs[0][1] | pairs[1][1]
         sides = tuple([side for side, _ in (pairs[::-1] if exchanged else pairs)])
         positions = positions[::-1] if exchanged else positions
@@ -253,7 +254,9 @@ def _step(positions: _Axes, taken: Sequence[Any], later: str, output: str, *, la
     return _Step(positions, sides, dimensions, order), names, tuple([sizes[k] for k in names])
 
 
-def _side(names: str, shape: _Axes, kept: set[str], other: dict[str, int]) -> tuple[_Side, dict[str, int]]:
+def _plan_operand(
+    names: str, shape: _Axes, kept: set[str], other: dict[str, int]
+) -> tuple[_OperandSteps, dict[str, int]]:
     """Return the steps on an operand, and the sizes of its axes after them."""
     diagonals, summed = [], []
     last: dict[str, int] = {}
@@ -266,20 +269,20 @@ def _side(names: str, shape: _Axes, kept: set[str], other: dict[str, int]) -> tu
     left = [i for i in range(len(names)) if i not in summed]
     squeezed = [at for at, i in enumerate(left) if shape[i] == 1 and other.get(names[i], 1) != 1]
     sizes = {names[i]: shape[i] for at, i in enumerate(left) if at not in squeezed}
-    return _Side(tuple(diagonals), tuple(sorted(summed)), tuple(squeezed)), sizes
+    return _OperandSteps(tuple(diagonals), tuple(sorted(summed)), tuple(squeezed)), sizes
 
 
-def _product(left: dict[str, int], right: dict[str, int], needed: set[str], output: str) -> tuple[Any, str, bool]:
+def _plan_product(left: dict[str, int], right: dict[str, int], needed: set[str], output: str) -> tuple[Any, str, bool]:
     """Return the axes of the dot_general of two operands, the names of its result, and whether they are exchanged.
 
-    The order of the operands is the one whose result needs fewer transpositions to `output`.
+    The operands are exchanged where the result then needs fewer transpositions to `output`.
     """
     shared = [k for k in left if k in right]
     over = [k for k in shared if k not in needed]
     batch = sorted([k for k in shared if k in needed], key=output.find)
     free = ["".join([k for k in names if k not in shared]) for names in (left, right)]
     both = ["".join(batch) + free[0] + free[1], "".join(batch) + free[1] + free[0]]
-    exchanged = _inversions(both[1], output) < _inversions(both[0], output)
+    exchanged = _count_inversions(both[1], output) < _count_inversions(both[0], output)
     operands = [list(names) for names in ((right, left) if exchanged else (left, right))]
     contracting, batched = [
         tuple([tuple([names.index(k) for k in group]) for names in operands]) for group in (over, batch)
@@ -287,7 +290,7 @@ def _product(left: dict[str, int], right: dict[str, int], needed: set[str], outp
     return (contracting, batched), both[exchanged], exchanged
 
 
-def _inversions(names: str, output: str) -> int:
+def _count_inversions(names: str, output: str) -> int:
     """Return the number of pairs of names whose order is reversed in `output`."""
     places = [output.index(k) for k in names if k in output]
     return sum(a > b for i, a in enumerate(places) for b in places[i + 1 :])
@@ -300,7 +303,7 @@ def _contract(
 ) -> Any:
     values = [to_factor(x, dtype) for x in operands]
     for positions, sides, dimensions, order in steps:
-        taken = [_reduce_side(values[i], side, dtype) for i, side in zip(positions, sides, strict=True)]
+        taken = [_reduce_operand(values[i], side, dtype) for i, side in zip(positions, sides, strict=True)]
         values = [x for i, x in enumerate(values) if i not in positions]
         if dimensions is None:
             (product,) = taken
@@ -313,19 +316,19 @@ def _contract(
     return convert_to(values[0], dtype, weak)
 
 
-def _reduce_side(x: Array, side: _Side, dtype: np.dtype[Any]) -> Array:
+def _reduce_operand(x: Array, side: _OperandSteps, dtype: np.dtype[Any]) -> Array:
     if side.diagonals:
-        x = select_or_fill(_on_diagonals(x.shape, side.diagonals), x, 0)
+        x = select_or_fill(_mask_diagonals(x.shape, side.diagonals), x, 0)
     if side.summed:
-        # The sum is formed in the wider of the operand's type and that of the result.
+        # The sum is formed in the wider of the operand's and the result's type.
         if dtypes.promote(((x.dtype, False), (dtype, False)), config.keeps_wide_dtypes())[0] == dtype:
             x = convert_to(x, dtype, x.aval.weak_type)
         x = (reduce_or if dtypes.is_boolean(x.dtype) else reduce_sum)(x, side.summed)
     return squeeze(x, side.squeezed) if side.squeezed else x
 
 
-def _on_diagonals(shape: _Axes, diagonals: Sequence[tuple[int, int]]) -> Any:
-    """Return an array of `shape` that is true where the indices along each pair of axes are equal."""
+def _mask_diagonals(shape: _Axes, diagonals: Sequence[tuple[int, int]]) -> Any:
+    """Return a mask of `shape`: True at equal indices along each pair of axes."""
     mask = None
     for pair in diagonals:
         square = tuple([shape[i] for i in pair])

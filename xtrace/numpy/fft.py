@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms along axes, as ``jax.numpy.fft`` has them."""
+"""Discrete Fourier transforms along axes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from xtrace.numpy.operands import axes_of, scalar_of
 _Axes = tuple[int, ...]
 
 
-# The largest number of axes that XLA transforms at once.
-_MOST = 3
+# XLA transforms at most this many axes in one operation.
+_MAX_AXES = 3
 _COMPLEX_KIND = {FftType.RFFT: FftType.FFT, FftType.IRFFT: FftType.IFFT}
 
 
@@ -57,7 +57,7 @@ def _transform_group(x: Array, kind: FftType, axes: _Axes, sizes: _Axes) -> Arra
 def _transform(
     x: Any, *, kind: FftType, axes: _Axes, sizes: _Axes, scale: float, conjugates: tuple[bool, bool]
 ) -> Array:
-    """Transform along `axes`, real numbers along the last; conjugates: whether to conjugate the operand, the result."""
+    """Transform along `axes`, real numbers along the last; `conjugates`: of the operand, and of the result."""
     x = convert_to(x, aval_of(x).dtype)
     if conjugates[0]:
         x = conj_if_complex(x)
@@ -65,7 +65,7 @@ def _transform(
         given = size // 2 + (size > 0) if kind is FftType.IRFFT and axis == axes[-1] else size
         x = _resize(x, axis, given)
     # The last group has the real numbers: RFFT transforms it first, IRFFT last.
-    starts = list(range(max(len(axes) - _MOST, 0), -1, -_MOST)) or [0]
+    starts = list(range(max(len(axes) - _MAX_AXES, 0), -1, -_MAX_AXES)) or [0]
     if starts[-1] > 0:
         starts.append(0)
     groups = [slice(start, stop) for start, stop in zip(starts, [len(axes), *starts[:-1]], strict=True)]
@@ -88,31 +88,28 @@ def _convert_untransformed(x: Array, kind: FftType) -> Array:
     return convert_to(x, dtypes.complex128 if wide else dtypes.complex64)
 
 
-def _scale(norm: object, size: int, divided: bool) -> float:
+def _compute_scale(norm: object, size: int, divided: bool) -> float:
     """Return the factor of the result; `divided`: the transform itself divides by `size`."""
     powers = {None: 0.0, "backward": 0.0, "ortho": 0.5, "forward": 1.0}
     if norm not in powers:
         raise ValueError(
-            f'{called_function()}: Invalid norm value {abbreviate(norm)}; should be "backward", "ortho" '
-            'or "forward".'
+            f'{called_function()}: Invalid norm value {abbreviate(norm)}; should be "backward", "ortho" or "forward".'
         )
     power = powers[norm] if divided else -powers[norm]
     return float(size) ** power if size else 1.0
 
 
-def _length(size: int) -> int:
+def _to_length(size: int) -> int:
     length = to_integer("a length", size)
     if length <= 0:
         raise ValueError(f"{called_function()}: Shape should be positive; got the length {length}")
     return length
 
 
-def _check(
-    kind: FftType, a: Any, s: Any, axes: Any, norm: object, *, hermitian: bool = False
-) -> Array:
-    """Check the arguments and transform; `hermitian`: the operand is half of a conjugate-symmetric one."""
+def _transform_axes(kind: FftType, a: Any, s: Any, axes: Any, norm: object, *, hermitian: bool = False) -> Array:
+    """Check the arguments and transform; `hermitian`: the operand or result is half of a conjugate-symmetric signal."""
     aval = operand_aval(a, 0)
-    lengths = None if s is None else [_length(n) for n in s]
+    lengths = None if s is None else [_to_length(n) for n in s]
     if axes is None:
         axes = range(aval.ndim) if lengths is None else range(-len(lengths), 0)
     numbers = [axes_of(i, aval.ndim)[0] for i in axes]
@@ -127,23 +124,22 @@ def _check(
             f"{called_function()}: s and axes have different lengths, {tuple(lengths)} and {tuple(axes)}"
         )
     divided = (kind in (FftType.IFFT, FftType.IRFFT)) is not hermitian
-    scale = _scale(norm, math.prod(lengths), divided)
+    scale = _compute_scale(norm, math.prod(lengths), divided)
     if not numbers and kind is FftType.RFFT and dtypes.is_complex(aval.dtype):
         raise ValueError(
-            f"{called_function()} needs real numbers, got {aval.dtype.name}; take x.real, or the "
-            "transform fftn"
+            f"{called_function()} needs real numbers, got {aval.dtype.name}; take x.real, or the transform fftn"
         )
     if not numbers:
         return _convert_untransformed(a, kind)
     if hermitian:
-        # hfft runs IRFFT, which divides by the size, and ihfft runs RFFT, which does not: the norm undoes that.
+        # hfft runs IRFFT, which divides by the size, and ihfft runs RFFT without a division. The scale corrects both.
         size = float(math.prod(lengths)) or 1.0
         scale = scale * size if kind is FftType.IRFFT else scale / size
     conjugates = (hermitian and kind is FftType.IRFFT, hermitian and kind is FftType.RFFT)
     return _transform(a, kind=kind, axes=tuple(numbers), sizes=tuple(lengths), scale=scale, conjugates=conjugates)
 
 
-def _check_one(
+def _transform_axis(
     kind: FftType, a: ArrayLike, n: int | None, axis: int, norm: object, *, hermitian: bool = False
 ) -> Array:
     if isinstance(axis, (tuple, list)):
@@ -152,16 +148,16 @@ def _check_one(
         )
     lengths = None if n is None else (n,)
     axes = (-1 if axis is None else axis,) if axis is not None or hermitian else None
-    return _check(kind, a, lengths, axes, norm, hermitian=hermitian)
+    return _transform_axes(kind, a, lengths, axes, norm, hermitian=hermitian)
 
 
-def _check_two(kind: FftType, a: ArrayLike, s: object, axes: Sequence[int], norm: object) -> Array:
+def _transform_two_axes(kind: FftType, a: ArrayLike, s: object, axes: Sequence[int], norm: object) -> Array:
     if axes is None or len(axes) != 2:
         function = called_function()
         raise ValueError(
             f"{function} only supports 2 axes, got axes={abbreviate(axes)}; use {function[:-1]}n for others"
         )
-    return _check(kind, a, s, axes, norm)
+    return _transform_axes(kind, a, s, axes, norm)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
@@ -170,17 +166,17 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
 
     Args:
         a: an array of numbers.
-        n: the length that `a` is cut or filled with zeros to; None for its length.
+        n: the length to cut or zero-pad `a` to; None for its own length.
         axis: the axis of the transform.
-        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
-            ``"ortho"`` both by its square root.
+        norm: ``"backward"``, the default, divides the inverse transform by the length; ``"forward"`` divides the
+            forward transform; ``"ortho"`` divides both by its square root.
 
     Returns:
         A complex array, with `n` terms along the axis.
 
     Raises:
-        TypeError: `a` is no array.
-        ValueError: `a` has no such axis, `n` is below 1, or `norm` is another text.
+        TypeError: `a` is not an array.
+        ValueError: `a` has no such axis, `n` is below 1, or `norm` has another value.
 
     Example:
         >>> jnp.fft.fft(jnp.array([1.0, 0.0, 0.0, 0.0]))
@@ -188,9 +184,9 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
 
     Reference:
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
-        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+        Comp. 19 (1965); lengths and scales as in ``numpy.fft``.
     """
-    return _check_one(FftType.FFT, a, n, axis, norm)
+    return _transform_axis(FftType.FFT, a, n, axis, norm)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
@@ -199,17 +195,17 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
     Args:
         a: an array of numbers.
-        n: the length that `a` is cut or filled with zeros to; None for its length.
+        n: the length to cut or zero-pad `a` to; None for its own length.
         axis: the axis of the transform.
-        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
-            ``"ortho"`` both by its square root.
+        norm: ``"backward"``, the default, divides the inverse transform by the length; ``"forward"`` divides the
+            forward transform; ``"ortho"`` divides both by its square root.
 
     Returns:
         A complex array, with `n` terms along the axis.
 
     Raises:
-        TypeError: `a` is no array.
-        ValueError: `a` has no such axis, `n` is below 1, or `norm` is another text.
+        TypeError: `a` is not an array.
+        ValueError: `a` has no such axis, `n` is below 1, or `norm` has another value.
 
     Example:
         >>> jnp.fft.ifft(jnp.array([1.0, 0.0, 0.0, 0.0]))
@@ -217,9 +213,9 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
     Reference:
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
-        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+        Comp. 19 (1965); lengths and scales as in ``numpy.fft``.
     """
-    return _check_one(FftType.IFFT, a, n, axis, norm)
+    return _transform_axis(FftType.IFFT, a, n, axis, norm)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
@@ -228,17 +224,17 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
     Args:
         a: an array of real numbers.
-        n: the length that `a` is cut or filled with zeros to; None for its length.
+        n: the length to cut or zero-pad `a` to; None for its own length.
         axis: the axis of the transform.
-        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
-            ``"ortho"`` both by its square root.
+        norm: ``"backward"``, the default, divides the inverse transform by the length; ``"forward"`` divides the
+            forward transform; ``"ortho"`` divides both by its square root.
 
     Returns:
         A complex array, with the first ``n // 2 + 1`` terms along the axis; the others are conjugates of these.
 
     Raises:
-        TypeError: `a` is no array.
-        ValueError: `a` has no such axis, `n` is below 1, or `norm` is another text, or `a` is complex.
+        TypeError: `a` is not an array.
+        ValueError: `a` has no such axis, `n` is below 1, or `norm` has another value, or `a` is complex.
 
     Example:
         >>> jnp.fft.rfft(jnp.array([1.0, 0.0, 0.0, 0.0]))
@@ -246,9 +242,9 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
     Reference:
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
-        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+        Comp. 19 (1965); lengths and scales as in ``numpy.fft``.
     """
-    return _check_one(FftType.RFFT, a, n, axis, norm)
+    return _transform_axis(FftType.RFFT, a, n, axis, norm)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
@@ -259,15 +255,15 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
         a: an array of numbers.
         n: the length of the result; None for twice the number of terms after the first.
         axis: the axis of the transform.
-        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
-            ``"ortho"`` both by its square root.
+        norm: ``"backward"``, the default, divides the inverse transform by the length; ``"forward"`` divides the
+            forward transform; ``"ortho"`` divides both by its square root.
 
     Returns:
         A real array of `n` numbers along the axis.
 
     Raises:
-        TypeError: `a` is no array.
-        ValueError: `a` has no such axis, `n` is below 1, or `norm` is another text.
+        TypeError: `a` is not an array.
+        ValueError: `a` has no such axis, `n` is below 1, or `norm` has another value.
 
     Example:
         >>> jnp.fft.irfft(jnp.ones(3))
@@ -275,28 +271,28 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
     Reference:
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
-        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+        Comp. 19 (1965); lengths and scales as in ``numpy.fft``.
     """
-    return _check_one(FftType.IRFFT, a, n, axis, norm)
+    return _transform_axis(FftType.IRFFT, a, n, axis, norm)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Compute the Fourier transform of a signal that is conjugate symmetric, of which the first half is given.
+    """Compute the Fourier transform of a conjugate-symmetric signal from its first half.
 
     Args:
         a: an array of numbers.
         n: the length of the result; None for twice the number of terms after the first.
         axis: the axis of the transform.
-        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
-            ``"ortho"`` both by its square root.
+        norm: ``"backward"``, the default, divides the inverse transform by the length; ``"forward"`` divides the
+            forward transform; ``"ortho"`` divides both by its square root.
 
     Returns:
         A real array of `n` terms along the axis.
 
     Raises:
-        TypeError: `a` is no array.
-        ValueError: `a` has no such axis, `n` is below 1, or `norm` is another text.
+        TypeError: `a` is not an array.
+        ValueError: `a` has no such axis, `n` is below 1, or `norm` has another value.
 
     Example:
         >>> jnp.fft.hfft(jnp.array([1.0, 0.0, 0.0, 0.0]))
@@ -304,9 +300,9 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
     Reference:
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
-        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+        Comp. 19 (1965); lengths and scales as in ``numpy.fft``.
     """
-    return _check_one(FftType.IRFFT, a, n, axis, norm, hermitian=True)
+    return _transform_axis(FftType.IRFFT, a, n, axis, norm, hermitian=True)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
@@ -315,17 +311,17 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
     Args:
         a: an array of real numbers.
-        n: the length that `a` is cut or filled with zeros to; None for its length.
+        n: the length to cut or zero-pad `a` to; None for its own length.
         axis: the axis of the transform.
-        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
-            ``"ortho"`` both by its square root.
+        norm: ``"backward"``, the default, divides the inverse transform by the length; ``"forward"`` divides the
+            forward transform; ``"ortho"`` divides both by its square root.
 
     Returns:
         A complex array, with the first ``n // 2 + 1`` numbers along the axis.
 
     Raises:
-        TypeError: `a` is no array.
-        ValueError: `a` has no such axis, `n` is below 1, or `norm` is another text, or `a` is complex.
+        TypeError: `a` is not an array.
+        ValueError: `a` has no such axis, `n` is below 1, or `norm` has another value, or `a` is complex.
 
     Example:
         >>> abs(jnp.fft.ihfft(jnp.array([1.0, 0.0, 0.0, 0.0])))
@@ -333,9 +329,9 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
     Reference:
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
-        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+        Comp. 19 (1965); lengths and scales as in ``numpy.fft``.
     """
-    return _check_one(FftType.RFFT, a, n, axis, norm, hermitian=True)
+    return _transform_axis(FftType.RFFT, a, n, axis, norm, hermitian=True)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
@@ -344,18 +340,18 @@ def fft2(a: ArrayLike, s: ArrayLike | None = None, axes: Sequence[int] = (-2, -1
 
     Args:
         a: an array of numbers.
-        s: the lengths along the axes; `a` is cut or filled with zeros to them. None for the lengths of `a`.
+        s: the lengths along the axes; `a` is cut or zero-padded to them. None for the lengths of `a`.
         axes: the two axes.
-        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
-            ``"ortho"`` both by its square root.
+        norm: ``"backward"``, the default, divides the inverse transform by the length; ``"forward"`` divides the
+            forward transform; ``"ortho"`` divides both by its square root.
 
     Returns:
         A complex array.
 
     Raises:
-        TypeError: `a` is no array.
-        ValueError: axes are missing or repeated, a length is below 1, there are not as many lengths as axes, or
-            `norm` is another text.
+        TypeError: `a` is not an array.
+        ValueError: axes are missing or repeated, a length is below 1, the numbers of lengths and axes differ, or
+            `norm` has another value.
 
     Example:
         >>> jnp.fft.fft2(jnp.ones((2, 2)))
@@ -364,9 +360,9 @@ def fft2(a: ArrayLike, s: ArrayLike | None = None, axes: Sequence[int] = (-2, -1
 
     Reference:
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
-        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+        Comp. 19 (1965); lengths and scales as in ``numpy.fft``.
     """
-    return _check_two(FftType.FFT, a, s, axes, norm)
+    return _transform_two_axes(FftType.FFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
@@ -375,18 +371,18 @@ def ifft2(a: ArrayLike, s: ArrayLike | None = None, axes: Sequence[int] = (-2, -
 
     Args:
         a: an array of numbers.
-        s: the lengths along the axes; `a` is cut or filled with zeros to them. None for the lengths of `a`.
+        s: the lengths along the axes; `a` is cut or zero-padded to them. None for the lengths of `a`.
         axes: the two axes.
-        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
-            ``"ortho"`` both by its square root.
+        norm: ``"backward"``, the default, divides the inverse transform by the length; ``"forward"`` divides the
+            forward transform; ``"ortho"`` divides both by its square root.
 
     Returns:
         A complex array.
 
     Raises:
-        TypeError: `a` is no array.
-        ValueError: axes are missing or repeated, a length is below 1, there are not as many lengths as axes, or
-            `norm` is another text.
+        TypeError: `a` is not an array.
+        ValueError: axes are missing or repeated, a length is below 1, the numbers of lengths and axes differ, or
+            `norm` has another value.
 
     Example:
         >>> jnp.fft.ifft2(jnp.ones((2, 2)))
@@ -395,9 +391,9 @@ def ifft2(a: ArrayLike, s: ArrayLike | None = None, axes: Sequence[int] = (-2, -
 
     Reference:
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
-        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+        Comp. 19 (1965); lengths and scales as in ``numpy.fft``.
     """
-    return _check_two(FftType.IFFT, a, s, axes, norm)
+    return _transform_two_axes(FftType.IFFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
@@ -406,18 +402,18 @@ def rfft2(a: ArrayLike, s: ArrayLike | None = None, axes: Sequence[int] = (-2, -
 
     Args:
         a: an array of real numbers.
-        s: the lengths along the axes; `a` is cut or filled with zeros to them. None for the lengths of `a`.
+        s: the lengths along the axes; `a` is cut or zero-padded to them. None for the lengths of `a`.
         axes: the two axes.
-        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
-            ``"ortho"`` both by its square root.
+        norm: ``"backward"``, the default, divides the inverse transform by the length; ``"forward"`` divides the
+            forward transform; ``"ortho"`` divides both by its square root.
 
     Returns:
         A complex array, with the first half of the terms along the last of `axes`.
 
     Raises:
-        TypeError: `a` is no array.
-        ValueError: axes are missing or repeated, a length is below 1, there are not as many lengths as axes, or
-            `norm` is another text, or `a` is complex.
+        TypeError: `a` is not an array.
+        ValueError: axes are missing or repeated, a length is below 1, the numbers of lengths and axes differ, or
+            `norm` has another value, or `a` is complex.
 
     Example:
         >>> jnp.fft.rfft2(jnp.ones((2, 2)))
@@ -426,9 +422,9 @@ def rfft2(a: ArrayLike, s: ArrayLike | None = None, axes: Sequence[int] = (-2, -
 
     Reference:
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
-        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+        Comp. 19 (1965); lengths and scales as in ``numpy.fft``.
     """
-    return _check_two(FftType.RFFT, a, s, axes, norm)
+    return _transform_two_axes(FftType.RFFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
@@ -437,18 +433,19 @@ def irfft2(a: ArrayLike, s: ArrayLike | None = None, axes: Sequence[int] = (-2, 
 
     Args:
         a: an array of numbers.
-        s: the lengths along the axes; the last one is that of the result. None for the lengths of `a`.
+        s: the lengths of the result along the axes. None for the lengths of `a`, for the last axis twice the number of
+            terms after the first.
         axes: the two axes.
-        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
-            ``"ortho"`` both by its square root.
+        norm: ``"backward"``, the default, divides the inverse transform by the length; ``"forward"`` divides the
+            forward transform; ``"ortho"`` divides both by its square root.
 
     Returns:
         A real array.
 
     Raises:
-        TypeError: `a` is no array.
-        ValueError: axes are missing or repeated, a length is below 1, there are not as many lengths as axes, or
-            `norm` is another text.
+        TypeError: `a` is not an array.
+        ValueError: axes are missing or repeated, a length is below 1, the numbers of lengths and axes differ, or
+            `norm` has another value.
 
     Example:
         >>> jnp.fft.irfft2(jnp.ones((2, 2)))
@@ -457,9 +454,9 @@ def irfft2(a: ArrayLike, s: ArrayLike | None = None, axes: Sequence[int] = (-2, 
 
     Reference:
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
-        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+        Comp. 19 (1965); lengths and scales as in ``numpy.fft``.
     """
-    return _check_two(FftType.IRFFT, a, s, axes, norm)
+    return _transform_two_axes(FftType.IRFFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
@@ -470,18 +467,18 @@ def fftn(
 
     Args:
         a: an array of numbers.
-        s: the lengths along the axes; `a` is cut or filled with zeros to them. None for the lengths of `a`.
-        axes: the axes of the transform; None for all, or the last ones, as many as lengths.
-        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
-            ``"ortho"`` both by its square root.
+        s: the lengths along the axes; `a` is cut or zero-padded to them. None for the lengths of `a`.
+        axes: the axes of the transform; None for the last ``len(s)`` axes, or all without `s`.
+        norm: ``"backward"``, the default, divides the inverse transform by the length; ``"forward"`` divides the
+            forward transform; ``"ortho"`` divides both by its square root.
 
     Returns:
         A complex array.
 
     Raises:
-        TypeError: `a` is no array.
-        ValueError: axes are missing or repeated, a length is below 1, there are not as many lengths as axes, or
-            `norm` is another text.
+        TypeError: `a` is not an array.
+        ValueError: axes are missing or repeated, a length is below 1, the numbers of lengths and axes differ, or
+            `norm` has another value.
 
     Example:
         >>> jnp.fft.fftn(jnp.ones((2, 2)))
@@ -490,9 +487,9 @@ def fftn(
 
     Reference:
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
-        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+        Comp. 19 (1965); lengths and scales as in ``numpy.fft``.
     """
-    return _check(FftType.FFT, a, s, axes, norm)
+    return _transform_axes(FftType.FFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
@@ -501,18 +498,18 @@ def ifftn(a: ArrayLike, s: Any = None, axes: Sequence[int] | None = None, norm: 
 
     Args:
         a: an array of numbers.
-        s: the lengths along the axes; `a` is cut or filled with zeros to them. None for the lengths of `a`.
-        axes: the axes of the transform; None for all, or the last ones, as many as lengths.
-        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
-            ``"ortho"`` both by its square root.
+        s: the lengths along the axes; `a` is cut or zero-padded to them. None for the lengths of `a`.
+        axes: the axes of the transform; None for the last ``len(s)`` axes, or all without `s`.
+        norm: ``"backward"``, the default, divides the inverse transform by the length; ``"forward"`` divides the
+            forward transform; ``"ortho"`` divides both by its square root.
 
     Returns:
         A complex array.
 
     Raises:
-        TypeError: `a` is no array.
-        ValueError: axes are missing or repeated, a length is below 1, there are not as many lengths as axes, or
-            `norm` is another text.
+        TypeError: `a` is not an array.
+        ValueError: axes are missing or repeated, a length is below 1, the numbers of lengths and axes differ, or
+            `norm` has another value.
 
     Example:
         >>> jnp.fft.ifftn(jnp.ones((2, 2)))
@@ -521,9 +518,9 @@ def ifftn(a: ArrayLike, s: Any = None, axes: Sequence[int] | None = None, norm: 
 
     Reference:
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
-        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+        Comp. 19 (1965); lengths and scales as in ``numpy.fft``.
     """
-    return _check(FftType.IFFT, a, s, axes, norm)
+    return _transform_axes(FftType.IFFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
@@ -532,18 +529,18 @@ def rfftn(a: ArrayLike, s: Any = None, axes: Sequence[int] | None = None, norm: 
 
     Args:
         a: an array of real numbers.
-        s: the lengths along the axes; `a` is cut or filled with zeros to them. None for the lengths of `a`.
-        axes: the axes of the transform; None for all, or the last ones, as many as lengths.
-        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
-            ``"ortho"`` both by its square root.
+        s: the lengths along the axes; `a` is cut or zero-padded to them. None for the lengths of `a`.
+        axes: the axes of the transform; None for the last ``len(s)`` axes, or all without `s`.
+        norm: ``"backward"``, the default, divides the inverse transform by the length; ``"forward"`` divides the
+            forward transform; ``"ortho"`` divides both by its square root.
 
     Returns:
         A complex array, with the first half of the terms along the last of `axes`.
 
     Raises:
-        TypeError: `a` is no array.
-        ValueError: axes are missing or repeated, a length is below 1, there are not as many lengths as axes, or
-            `norm` is another text, or `a` is complex.
+        TypeError: `a` is not an array.
+        ValueError: axes are missing or repeated, a length is below 1, the numbers of lengths and axes differ, or
+            `norm` has another value, or `a` is complex.
 
     Example:
         >>> jnp.fft.rfftn(jnp.ones((2, 2)))
@@ -552,9 +549,9 @@ def rfftn(a: ArrayLike, s: Any = None, axes: Sequence[int] | None = None, norm: 
 
     Reference:
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
-        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+        Comp. 19 (1965); lengths and scales as in ``numpy.fft``.
     """
-    return _check(FftType.RFFT, a, s, axes, norm)
+    return _transform_axes(FftType.RFFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
@@ -563,18 +560,19 @@ def irfftn(a: ArrayLike, s: Any = None, axes: Sequence[int] | None = None, norm:
 
     Args:
         a: an array of numbers.
-        s: the lengths along the axes; the last one is that of the result. None for the lengths of `a`.
-        axes: the axes of the transform; None for all, or the last ones, as many as lengths.
-        norm: ``"backward"``, the default, divides the inverse transform by the length, ``"forward"`` the other one,
-            ``"ortho"`` both by its square root.
+        s: the lengths of the result along the axes. None for the lengths of `a`, for the last axis twice the number of
+            terms after the first.
+        axes: the axes of the transform; None for the last ``len(s)`` axes, or all without `s`.
+        norm: ``"backward"``, the default, divides the inverse transform by the length; ``"forward"`` divides the
+            forward transform; ``"ortho"`` divides both by its square root.
 
     Returns:
         A real array.
 
     Raises:
-        TypeError: `a` is no array.
-        ValueError: axes are missing or repeated, a length is below 1, there are not as many lengths as axes, or
-            `norm` is another text.
+        TypeError: `a` is not an array.
+        ValueError: axes are missing or repeated, a length is below 1, the numbers of lengths and axes differ, or
+            `norm` has another value.
 
     Example:
         >>> jnp.fft.irfftn(jnp.ones((2, 2)))
@@ -583,9 +581,9 @@ def irfftn(a: ArrayLike, s: Any = None, axes: Sequence[int] | None = None, norm:
 
     Reference:
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
-        Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
+        Comp. 19 (1965); lengths and scales as in ``numpy.fft``.
     """
-    return _check(FftType.IRFFT, a, s, axes, norm)
+    return _transform_axes(FftType.IRFFT, a, s, axes, norm)
 
 
 __all__ = [

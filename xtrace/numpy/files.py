@@ -46,7 +46,7 @@ def array_repr(arr: ArrayLike, max_line_width: Any = None, precision: Any = None
         A text.
 
     Raises:
-        TypeError: `arr` is no array, or an option has another type.
+        TypeError: `arr` is not an array, or an option has another type.
 
     Example:
         >>> jnp.array_repr(jnp.array([1.5, 2.0]))
@@ -68,7 +68,7 @@ def array_str(a: ArrayLike, max_line_width: Any = None, precision: Any = None, s
         A text.
 
     Raises:
-        TypeError: `a` is no array, or an option has another type.
+        TypeError: `a` is not an array, or an option has another type.
 
     Example:
         >>> jnp.array_str(jnp.array([1.5, 2.0]))
@@ -82,7 +82,7 @@ def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
 
     Args:
         file: a path, or a file open for binary writing.
-        arr: an array, or an object that is pickled as NumPy does it.
+        arr: an array, or another object, which NumPy pickles.
         allow_pickle: whether objects may be pickled.
 
     Raises:
@@ -103,7 +103,7 @@ def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None
 
     Args:
         file: a path, or a file open for binary writing.
-        args: arrays, which are called arr_0, arr_1 and so on.
+        args: arrays, named arr_0, arr_1 and so on.
         allow_pickle: whether objects may be pickled.
         kwds: arrays with their names.
 
@@ -128,8 +128,8 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
         args, kwargs: further arguments of ``numpy.load``.
 
     Returns:
-        The array of an npy file, as NumPy's where an array cannot hold it; the contents of an npz file as NumPy
-        gives them.
+        The array of an npy file, a NumPy array if the dtype is unsupported; for an npz file NumPy's mapping of names
+        to arrays.
 
     Raises:
         OSError: the file cannot be read.
@@ -151,19 +151,19 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
-    """Return the numbers in a text.
+    """Return the numbers in a string.
 
     Args:
-        string: the text.
+        string: numbers, separated by `sep`.
         dtype: the dtype of the result.
-        count: the largest number of numbers; -1 for all.
-        sep: the text between numbers.
+        count: how many numbers to read; -1 for all.
+        sep: the separator of the numbers.
 
     Returns:
         A vector.
 
     Raises:
-        ValueError: the text has other parts.
+        ValueError: the string contains something else.
 
     Example:
         >>> jnp.fromstring("1, 2, 3", dtype=int, sep=",")
@@ -185,7 +185,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
         A vector.
 
     Raises:
-        TypeError: `buffer` is no such object.
+        TypeError: `buffer` lacks the protocol.
         ValueError: the buffer is too short.
 
     Example:

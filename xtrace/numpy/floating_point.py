@@ -24,39 +24,38 @@ from xtrace._src.ops.comparisons import bitwise_and, bitwise_not, bitwise_or, eq
 from xtrace._src.ops.complex_numbers import imag, real
 from xtrace._src.ops.reinterpretation import bitcast_convert_type
 from xtrace._src.runtime.transfer import to_array
-from xtrace.numpy.operands import refuse
-from xtrace.numpy.ufuncs import fill_as, refuse_complex, strong_scalar
+from xtrace.numpy.operands import fill_as, refuse, refuse_complex, strong_scalar
 
-# Kinds of floating number
+# Kinds of floating-point numbers
 
-def _everywhere(value: bool) -> Callable[[Any], Any]:
+def _fill_result(value: bool) -> Callable[[Any], Any]:
     return lambda x: fill_as(x, value, dtypes.bool_)
 
 
-def _finite_complex(x: Array) -> Array:
+def _is_finite_complex(x: Array) -> Array:
     return bitwise_and(lax.is_finite(real(x)), lax.is_finite(imag(x)))
 
 
-def _infinite(x: Array) -> Array:
+def _is_infinite(x: Array) -> Array:
     return eq(lax.abs(x), strong_scalar(x, math.inf))
 
 
 isfinite = unary_function(
     "isfinite", lax.is_finite, "Return whether elements are neither infinite nor NaN.",
-    cases={COMPLEX: _finite_complex, BOOL: _everywhere(True), INTEGER: _everywhere(True)}, returns="dtype bool",
+    cases={COMPLEX: _is_finite_complex, BOOL: _fill_result(True), INTEGER: _fill_result(True)}, returns="dtype bool",
     example=("jnp.isfinite(jnp.array([1.0, jnp.inf]))", "Array([ True, False], dtype=bool)"),
 )
 
 isinf = unary_function(
-    "isinf", _infinite, "Return whether elements are infinite; complex numbers are if one of their parts is.", cases={
-        COMPLEX: lambda x: bitwise_or(_infinite(real(x)), _infinite(imag(x))), BOOL: _everywhere(False),
-        INTEGER: _everywhere(False),
+    "isinf", _is_infinite, "Return whether elements are infinite; complex numbers are if one part is.", cases={
+        COMPLEX: lambda x: bitwise_or(_is_infinite(real(x)), _is_infinite(imag(x))), BOOL: _fill_result(False),
+        INTEGER: _fill_result(False),
     },
     returns="dtype bool", example=("jnp.isinf(jnp.array([1.0, jnp.inf]))", "Array([False,  True], dtype=bool)"),
 )
 
 isnan = unary_function(
-    "isnan", lambda x: ne(x, x), "Return whether elements are NaN; complex numbers are if one of their parts is.",
+    "isnan", lambda x: ne(x, x), "Return whether elements are NaN; complex numbers are if one part is.",
     returns="dtype bool", example=("jnp.isnan(jnp.array([1.0, jnp.nan]))", "Array([False,  True], dtype=bool)"),
 )
 
@@ -64,7 +63,7 @@ _is_infinity = {
     name: unary_function(
         name, lambda x, value=value: eq(x, strong_scalar(x, value)), "",
         cases={
-            COMPLEX: refuse_complex(ValueError, function=name), BOOL: _everywhere(False), INTEGER: _everywhere(False),
+            COMPLEX: refuse_complex(ValueError, function=name), BOOL: _fill_result(False), INTEGER: _fill_result(False),
         },
     )
     for name, value in (("isposinf", math.inf), ("isneginf", -math.inf))
@@ -83,7 +82,7 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `x` is no array and no scalar.
+        TypeError: `x` is neither an array nor a scalar.
         ValueError: `x` is complex.
 
     Example:
@@ -106,7 +105,7 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `x` is no array and no scalar.
+        TypeError: `x` is neither an array nor a scalar.
         ValueError: `x` is complex.
 
     Example:
@@ -118,7 +117,7 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
 
 
 @inline_jit
-def _nan_to_num(x: ArrayLike, *replacements: ArrayLike, given: str) -> Array:
+def _nan_to_num(x: ArrayLike, *replacements: ArrayLike, given: tuple[str, ...]) -> Array:
     (x,) = promote(x)
     dtype = aval_of(x).dtype
     if dtypes.is_complex(dtype):
@@ -127,16 +126,16 @@ def _nan_to_num(x: ArrayLike, *replacements: ArrayLike, given: str) -> Array:
     if not dtypes.is_floating(dtype):
         return to_array(x)
     limits = dtypes.finfo(dtype)
-    values: dict[str, Any] = {"p": float(limits.max), "n": float(limits.min)}
+    values: dict[str, Any] = {"posinf": float(limits.max), "neginf": float(limits.min)}
     values |= dict(zip(given, replacements, strict=True))
-    x = select_where(ne(x, x), cast_as(x, values["a"]), x)
-    x = select_where(eq(x, strong_scalar(x, math.inf)), cast_as(x, values["p"]), x)
-    return select_where(eq(x, strong_scalar(x, -math.inf)), cast_as(x, values["n"]), x)
+    x = select_where(ne(x, x), cast_as(x, values["nan"]), x)
+    x = select_where(eq(x, strong_scalar(x, math.inf)), cast_as(x, values["posinf"]), x)
+    return select_where(eq(x, strong_scalar(x, -math.inf)), cast_as(x, values["neginf"]), x)
 
 
 @inline_jit(static=("copy",), public=True)
 def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
-    """Replace NaN and infinities by finite numbers.
+    """Replace NaN and infinities with finite numbers.
 
     Args:
         x: an array or a scalar of numbers; of complex numbers, both parts are replaced.
@@ -148,15 +147,15 @@ def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = No
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is no array and no scalar.
+        TypeError: `x` is neither an array nor a scalar.
 
     Example:
         >>> jnp.nan_to_num(jnp.array([jnp.nan, jnp.inf]), posinf=9.0)
         Array([0., 9.], dtype=float32)
     """
-    given = {"a": nan, "p": posinf, "n": neginf}
-    kept: dict[str, Any] = {k: v for k, v in given.items() if v is not None or k == "a"}
-    return _nan_to_num(x, *kept.values(), given="".join(kept))
+    given = {"nan": nan, "posinf": posinf, "neginf": neginf}
+    kept: dict[str, Any] = {k: v for k, v in given.items() if v is not None or k == "nan"}
+    return _nan_to_num(x, *kept.values(), given=tuple(kept))
 
 
 @inline_jit
@@ -190,7 +189,7 @@ def isclose(a: ArrayLike, b: ArrayLike, rtol: Any = 1e-05, atol: ArrayLike = 1e-
         An array of the broadcast shape and dtype bool.
 
     Raises:
-        TypeError: an operand is no array and no scalar.
+        TypeError: an operand is neither an array nor a scalar.
         ValueError: the shapes do not broadcast.
 
     Example:
@@ -200,12 +199,12 @@ def isclose(a: ArrayLike, b: ArrayLike, rtol: Any = 1e-05, atol: ArrayLike = 1e-
     return _isclose(a, b, rtol, atol, equal_nan=bool(equal_nan))
 
 
-# Parts of floating numbers
+# Parts of floating-point numbers
 
 _INTEGERS = {8: dtypes.int8, 16: dtypes.int16, 32: dtypes.int32, 64: dtypes.int64}
 
 
-def _sign_of_float(x: Array) -> Array:
+def _has_sign_bit(x: Array) -> Array:
     dtype = aval_of(x).dtype
     width = dtypes.bit_width(dtype)
     if width not in _INTEGERS:
@@ -214,9 +213,9 @@ def _sign_of_float(x: Array) -> Array:
 
 
 signbit = unary_function(
-    "signbit", _sign_of_float, "Return whether elements have the sign bit set: they are below zero, or -0.0.", cases={
-        COMPLEX: refuse_complex(ValueError, function="signbit"), BOOL: _everywhere(False),
-        INTEGER: lambda x: lt(x, strong_scalar(x, 0)), UNSIGNED: _everywhere(False),
+    "signbit", _has_sign_bit, "Return whether elements have the sign bit set: they are below zero, or -0.0.", cases={
+        COMPLEX: refuse_complex(ValueError, function="signbit"), BOOL: _fill_result(False),
+        INTEGER: lambda x: lt(x, strong_scalar(x, 0)), UNSIGNED: _fill_result(False),
     },
     domain=REAL_NUMBERS, returns="dtype bool",
     raises={"ValueError": "the operand is complex.", "NotImplementedError": "a floating dtype has fewer than 8 bits."},
@@ -272,18 +271,16 @@ def _frexp(x: ArrayLike) -> tuple[Any, Any]:
     # XLA flushes subnormal numbers to 0, so their bits are read; their fraction is an integer.
     fraction = operators.bitwise_and(pattern, fraction_mask)
     subnormal = operators.equal(operators.bitwise_and(pattern, exponent_mask << digits), 0)
-    unscaled = bitwise_or(
-        bitwise_not(lax.is_finite(x)), bitwise_and(subnormal, operators.equal(fraction, 0))
-    )
+    unscaled = bitwise_or(bitwise_not(lax.is_finite(x)), bitwise_and(subnormal, operators.equal(fraction, 0)))
     sign = operators.bitwise_and(pattern, ~((exponent_mask << digits) | fraction_mask))
     scaled = operators.bitwise_or(bitcast_convert_type(convert_to(fraction, dtype), bits), sign)
     original, pattern = pattern, select_where(subnormal, scaled, pattern)
     shift = select_where(subnormal, cast_as(pattern, 1 - bias - digits), cast_as(pattern, 0))
     exponent = operators.bitwise_and(operators.right_shift(pattern, digits), exponent_mask)
     exponent = operators.add(operators.subtract(exponent, bias - 1), shift)
-    # The exponent bits become those of numbers in [0.5, 1).
+    # Mantissas in [0.5, 1) all have the exponent bits `bias - 1`.
     kept = operators.bitwise_and(pattern, ~(exponent_mask << digits))
-    # Chosen as integers: jaxlib 0.12 confuses subnormal bfloat16 numbers.
+    # Selected as integers: jaxlib 0.12 confuses subnormal bfloat16 numbers.
     mantissa = select_where(unscaled, original, operators.bitwise_or(kept, (bias - 1) << digits))
     exponent = convert_to(select_where(unscaled, 0, exponent), dtypes.int32)
     return _scaled(bitcast_convert_type(mantissa, dtype), x, exponent), exponent
@@ -297,12 +294,12 @@ def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
         x: an array or a scalar of real numbers or booleans.
 
     Returns:
-        The mantissas, of the shape of `x` and its dtype, as a floating one if that is integer or boolean, and the
-        exponents as int32. Zeros, infinities and NaN are their own mantissas, with the exponent 0.
+        The mantissas, of the shape of `x` and its dtype, floating for integers and booleans, and the
+        exponents as int32. Zeros, infinities and NaN are their own mantissas, with exponent 0.
 
     Raises:
         NotImplementedError: the dtype is a floating one of at most 8 bits.
-        TypeError: `x` is complex, or no array and no scalar.
+        TypeError: `x` is complex, or neither an array nor a scalar.
 
     Example:
         >>> jnp.frexp(6.0)
@@ -323,7 +320,7 @@ def _ldexp(x: Array, exponent: Array) -> Array:
     mantissa = select_where(above, operators.multiply(mantissa, 2), mantissa)
     exponent = select_where(above, operators.subtract(exponent, 1), exponent)
     scaled = lax.mul(mantissa, lax.pow(strong_scalar(x, 2.0), exponent))
-    return select_where(bitwise_or(_infinite(x), operators.equal(x, 0)), x, scaled)
+    return select_where(bitwise_or(_is_infinite(x), operators.equal(x, 0)), x, scaled)
 
 
 @inline_jit(public=True)
@@ -335,11 +332,11 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
         x2: the exponents, an array or a scalar of integers or booleans that broadcasts against `x1`.
 
     Returns:
-        An array of the broadcast shape and the dtype of `x1`, as a floating one if that is integer or boolean.
+        An array of the broadcast shape and the dtype of `x1`, floating for integers and booleans.
 
     Raises:
-        TypeError: an operand is no array and no scalar.
-        ValueError: `x1` is complex, `x2` is no integer, or the shapes do not broadcast.
+        TypeError: an operand is neither an array nor a scalar.
+        ValueError: `x1` is complex, `x2` is not an integer, or the shapes do not broadcast.
 
     Example:
         >>> jnp.ldexp(3.0, 2)
@@ -353,16 +350,16 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
 
 @inline_jit
 def spacing(x: ArrayLike, /) -> Array:
-    """Return the distances to the next numbers away from zero, signed as `x`; in float16, to the next larger ones.
+    """Return the distances to the next numbers away from zero, with the signs of `x`; in float16, to the next larger.
 
     Args:
         x: an array or a scalar of real numbers or booleans.
 
     Returns:
-        An array of the shape of `x` and its dtype, as a floating one if that is integer or boolean.
+        An array of the shape of `x` and its dtype, floating for integers and booleans.
 
     Raises:
-        TypeError: `x` is no array and no scalar.
+        TypeError: `x` is neither an array nor a scalar.
         ValueError: `x` is complex.
 
     Example:
@@ -389,10 +386,10 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         x1, x2: arrays or scalars of real numbers or booleans whose shapes broadcast.
 
     Returns:
-        An array of the broadcast shape and the promoted dtype, as a floating one if that is integer or boolean.
+        An array of the broadcast shape and the promoted dtype, floating for integers and booleans.
 
     Raises:
-        TypeError: an operand is complex, or no array and no scalar.
+        TypeError: an operand is complex, or neither an array nor a scalar.
         ValueError: the shapes do not broadcast.
 
     Example:

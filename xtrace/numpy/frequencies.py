@@ -1,4 +1,4 @@
-"""Frequencies of Fourier transforms, and their order."""
+"""Frequencies of Fourier transforms, and shifts of frequency zero."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
 
 
 @inline_jit
-def _frequencies(d: ArrayLike, *, size: int, half: bool, dtype: np.dtype[Any]) -> Array:
+def _compute_frequencies(d: ArrayLike, *, size: int, half: bool, dtype: np.dtype[Any]) -> Array:
     positions = iota(dtypes.int32, largest(size // 2 + 1 if half else size, 0))
     if not half:
         wrapped = lax.sub(positions, scalar_of(size, dtypes.int32))
@@ -39,7 +39,7 @@ def _frequencies(d: ArrayLike, *, size: int, half: bool, dtype: np.dtype[Any]) -
     return convert_to(lax.div(convert_to(positions, own), span), own if dtype is None else dtype)
 
 
-def _check_frequencies(n: int, d: ArrayLike, dtype: object, device: object, half: bool) -> Array:
+def _make_frequencies(n: int, d: ArrayLike, dtype: object, device: object, half: bool) -> Array:
     if isinstance(n, Tracer):
         raise ConcretizationTypeError(
             f"{called_function()}: the result's length depends on n, which must not be traced"
@@ -53,12 +53,12 @@ def _check_frequencies(n: int, d: ArrayLike, dtype: object, device: object, half
     spacing = operand_aval(d, 1)
     if spacing.ndim or dtypes.is_complex(spacing.dtype):
         raise TypeError(f"{called_function()}: d must be a real scalar, got {spacing.str_short()}")
-    frequencies = _frequencies(d, size=size, half=half, dtype=requested_dtype(dtype))
+    frequencies = _compute_frequencies(d, size=size, half=half, dtype=requested_dtype(dtype))
     return frequencies if device is None else device_put(frequencies, device)
 
 
 def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: object = None) -> Array:
-    """Return the frequencies of the terms of `fft`, first those from zero up, then the negative ones.
+    """Return the frequencies of the terms of `fft`: zero and the positive ones, then the negative ones.
 
     Args:
         n: the number of samples, a Python integer.
@@ -70,13 +70,13 @@ def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, devic
         A vector.
 
     Raises:
-        ValueError: `n` is no integer.
+        ValueError: `n` is not an integer.
 
     Example:
         >>> jnp.fft.fftfreq(4)
         Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
     """
-    return _check_frequencies(n, d, dtype, device, half=False)
+    return _make_frequencies(n, d, dtype, device, half=False)
 
 
 def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: object = None) -> Array:
@@ -92,13 +92,13 @@ def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, devi
         A vector.
 
     Raises:
-        ValueError: `n` is no integer.
+        ValueError: `n` is not an integer.
 
     Example:
         >>> jnp.fft.rfftfreq(4)
         Array([0.  , 0.25, 0.5 ], dtype=float32)
     """
-    return _check_frequencies(n, d, dtype, device, half=True)
+    return _make_frequencies(n, d, dtype, device, half=True)
 
 
 def _shift(x: ArrayLike, axes: Axes, sign: int) -> Array:
@@ -119,7 +119,7 @@ def fftshift(x: ArrayLike, axes: Axes = None) -> Array:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is no array.
+        TypeError: `x` is not an array.
         ValueError: `x` has no such axis.
 
     Example:
@@ -141,7 +141,7 @@ def ifftshift(x: ArrayLike, axes: Axes = None) -> Array:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` is no array.
+        TypeError: `x` is not an array.
         ValueError: `x` has no such axis.
 
     Example:

@@ -33,7 +33,7 @@ from xtrace.numpy.ufuncs import maximum, where
 
 
 @inline_jit
-def _count(x: ArrayLike, weights: Array, *, length: int) -> Array:
+def _add_at_integers(x: ArrayLike, weights: Array, *, length: int) -> Array:
     x = to_array_operand(x)
     x = convert_to(x, dtypes.int32) if dtypes.is_boolean(x.dtype) else x
     empty = zeros((length,), weights.dtype)
@@ -51,7 +51,7 @@ def bincount(
         weights: a vector of the weights of the elements; None for 1 each.
         minlength: the least length of the result.
         length: the length of the result, which a traced `x` needs; larger elements do not count.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         A vector, of the default integer or the dtype of `weights`.
@@ -59,7 +59,7 @@ def bincount(
     Raises:
         ConcretizationTypeError: `x` is traced and `length` is not given.
         TypeError: `x` has no integers.
-        ValueError: `x` is no vector, or `weights` have another shape.
+        ValueError: `x` is not a vector, or `weights` have another shape.
 
     Example:
         >>> jnp.bincount(jnp.array([0, 2, 2]))
@@ -89,11 +89,11 @@ def bincount(
         )
     else:
         weights = to_array_operand(weights, 1)
-    return _count(x, weights, length=length)
+    return _add_at_integers(x, weights, length=length)
 
 
 @inline_jit
-def _edges(a: Array, *limits: ArrayLike, bins: int, dtype: np.dtype[Any]) -> Array:
+def _divide_range(a: Array, *limits: ArrayLike, bins: int, dtype: np.dtype[Any]) -> Array:
     if limits:
         low, high = (convert_to(to_array_operand(x), dtype, False) for x in limits)
     else:
@@ -103,7 +103,7 @@ def _edges(a: Array, *limits: ArrayLike, bins: int, dtype: np.dtype[Any]) -> Arr
     return linspace(where(same, low - 0.5, low), where(same, high + 0.5, high), bins + 1, dtype=dtype)
 
 
-def _check_range(range: Any) -> tuple[Any, ...]:
+def _to_limits(range: Any) -> tuple[Any, ...]:
     if range is None:
         return ()
     listed = isinstance(range, (Sequence, Array, np.ndarray)) and np.ndim(range)
@@ -115,7 +115,7 @@ def _check_range(range: Any) -> tuple[Any, ...]:
     return ends
 
 
-def _number_of_bins(bins: Any) -> int:
+def _count_bins(bins: Any) -> int:
     try:
         count = operator.index(bins)
     except TypeError:
@@ -127,24 +127,24 @@ def _number_of_bins(bins: Any) -> int:
     return count
 
 
-def _bin_edges(a: Any, bins: Any, range: object) -> Array:
+def _make_edges(a: Any, bins: Any, range: object) -> Array:
     if isinstance(bins, str):
         raise TypeError(
             f"{called_function()}: bins must be an integer or an array of edges; the rule {abbreviate(bins)} is not "
             "supported"
         )
-    aval, of_bins = operand_aval(a, 0), operand_aval(bins, 1)
+    aval, bins_aval = operand_aval(a, 0), operand_aval(bins, 1)
     dtype = as_inexact(aval.dtype, False)[0]
-    if of_bins.ndim == 1:
+    if bins_aval.ndim == 1:
         return convert_to(to_array_operand(bins), dtype, False)
-    if of_bins.ndim:
+    if bins_aval.ndim:
         raise TypeError(
-            f"{called_function()}: bins must be an integer or a 1-D array of edges, got shape {of_bins.shape}"
+            f"{called_function()}: bins must be an integer or a 1-D array of edges, got shape {bins_aval.shape}"
         )
-    limits = _check_range(range)
+    limits = _to_limits(range)
     if not limits and not aval.size:
         raise ValueError(f"{called_function()}: an array without elements has no range; pass range=")
-    return _edges(a, *limits, bins=_number_of_bins(bins), dtype=dtype)
+    return _divide_range(a, *limits, bins=_count_bins(bins), dtype=dtype)
 
 
 def histogram_bin_edges(
@@ -154,16 +154,16 @@ def histogram_bin_edges(
 
     Args:
         a: an array of real numbers.
-        bins: the number of bins of one width, or a vector of edges.
+        bins: the number of bins of equal width, or a vector of edges.
         range: the lower and the upper end of the bins; None for the smallest and the largest element.
-        weights: makes no difference.
+        weights: ignored.
 
     Returns:
-        A vector of a floating dtype, one longer than there are bins.
+        A vector of a floating dtype with one element more than there are bins.
 
     Raises:
         NotImplementedError: `bins` is the name of a rule.
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
 
     Example:
         >>> jnp.histogram_bin_edges(jnp.array([0.0, 1.0]), 2)
@@ -173,10 +173,10 @@ def histogram_bin_edges(
         raise NotImplementedError(
             f"histogram_bin_edges: the rule {abbreviate(bins)} is not implemented; give the number of bins, or edges"
         )
-    return _bin_edges(a, bins, range)
+    return _make_edges(a, bins, range)
 
 
-def _places(edges: Array, x: Array) -> Array:
+def _find_bins(edges: Array, x: Array) -> Array:
     """Return the number of each element's bin, from 1; the last bin includes its upper edge."""
     wide = dtype_of_all(edges, x)
     edges, x = convert_to(edges, wide, False), convert_to(x, wide, False)
@@ -185,9 +185,9 @@ def _places(edges: Array, x: Array) -> Array:
 
 
 @inline_jit
-def _histogram(a: ArrayLike, edges: Array, weights: Array, *, density: bool, dtype: DType) -> tuple[Any, Any]:
+def _count_in_bins(a: ArrayLike, edges: Array, weights: Array, *, density: bool, dtype: DType) -> tuple[Any, Any]:
     a, edges = convert_to(to_array_operand(a), dtype, False), convert_to(edges, dtype, False)
-    places = _places(edges, ravel(a))
+    places = _find_bins(edges, ravel(a))
     counts = zeros(edges.shape, weights.dtype).at[places].add(ravel(weights), mode="drop")[1:]
     if density:
         counts = counts / (edges[1:] - edges[:-1]) / reductions.sum(counts)
@@ -201,7 +201,7 @@ def histogram(
 
     Args:
         a: an array of real numbers.
-        bins: the number of bins of one width, or a vector of edges.
+        bins: the number of bins of equal width, or a vector of edges.
         range: the lower and the upper end of the bins; None for the smallest and the largest element.
         weights: the weights of the elements, an array of the shape of `a`; None for 1 each.
         density: whether the counts are divided so that the integral is 1.
@@ -210,7 +210,7 @@ def histogram(
         A pair of vectors of a floating dtype: the counts, and the edges of the bins.
 
     Raises:
-        TypeError: `a` is no array, or `bins` is the name of a rule.
+        TypeError: `a` is not an array, or `bins` is the name of a rule.
         ValueError: `weights` have another shape.
 
     Example:
@@ -225,21 +225,21 @@ def histogram(
     operands = (a,) if weights is None else (a, weights)
     _, dtype, _ = common_dtype(operands, as_inexact)
     a = convert_to(to_array_operand(a), dtype, False)
-    edges = convert_to(_bin_edges(a, bins, range), dtype, False)
+    edges = convert_to(_make_edges(a, bins, range), dtype, False)
     weights = ones(operand_aval(a, 0).shape, dtype) if weights is None else to_array_operand(weights)
-    weighed = convert_to(weights, dtype, False)
-    return _histogram(a, edges, weighed, density=bool(density), dtype=dtype)
+    weights = convert_to(weights, dtype, False)
+    return _count_in_bins(a, edges, weights, density=bool(density), dtype=dtype)
 
 
 @inline_jit
-def _joint(sample: Array, *operands: Array, weighted: bool, density: bool) -> Array:
+def _count_points(sample: Array, *operands: Array, weighted: bool, density: bool) -> Array:
     edges, weights = (operands[:-1], operands[-1]) if weighted else (operands, None)
     sample = to_array_operand(sample)
-    places = [_places(e, sample[:, i]) for i, e in enumerate(edges)]
+    places = [_find_bins(e, sample[:, i]) for i, e in enumerate(edges)]
     shape = tuple(e.shape[0] + 1 for e in edges)
     dtype = dtypes.default_int(config.enable_x64.value) if weights is None else as_inexact(weights.dtype, False)[0]
-    what = ones((), dtype) if weights is None else convert_to(to_array_operand(weights), dtype, False)
-    counts = zeros(shape, dtype).at[tuple(places)].add(what, mode="drop")
+    added = ones((), dtype) if weights is None else convert_to(to_array_operand(weights), dtype, False)
+    counts = zeros(shape, dtype).at[tuple(places)].add(added, mode="drop")
     counts = counts[tuple(slice(1, -1) for _ in edges)]
     if density:
         wide = dtype_of_all(counts, *edges)
@@ -270,18 +270,19 @@ def histogramdd(
         A pair of the counts, an array with an axis for each column, and a list of vectors of edges.
 
     Raises:
-        TypeError: `sample` is no array.
-        ValueError: there are not as many bins, ranges or weights as axes or points.
+        TypeError: `sample` is not an array.
+        ValueError: the number of bins or ranges differs from the number of columns, or of weights from the number of
+            rows.
 
     Example:
         >>> jnp.histogramdd(jnp.array([[0.0, 0.0], [1.0, 1.0]]), 2)[0]
         Array([[1, 0],
                [0, 1]], dtype=int32)
     """
-    return _histogram_of_rows(sample, bins, range, weights, density)
+    return _count_rows(sample, bins, range, weights, density)
 
 
-def _histogram_of_rows(
+def _count_rows(
     sample: ArrayLike, bins: Any, range: Any, weights: object, density: Any
 ) -> tuple[Any, list[Any]]:
     aval = operand_aval(sample, 0)
@@ -307,9 +308,9 @@ def _histogram_of_rows(
     else:
         each = [bins] * columns
     sample = to_array_operand(sample)
-    edges = [_bin_edges(sample[:, i], b, None if range is None else range[i]) for i, b in enumerate(each)]
+    edges = [_make_edges(sample[:, i], b, None if range is None else range[i]) for i, b in enumerate(each)]
     operands = edges if weights is None else [*edges, to_array_operand(weights)]
-    return _joint(sample, *operands, weighted=weights is not None, density=bool(density)), edges
+    return _count_points(sample, *operands, weighted=weights is not None, density=bool(density)), edges
 
 
 def histogram2d(
@@ -329,7 +330,7 @@ def histogram2d(
         A triple of the counts, a matrix, and the edges along both axes.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
         ValueError: the lengths differ.
 
     Example:
@@ -344,5 +345,5 @@ def histogram2d(
     if vector and len(bins) not in (1, 2):
         bins = [asarray(bins)] * 2
     sample = stack([to_array_operand(x), to_array_operand(y)], axis=1)
-    counts, (first, second) = _histogram_of_rows(sample, bins, range, weights, density)
+    counts, (first, second) = _count_rows(sample, bins, range, weights, density)
     return counts, first, second

@@ -1,4 +1,4 @@
-"""Indices made: grids, triangles and diagonals, and positions in flattened arrays."""
+"""Index arrays of grids, triangles and diagonals, and positions in flattened arrays."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.creation import ones
 from xtrace.numpy.joins_and_splits import concatenate, stack
 from xtrace.numpy.nonzero_elements import nonzero
-from xtrace.numpy.operands import broadcast_operand_to, cast_to, scalar_of
+from xtrace.numpy.operands import broadcast_operand_to, cast_to, scalar_of, wrap_indices
 from xtrace.numpy.ranges import arange, linspace
 
 __all__ = [
@@ -64,11 +64,11 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Any, ...]:
         raise TypeError(f"unravel_index: indices must have an integer type, got {aval.dtype.name}")
     sizes = np.asarray(shape).tolist() if isinstance(shape, (np.ndarray, Array)) else shape
     sizes = tuple(sizes) if isinstance(sizes, (list, tuple)) else (sizes,)
-    return tuple(_unravel(to_array_operand(indices), shape=canonical_shape(sizes)))
+    return tuple(_compute_indices(to_array_operand(indices), shape=canonical_shape(sizes)))
 
 
 @inline_jit
-def _unravel(indices: Array, *, shape: tuple[int, ...]) -> list[Any]:
+def _compute_indices(indices: Array, *, shape: tuple[int, ...]) -> list[Any]:
     dtype, weak = indices.dtype, indices.aval.weak_type
     total = math.prod(shape)
     # At least 32 bits, so that the bounds fit.
@@ -92,13 +92,14 @@ def ravel_multi_index(
     multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise", order: str = "C", *,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Return the positions in the flattened array of elements at indices.
+    """Return positions in the flattened array for indices along each axis.
 
     Args:
         multi_index: a sequence of arrays of integers, one for each axis.
         dims: the lengths of the axes.
-        mode: what an index out of bounds does: ``"raise"`` an error where it is known; ``"wrap"`` it counts modulo
-            the length; ``"clip"`` it is moved to the nearest end; ``"ignore"`` its position is out of bounds.
+        mode: the treatment of indices out of bounds: ``"raise"`` raises ValueError, and needs concrete indices;
+            ``"wrap"`` takes them modulo the length; ``"clip"`` moves them to the nearest end; ``"ignore"`` leaves them
+            unchecked.
         order: ``"C"`` for row by row, ``"F"`` for column by column.
         dtype: the dtype of the result; None for the promoted dtype.
 
@@ -106,8 +107,8 @@ def ravel_multi_index(
         An array of the broadcast shape.
 
     Raises:
-        ValueError: an index is out of bounds or no integer, the number of axes is another one, or `mode` or `order`
-            is another text.
+        ValueError: an index is out of bounds or no integer, the numbers of arrays and axes differ, or `mode` or `order`
+            has another value.
 
     Example:
         >>> jnp.ravel_multi_index((jnp.array([1]), jnp.array([2])), (2, 3))
@@ -143,15 +144,16 @@ def ravel_multi_index(
                 raise ValueError(
                     f"ravel_multi_index: invalid entry in coordinates array for an axis of size {size}: {index}"
                 )
-    result: Array = _ravel(*indices, dims=sizes, mode=mode, order=order, dtype=wanted or common)
-    return result
+    return _compute_positions(*indices, dims=sizes, mode=mode, order=order, dtype=wanted or common)
 
 
 @inline_jit
-def _ravel(*indices: ArrayLike, dims: tuple[int, ...], mode: str, order: str, dtype: np.dtype[Any]) -> Any:
+def _compute_positions(
+    *indices: ArrayLike, dims: tuple[int, ...], mode: str, order: str, dtype: np.dtype[Any]
+) -> Array:
     shape = check_broadcast([operand_aval(x, 0).shape for x in indices])
     pairs = list(zip(indices, dims, strict=True))
-    total = None
+    total: Array | None = None
     for index, size in pairs if order == "C" else reversed(pairs):
         aval = operand_aval(index, 0)
         index = broadcast_operand_to(cast_to(index, aval, dtype), aval.shape, shape)
@@ -160,10 +162,9 @@ def _ravel(*indices: ArrayLike, dims: tuple[int, ...], mode: str, order: str, dt
         if mode == "clip":
             index = elementwise.clamp(scalar_of(0, dtype), index, scalar_of(size - 1, dtype))
         elif mode == "wrap":
-            rest = elementwise.rem(index, length)
-            negative = lt(rest, scalar_of(0, dtype))
-            index = select_n(negative, rest, elementwise.add(rest, length))
+            index = wrap_indices(index, size)
         total = index if total is None else elementwise.add(elementwise.mul(total, length), index)
+    assert total is not None
     return total
 
 
@@ -171,7 +172,7 @@ def _ravel(*indices: ArrayLike, dims: tuple[int, ...], mode: str, order: str, dt
 
 
 def ix_(*args: ArrayLike) -> tuple[Any, ...]:
-    """Return vectors with axes of size 1, so that as an index they give every combination.
+    """Return vectors with axes of size 1 added, which index every combination of their elements.
 
     Args:
         args: vectors of integers.
@@ -181,8 +182,8 @@ def ix_(*args: ArrayLike) -> tuple[Any, ...]:
 
     Raises:
         NotImplementedError: an operand has booleans.
-        TypeError: an operand is no array.
-        ValueError: an operand is no vector.
+        TypeError: an operand is not an array.
+        ValueError: an operand is not a vector.
 
     Example:
         >>> [x.shape for x in jnp.ix_(jnp.array([0, 1]), jnp.array([2, 3, 4]))]
@@ -200,8 +201,8 @@ def ix_(*args: ArrayLike) -> tuple[Any, ...]:
     return tuple(grid)
 
 
-def _range(function: str, span: Any) -> Array:
-    """Return the numbers of a slice; an imaginary step is their count, with both ends included."""
+def _expand_slice(function: str, span: Any) -> Array:
+    """Return the numbers in a slice; an imaginary step is their count, and includes both ends."""
     for part, value in (("start", span.start), ("stop", span.stop), ("step", span.step)):
         if isinstance(value, Tracer):
             raise explain.concretization(value, f"numpy.{function} as the {part} of a slice")
@@ -220,7 +221,7 @@ def _promote_arrays(arrays: list[Any]) -> list[Any]:
 
 
 class _Grid:
-    """Coordinates of the grid that slices describe, as ``mgrid[0:3, 0:1:5j]``; an imaginary step is a count."""
+    """Makes the coordinates of a grid from slices, as in ``mgrid[0:3, 0:1:5j]``; an imaginary step is a count."""
 
     def __init__(self, name: str, sparse: bool) -> None:
         self.name, self.sparse = name, sparse
@@ -229,12 +230,12 @@ class _Grid:
         return f"<xtrace.numpy.{self.name}>"
 
     def __getitem__(self, key: Array) -> Any:
-        """Return one array of coordinates for each slice: stacked, or of size 1 along the others' axes if sparse."""
+        """Return an array of coordinates for each slice: stacked, or if sparse with size 1 along the other axes."""
         if isinstance(key, slice):
-            return _range(self.name, key)
+            return _expand_slice(self.name, key)
         if not isinstance(key, tuple) or not all(isinstance(x, slice) for x in key):
             raise TypeError(f"{self.name}[...] takes slices such as 0:3 or 0:1:5j, got {abbreviate(key)}")
-        ranges = _promote_arrays([_range(self.name, x) for x in key])
+        ranges = _promote_arrays([_expand_slice(self.name, x) for x in key])
         if self.sparse:
             return list(meshgrid(*ranges, indexing="ij", sparse=True))
         return stack(meshgrid(*ranges, indexing="ij"), 0) if ranges else arange(0)
@@ -245,10 +246,10 @@ ogrid = _Grid("ogrid", sparse=True)
 
 
 class _Joiner:
-    """Arrays, numbers and slices joined along an axis, as ``r_[0:3, 5, x]``.
+    """Joins arrays, numbers and slices along an axis, as in ``r_[0:3, 5, x]``.
 
-    A string before them, "axis,ndmin,place", gives the axis, the least number of axes, and the position of the own
-    axes of an array with fewer (-1: last); "r" and "c" make a row and a column.
+    A leading string "axis,ndmin,place" sets the axis, the least number of axes, and the position of an array's own
+    axes among them (-1: last); "r" makes a row, "c" a column.
     """
 
     def __init__(self, name: str, axis: int, ndmin: int, place: int) -> None:
@@ -265,14 +266,14 @@ class _Joiner:
         items = list(key) if isinstance(key, tuple) else [key]
         axis, ndmin, place = self.options
         if items and isinstance(items[0], str):
-            axis, ndmin, place = self._directive(items.pop(0))
+            axis, ndmin, place = self._parse_directive(items.pop(0))
         if any(isinstance(x, str) for x in items):
             raise ValueError(f"{self.name}: a string directive must be placed at the beginning, got {abbreviate(key)}")
         if not items:
             raise IndexError(f"{self.name}[...]: nothing to join")
         return concatenate([self._place_axes(x, ndmin, place) for x in items], axis)
 
-    def _directive(self, text: str) -> tuple[int, int, int]:
+    def _parse_directive(self, text: str) -> tuple[int, int, int]:
         if text in ("r", "c"):
             axis, _, place = self.options
             return (-1, 2, place) if text == "r" else (axis, 2, 0)
@@ -288,7 +289,7 @@ class _Joiner:
         return axis, ndmin, place
 
     def _place_axes(self, item: object, ndmin: int, place: int) -> Array:
-        x = _range(self.name, item) if isinstance(item, slice) else asarray(item)
+        x = _expand_slice(self.name, item) if isinstance(item, slice) else asarray(item)
         missing = max(ndmin, 1) - x.ndim
         if missing <= 0:
             return x
@@ -314,7 +315,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
         A tuple of equal vectors of integers.
 
     Raises:
-        TypeError: a number is no integer.
+        TypeError: a number is not an integer.
         ValueError: a number is negative.
 
     Example:
@@ -338,7 +339,7 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Any, ...]:
         A tuple of equal vectors of integers.
 
     Raises:
-        TypeError: `arr` is no array.
+        TypeError: `arr` is not an array.
         ValueError: there are fewer than two axes, or they differ in length.
 
     Example:
@@ -353,7 +354,7 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Any, ...]:
     return diag_indices(shape[0], len(shape))
 
 
-def _triangle(make: Callable[..., Any], n: int, k: ArrayLike, m: object) -> tuple[Any, Any]:
+def _list_triangle(make: Callable[..., Any], n: int, k: ArrayLike, m: object) -> tuple[Any, Any]:
     rows, offset = to_integer("n", n), to_integer("k", k)
     columns = rows if m is None else to_integer("m", m)
     if rows < 0 or columns < 0:
@@ -374,13 +375,13 @@ def tril_indices(n: int, k: int = 0, m: ArrayLike | None = None) -> tuple[Any, A
         A pair of vectors of integers.
 
     Raises:
-        TypeError: a number is no integer.
+        TypeError: a number is not an integer.
 
     Example:
         >>> jnp.tril_indices(2)
         (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
-    return _triangle(np.tril_indices, n, k, m)
+    return _list_triangle(np.tril_indices, n, k, m)
 
 
 def triu_indices(n: int, k: ArrayLike = 0, m: ArrayLike | None = None) -> tuple[Any, Any]:
@@ -395,16 +396,16 @@ def triu_indices(n: int, k: ArrayLike = 0, m: ArrayLike | None = None) -> tuple[
         A pair of vectors of integers.
 
     Raises:
-        TypeError: a number is no integer.
+        TypeError: a number is not an integer.
 
     Example:
         >>> jnp.triu_indices(2)
         (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    return _triangle(np.triu_indices, n, k, m)
+    return _list_triangle(np.triu_indices, n, k, m)
 
 
-def _matrix_shape(arr: ArrayLike) -> tuple[int, ...]:
+def _get_matrix_shape(arr: ArrayLike) -> tuple[int, ...]:
     shape = operand_aval(arr, 0).shape
     if len(shape) != 2:
         raise ValueError(f"{called_function()}: only 2-D inputs are accepted, got shape {shape}")
@@ -422,14 +423,14 @@ def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Any, Any]:
         A pair of vectors of integers.
 
     Raises:
-        TypeError: `arr` is no array.
-        ValueError: `arr` is no matrix.
+        TypeError: `arr` is not an array.
+        ValueError: `arr` is not a matrix.
 
     Example:
         >>> jnp.tril_indices_from(jnp.ones((2, 2)))
         (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
-    rows, columns = _matrix_shape(arr)
+    rows, columns = _get_matrix_shape(arr)
     return tril_indices(rows, k, columns)
 
 
@@ -444,34 +445,33 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Any, Any]:
         A pair of vectors of integers.
 
     Raises:
-        TypeError: `arr` is no array.
-        ValueError: `arr` is no matrix.
+        TypeError: `arr` is not an array.
+        ValueError: `arr` is not a matrix.
 
     Example:
         >>> jnp.triu_indices_from(jnp.ones((2, 2)))
         (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    rows, columns = _matrix_shape(arr)
+    rows, columns = _get_matrix_shape(arr)
     return triu_indices(rows, k, columns)
 
 
 def mask_indices(
     n: ArrayLike, mask_func: Callable[[Any, Any], Any], k: int = 0, *, size: int | None = None
 ) -> tuple[Any, ...]:
-    """Return the indices that a function keeps of a square matrix.
+    """Return the indices of the elements of a square matrix that a function keeps.
 
     Args:
         n: the number of rows and columns.
-        mask_func: a function of a matrix and `k`, such as `triu`; elements of its result that are not zero are
-            kept.
+        mask_func: a function of a matrix and `k`, such as `triu`; it keeps the nonzero elements of its result.
         k: its second argument.
-        size: the number of indices, which is needed under `jit`.
+        size: the number of indices; required under `jit`.
 
     Returns:
         A pair of vectors of integers.
 
     Raises:
-        TypeError: `n` is no integer, or `mask_func` no function.
+        TypeError: `n` is not an integer, or `mask_func` is not a function.
 
     Example:
         >>> jnp.mask_indices(2, jnp.triu)

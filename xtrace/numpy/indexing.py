@@ -1,7 +1,7 @@
 """Indexing: ``x[index]``, ``x.at[index]`` and `take`.
 
-An index is read once into a `Plan`: a window of the operand (a slice, or a dynamic slice if its position is unknown
-while tracing), a gather for index arrays, and the axes that `None` adds. Equal plans share compiled programs.
+An index is read once into a `Plan`: a window of the operand (a slice, or a dynamic slice for a traced position), a
+gather for index arrays, and the axes that `None` adds. Equal plans share compiled programs.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from xtrace._src.ops.selection import select_n
 from xtrace._src.runtime.transfer import current_device, scalar_array
 from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.creation import zeros
-from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of
+from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of, wrap_indices
 
 _ACCEPTED = "integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are valid indices"
 
 
 class Plan(NamedTuple):
-    """The steps that an index applies to an operand, in this order; each numbers the axes of the result of the last.
+    """The steps of an index, in the order of application; each numbers the axes left by the step before.
 
     inserted: positions of new axes of size 1, which scalar booleans index. starts: the first position of the window
     along each axis, None if it is an operand. sizes: the lengths of the window. strides: its steps. reversed: axes
-    with a negative step. squeezed: axes indexed by integers. gathered: axes indexed by arrays, None without arrays.
-    block: the position of the index arrays' axes in the result. new_axes: positions of the axes of `None` in the
+    with a negative step. squeezed: axes indexed by integers. gathered: axes indexed by arrays; None without arrays.
+    block: the position of the index arrays' axes in the result. new_axes: positions of axes that `None` adds to the
     result. signed: for each start that is an operand, whether it may be negative.
     """
 
@@ -80,7 +80,7 @@ class Options(NamedTuple):
 DEFAULT = Options()
 
 
-# Positions out of bounds are no error here.
+# Clips positions that are out of bounds, without an error.
 CLIPPED = Options(index_vectors.GatherScatterMode.CLIP)
 
 
@@ -100,7 +100,7 @@ class Reading(NamedTuple):
             raise IndexError(self.outside)
 
 
-def _bad_index(entry: object, position: int) -> Exception:
+def _make_index_error(entry: object, position: int) -> Exception:
     """Return the error of an index of an unsupported kind."""
     where = f" at position {position}"
     if isinstance(entry, (str, bytes)):
@@ -115,7 +115,7 @@ def _bad_index(entry: object, position: int) -> Exception:
     return IndexError(f"only {_ACCEPTED}. Got {abbreviate(entry)}{where}")
 
 
-def _entry(entry: Any, position: int) -> Any:
+def _normalize_entry(entry: Any, position: int) -> Any:
     """Return one item of an index as None, Ellipsis, an int, a bool, a slice, or an array of integers or booleans."""
     kind = type(entry)
     if entry is None or entry is Ellipsis or kind is int or kind is bool or kind is slice:
@@ -129,13 +129,13 @@ def _entry(entry: Any, position: int) -> Any:
     if isinstance(entry, (np.ndarray, Array)):
         dtype = entry.dtype
     elif hasattr(entry, "__jax_array__"):
-        return _entry(entry.__jax_array__(), position)
+        return _normalize_entry(entry.__jax_array__(), position)
     elif is_symbolic(entry):
         return entry.to_array()
     else:
-        raise _bad_index(entry, position)
+        raise _make_index_error(entry, position)
     if not dtypes.is_integer(dtype) and not dtypes.is_boolean(dtype):
-        raise _bad_index(entry, position)
+        raise _make_index_error(entry, position)
     if dtypes.is_boolean(dtype):
         if isinstance(entry, Tracer):
             raise explain.boolean_index(entry)
@@ -147,28 +147,28 @@ def _has_arrays(values: Iterable[Any]) -> bool:
     return any(isinstance(x, Array) or (isinstance(x, (list, tuple)) and _has_arrays(x)) for x in values)
 
 
-def _entries(index: object) -> list[Any]:
+def _normalize_index(index: object) -> list[Any]:
     """Return the items of an index; TypeError for a list, which NumPy takes as a tuple or as an array."""
     if isinstance(index, tuple):
-        return [_entry(x, i) for i, x in enumerate(index)]
+        return [_normalize_entry(x, i) for i, x in enumerate(index)]
     if isinstance(index, (list, range)) or (isinstance(index, Sequence) and not isinstance(index, (str, bytes))):
         raise TypeError(
             "Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[array(seq)]` instead "
             f"of `arr[seq]`. Got {abbreviate(index)}"
         )
-    return [_entry(index, 0)]
+    return [_normalize_entry(index, 0)]
+
+
+def _count_axes(entry: Any) -> int:
+    """Return the number of axes that an item of an index consumes."""
+    if isinstance(entry, np.ndarray) and entry.dtype == bool:
+        return entry.ndim
+    return 0 if entry is None or entry is Ellipsis or type(entry) is bool else 1
 
 
 def _expand_ellipsis(entries: list[Any], shape: tuple[int, ...]) -> list[Any]:
     """Replace the ellipsis and missing items at the end by full slices; an ellipsis for no axes stays."""
-    consumed = sum(
-        e.ndim
-        if isinstance(e, np.ndarray) and e.dtype == bool
-        else 0
-        if e is None or e is Ellipsis or type(e) is bool
-        else 1
-        for e in entries
-    )
+    consumed = sum(_count_axes(entry) for entry in entries)
     if consumed > len(shape):
         raise IndexError(f"Too many indices: array is {len(shape)}-dimensional, but {consumed} were indexed")
     places = [i for i, e in enumerate(entries) if e is Ellipsis]
@@ -181,7 +181,7 @@ def _expand_ellipsis(entries: list[Any], shape: tuple[int, ...]) -> list[Any]:
     return [*entries[:place], *full, *entries[place + 1 :]]
 
 
-def _positions_of(mask: np.ndarray[Any, Any], shape: tuple[int, ...], axis: int) -> list[np.ndarray[Any, Any]]:
+def _find_true_elements(mask: np.ndarray[Any, Any], shape: tuple[int, ...], axis: int) -> list[np.ndarray[Any, Any]]:
     """Return the positions of the true elements of a mask, one array for each axis; IndexError for a wrong shape.
 
     An axis of the mask may be empty, as in NumPy: it has no positions.
@@ -194,7 +194,7 @@ def _positions_of(mask: np.ndarray[Any, Any], shape: tuple[int, ...], axis: int)
     return [result.astype(np.int32) for result in np.nonzero(mask)]
 
 
-def _bounds(entry: slice, length: int, position: int) -> tuple[int, int, int]:
+def _find_window(entry: slice, length: int, position: int) -> tuple[int, int, int]:
     """Return the first position, the number of elements and the signed step of a slice's window."""
     parts = []
     for part in (entry.start, entry.stop, entry.step):
@@ -209,15 +209,15 @@ def _bounds(entry: slice, length: int, position: int) -> tuple[int, int, int]:
     try:
         positions = range(*slice(*parts).indices(length))
     except InconclusiveDimensionOperation:
-        return _symbolic_bounds(parts, length)
+        return _find_symbolic_window(parts, length)
     count, step = len(positions), positions.step
     if count == 0:
         return min(max(positions.start, 0), length), 0, 1
     return (positions.start if step > 0 else positions[-1]), count, step
 
 
-def _symbolic_bounds(parts: Sequence[Any], length: Any) -> tuple[Any, Any, int]:
-    """Return what `_bounds` does, of sizes that may be symbolic."""
+def _find_symbolic_window(parts: Sequence[Any], length: Any) -> tuple[Any, Any, int]:
+    """Return the window of a slice, as `_find_window`, for lengths that may be symbolic."""
     start, stop, step = parts
     step = 1 if step is None else operator.index(step)
 
@@ -235,7 +235,7 @@ def _symbolic_bounds(parts: Sequence[Any], length: Any) -> tuple[Any, Any, int]:
 
 
 def _is_outside(index: int, length: int) -> bool:
-    """Whether an index is out of bounds; one that depends on a symbolic length is not, and `_clamp_index` moves it."""
+    """Return whether an index is certainly out of bounds; False if a symbolic length leaves that open."""
     try:
         return not -length <= index < length
     except InconclusiveDimensionOperation:
@@ -243,7 +243,7 @@ def _is_outside(index: int, length: int) -> bool:
 
 
 def _clamp_index(index: int, length: int) -> int:
-    """Return a position counted from the front and moved inside the axis, as out-of-bounds reads are."""
+    """Return a position counted from the front and clamped to the axis, as reads out of bounds are."""
     position = index + length if index < 0 else index
     try:
         return min(max(position, 0), length - 1)
@@ -251,13 +251,13 @@ def _clamp_index(index: int, length: int) -> int:
         return smallest(largest(position, 0), length - 1)  # type: ignore[no-any-return]
 
 
-def read(shape: tuple[int, ...], index: object, eager: bool, exact: bool) -> Reading:
+def read_index(shape: tuple[int, ...], index: object, eager: bool, exact: bool) -> Reading:
     """Return the plan of an index for an operand of `shape`.
 
     `eager` makes the positions of windows operands, so that one program serves all; `exact` makes integers index
     arrays, so that the mode of the gather applies to them.
     """
-    entries = _expand_ellipsis(_entries(index), shape)
+    entries = _expand_ellipsis(_normalize_index(index), shape)
     has_arrays = any(type(e) is bool or (isinstance(e, (np.ndarray, Array)) and e.ndim) for e in entries)
     advanced = exact or has_arrays
     inserted: list[int] = []
@@ -270,7 +270,7 @@ def read(shape: tuple[int, ...], index: object, eager: bool, exact: bool) -> Rea
     gathered: list[int] = []
     scalars: list[Any] = []
     signed: list[bool] = []
-    # The part of the result that each item gives: 'a' the block of index arrays, 'n' a new axis, 's' a sliced axis,
+    # What each item adds to the result: 'a' the block of index arrays, 'n' a new axis, 's' a sliced axis,
     # 'e' no axis: an empty ellipsis.
     layout: list[str] = []
     outside: str | None = None
@@ -297,7 +297,7 @@ def read(shape: tuple[int, ...], index: object, eager: bool, exact: bool) -> Rea
             add_array(np.zeros(int(entry), np.int32), 1)
         elif type(entry) is slice:
             length = shape[taken]
-            start, count, step = _bounds(entry, length, position)
+            start, count, step = _find_window(entry, length, position)
             stride = abs(step)
             window = count if stride == 1 else largest((count - 1) * stride + 1, 0) if count else 0
             axis = axis_of_length(start, window, stride)
@@ -310,7 +310,7 @@ def read(shape: tuple[int, ...], index: object, eager: bool, exact: bool) -> Rea
             layout.append("s")
             taken += 1
         elif isinstance(entry, np.ndarray) and entry.dtype == bool:
-            vectors = _positions_of(entry, shape, taken)
+            vectors = _find_true_elements(entry, shape, taken)
             for values in vectors:
                 add_array(values, shape[taken])
                 taken += 1
@@ -340,7 +340,7 @@ def read(shape: tuple[int, ...], index: object, eager: bool, exact: bool) -> Rea
                 signed.append(not isinstance(entry, int) and dtypes.is_signed(entry.dtype))
             squeezed.append(axis)
             taken += 1
-    block, new_axes = _layout(layout, arrays)
+    block, new_axes = _place_axes(layout, arrays)
     plan = Plan(
         tuple(inserted), tuple(starts), tuple(sizes), tuple(strides), tuple(backward), tuple(squeezed),
         tuple(gathered) if arrays else None, block, new_axes, tuple(signed),
@@ -357,8 +357,8 @@ def _describe_outside(index: ArrayLike, axis: int, length: int) -> str | None:
     )
 
 
-def _layout(layout: list[str], arrays: Sequence[Any]) -> tuple[int, tuple[int, ...]]:
-    """Return the position of the index arrays' block among the sliced axes, and those of new axes in the result.
+def _place_axes(layout: list[str], arrays: Sequence[Any]) -> tuple[int, tuple[int, ...]]:
+    """Return the position of the index arrays' block among the sliced axes, and the positions of new axes.
 
     NumPy's rule: adjacent index arrays put the block at the position of the first, others put it in front. An empty
     ellipsis between index arrays separates them, too.
@@ -379,7 +379,7 @@ def _layout(layout: list[str], arrays: Sequence[Any]) -> tuple[int, tuple[int, .
     return block, tuple([i for i, kind in enumerate(axes) if kind == "n"])
 
 
-def with_axes(x: Any, places: tuple[int, ...]) -> Any:
+def insert_axes(x: Any, places: tuple[int, ...]) -> Any:
     """Return `x` with axes of size 1 inserted at the given positions, one after the other."""
     if not places:
         return x
@@ -390,11 +390,11 @@ def with_axes(x: Any, places: tuple[int, ...]) -> Any:
 
 
 @inline_jit
-def _window_and_gather(x: Array, *operands: ArrayLike, plan: Plan, options: Options) -> Array:
+def _apply_plan(x: Array, *operands: ArrayLike, plan: Plan, options: Options) -> Array:
     """Carry out a plan; `operands` are its starts and its index arrays."""
     rest = list(operands)
-    x = with_axes(x, plan.inserted)
-    x = _window(x, rest, plan)
+    x = insert_axes(x, plan.inserted)
+    x = _take_window(x, rest, plan)
     if plan.reversed:
         x = shapes.rev(x, plan.reversed)
     if plan.squeezed:
@@ -406,7 +406,7 @@ def _window_and_gather(x: Array, *operands: ArrayLike, plan: Plan, options: Opti
     return x
 
 
-def _window(x: Array, operands: list[Any], plan: Plan) -> Array:
+def _take_window(x: Array, operands: list[Any], plan: Plan) -> Array:
     """Return the window of `x`, and remove its starts from the list of operands."""
     starts: list[Any] = list(plan.starts)
     strides = plan.strides if max(plan.strides, default=1) > 1 else None
@@ -417,7 +417,7 @@ def _window(x: Array, operands: list[Any], plan: Plan) -> Array:
             starts[axis] = (
                 scalar_of(start, dtype)
                 if start is not None
-                else position_of(operands.pop(0), x.shape[axis], signs.pop(0), dtype)
+                else to_position(operands.pop(0), x.shape[axis], signs.pop(0), dtype)
             )
         x = dynamic_slice(x, starts, plan.sizes, allow_negative_indices=False)
         return x if strides is None else slicing.slice(x, (0,) * x.ndim, plan.sizes, strides)
@@ -427,7 +427,7 @@ def _window(x: Array, operands: list[Any], plan: Plan) -> Array:
     return slicing.slice(x, starts, limits, strides)
 
 
-def position_of(index: object, length: int, signed: bool, dtype: DTypeLike) -> Any:
+def to_position(index: object, length: int, signed: bool, dtype: DTypeLike) -> Any:
     """Return an index as a position of type `dtype`; a negative one counts from the end if `signed`."""
     if isinstance(index, np.ndarray):
         return np.where((index < 0) & signed, index + length, index).astype(dtype)
@@ -456,7 +456,7 @@ def gather_elements(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block
     dtype = dtypes.int64 if x64 and any(a.dtype.itemsize == 8 for a in avals) else dtypes.int32
     positions = []
     for index, aval, axis in zip(indices, avals, axes, strict=True):
-        position = position_of(index, x.shape[axis], options.wrap and dtypes.is_signed(aval.dtype), dtype)
+        position = to_position(index, x.shape[axis], options.wrap and dtypes.is_signed(aval.dtype), dtype)
         positions.append(reshape(broadcast_operand_to(position, aval.shape, shape, function="indexing"), (*shape, 1)))
     start_indices = positions[0] if len(positions) == 1 else concatenate(positions, len(shape))
     offsets = tuple([i for i in range(x.ndim - len(axes) + len(shape)) if not block <= i < block + len(shape)])
@@ -474,18 +474,18 @@ _readings = Table(8192)
 
 
 def _find_reading(shape: tuple[int, ...], index: object, eager: bool) -> Reading:
-    key = _key_of(index)
+    key = _make_key(index)
     if key is None:
-        return read(shape, index, eager, False)
+        return read_index(shape, index, eager, False)
     whole = (shape, eager, key)
     reading = _readings.get(whole)
     if reading is None:
-        reading = read(shape, index, eager, False)
+        reading = read_index(shape, index, eager, False)
         _readings.remember(whole, reading)
     return reading
 
 
-def _key_of(index: Any) -> Any:
+def _make_key(index: Any) -> Any:
     """Return a key for an index of numbers, slices, None and an ellipsis; None for any other."""
     kind = type(index)
     if kind is int or index is None or index is Ellipsis:
@@ -496,7 +496,7 @@ def _key_of(index: Any) -> Any:
     if kind is tuple:
         entries = []
         for item in index:
-            key = None if type(item) is tuple else _key_of(item)
+            key = None if type(item) is tuple else _make_key(item)
             if key is None:
                 return None
             entries.append(key[0])
@@ -505,7 +505,7 @@ def _key_of(index: Any) -> Any:
 
 
 def getitem(x: Array, index: Any) -> Array:
-    """Return ``x[index]`` as NumPy does; positions that are out of bounds are moved to the nearest end.
+    """Return ``x[index]`` as NumPy does; positions out of bounds are moved to the nearest end.
 
     Raises IndexError for too many indices, a mask of another shape, and a traced mask; TypeError for floats, strings
     and lists.
@@ -520,12 +520,12 @@ def getitem(x: Array, index: Any) -> Array:
     untouched = plan.gathered is None and not (plan.new_axes or plan.squeezed or plan.reversed)
     if untouched and plan.sizes == x.aval.shape and max(plan.strides, default=1) == 1:
         return x
-    operands = [_operand(i) for i in reading.operands] if eager else reading.operands
-    return _window_and_gather(x, *operands, plan=plan, options=DEFAULT)
+    operands = [_to_operand(i) for i in reading.operands] if eager else reading.operands
+    return _apply_plan(x, *operands, plan=plan, options=DEFAULT)
 
 
-def _operand(value: Array | int) -> Array | int:
-    """Return an operand of a plan for a compiled program; small numbers are cached on the device, as they repeat."""
+def _to_operand(value: Array | int) -> Array | int:
+    """Return an operand of a compiled program; int32 numbers, which repeat, are cached on the device."""
     if type(value) is int and -(2**31) <= value < 2**31:
         return scalar_array(value, scalar_aval(int), current_device())
     return value
@@ -535,20 +535,20 @@ def get_at(
     x: Any, index: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
     fill_value: ArrayLike | None = None, wrap_negative_indices: bool = True,
 ) -> Array:
-    """Return ``x[index]``, with `mode` for positions that are out of bounds.
+    """Return ``x[index]``, with `mode` for positions out of bounds.
 
     mode: 'promise_in_bounds' or 'clip' take the nearest element, 'fill' or 'drop' give `fill_value` (by default NaN,
     the smallest signed or the largest unsigned integer, or True). ValueError for other modes.
     """
     if mode is None and wrap_negative_indices:
         return getitem(x, index)
-    reading = read(x.aval.shape, index, False, True)
+    reading = read_index(x.aval.shape, index, False, True)
     mode_of_gather = None if mode is None else index_vectors.GatherScatterMode.from_any(mode)
     if mode_of_gather in (None, index_vectors.GatherScatterMode.PROMISE_IN_BOUNDS):
         reading.check()
     fill = None if fill_value is None else np.asarray(fill_value).item()
     options = Options(mode_of_gather, fill, bool(indices_are_sorted), bool(unique_indices), bool(wrap_negative_indices))
-    return _window_and_gather(x, *reading.operands, plan=reading.plan, options=options)
+    return _apply_plan(x, *reading.operands, plan=reading.plan, options=options)
 
 
 @inline_jit(static=("axis", "out", "mode", "unique_indices", "indices_are_sorted", "fill_value"), public=True)
@@ -563,20 +563,20 @@ def take(
         indices: an array or a scalar of integers; negative ones count from the end.
         axis: the axis; None for the flattened array.
         out: not supported; leave it at None.
-        mode: what an index out of bounds gives: ``"fill"``, the default, `fill_value`; ``"clip"`` the nearest
-            element, also for negative indices; ``"wrap"`` the element at the index modulo the length.
+        mode: the result for an index out of bounds: ``"fill"``, the default, gives `fill_value`; ``"clip"`` the
+            nearest element, also for negative indices; ``"wrap"`` the element at the index modulo the length.
         unique_indices: a promise that no index repeats.
         indices_are_sorted: a promise that the indices rise.
         fill_value: a number; None for NaN, the smallest signed or the largest unsigned integer.
 
     Returns:
-        An array of the dtype of `a`, with the axes of `indices` in the place of `axis`.
+        An array of the dtype of `a`, with the axes of `indices` in place of `axis`.
 
     Raises:
         IndexError: the axis has no elements, and there are indices.
         NotImplementedError: `out` is given, or `mode` is ``"raise"``.
-        TypeError: an operand is no array and no scalar.
-        ValueError: `indices` has no integers, `mode` is another text, or `a` has no such axis.
+        TypeError: an operand is neither an array nor a scalar.
+        ValueError: `indices` has no integers, `mode` has another value, or `a` has no such axis.
 
     Example:
         >>> jnp.take(jnp.array([5, 6, 7]), jnp.array([2, 0]))
@@ -611,8 +611,5 @@ def take(
 
 
 @inline_jit
-def _wrap(indices: Array, *, length: int) -> Array:
-    indices = convert_to(indices, dtypes.int32)
-    remainder = elementwise.rem(indices, scalar_of(length, dtypes.int32))
-    negative = lt(remainder, scalar_of(0, dtypes.int32))
-    return select_n(negative, remainder, elementwise.add(remainder, scalar_of(length, dtypes.int32)))
+def _wrap(indices: ArrayLike, *, length: int) -> Array:
+    return wrap_indices(convert_to(indices, dtypes.int32), length)

@@ -1,4 +1,4 @@
-"""Elements taken out, put in, and zeros trimmed from the ends."""
+"""Elements deleted and inserted, and zeros trimmed from the ends."""
 
 from __future__ import annotations
 
@@ -54,22 +54,22 @@ def _delete_unique(a: Array, positions: Array, *, axis: int) -> Array:
 
 
 def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Array:
-    """Return an array without the slices at some indices.
+    """Return an array without the slices at given indices.
 
     Args:
         arr: an array.
         obj: the indices, an integer, a slice, an array of integers, or a mask of booleans.
         axis: the axis; None for the flattened array.
-        assume_unique_indices: a promise that no index repeats, which a traced `obj` needs.
+        assume_unique_indices: a promise of distinct indices; required for a traced `obj`.
 
     Returns:
         An array of the dtype of `arr`.
 
     Raises:
-        ConcretizationTypeError: `obj` is traced, and there is no promise, or it is a mask.
+        ConcretizationTypeError: `obj` is a traced mask, or traced without the promise.
         IndexError: an index in an array is out of bounds.
-        TypeError: `arr` is no array.
-        ValueError: a single index is out of bounds, a mask has another length, or `obj` has another dtype.
+        TypeError: `arr` is not an array.
+        ValueError: a single index is out of bounds, a mask has another length, or `obj` is neither integer nor boolean.
 
     Example:
         >>> jnp.delete(jnp.array([5, 6, 7]), 1)
@@ -109,7 +109,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
 
 
 @inline_jit
-def _with_slice(a: Array, position: Array, values: Any, *, axis: int) -> Array:
+def _insert_slice(a: Array, position: Array, values: Any, *, axis: int) -> Array:
     """Return `a` with `values` before a position that may be traced."""
     length, count = a.shape[axis], values.shape[axis]
     position = _count_from_front(position, length)
@@ -120,7 +120,7 @@ def _with_slice(a: Array, position: Array, values: Any, *, axis: int) -> Array:
 
 
 @inline_jit
-def _with_each(a: Array, positions: Array, values: ArrayLike, *, axis: int) -> Array:
+def _insert_each(a: Array, positions: Array, values: ArrayLike, *, axis: int) -> Array:
     """Return `a` with one of `values` before each position, which may be traced."""
     length = a.shape[axis]
     positions = _count_from_front(positions, length)
@@ -130,7 +130,7 @@ def _with_each(a: Array, positions: Array, values: ArrayLike, *, axis: int) -> A
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
-    """Return an array with values inserted before some indices.
+    """Return an array with values inserted before indices.
 
     Args:
         arr: an array.
@@ -143,8 +143,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
         An array of the dtype of `arr`.
 
     Raises:
-        TypeError: `arr` is no array.
-        ValueError: `obj` has another dtype or rank, or the values do not broadcast.
+        TypeError: `arr` is not an array.
+        ValueError: `obj` is not integer or has more than one axis, or the values do not broadcast.
 
     Example:
         >>> jnp.insert(jnp.array([5, 6]), 1, 9)
@@ -170,10 +170,10 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
         shape = list(arr.shape)
         shape[along] = values.shape[along]
         position = ravel(to_array_operand(obj))[0]
-        return _with_slice(arr, position, broadcast_to(values, shape), axis=along)
+        return _insert_slice(arr, position, broadcast_to(values, shape), axis=along)
     shape = list(arr.shape)
     shape[along] = aval.size
-    return _with_each(arr, to_array_operand(obj), broadcast_to(values, shape), axis=along)
+    return _insert_each(arr, to_array_operand(obj), broadcast_to(values, shape), axis=along)
 
 
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes = None) -> Array:
@@ -182,14 +182,14 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes = None) -> Array:
     Args:
         filt: an array, which must be concrete.
         trim: ``"f"`` for the front, ``"b"`` for the back, ``"fb"`` for both.
-        axis: the axis that is trimmed, or several; None for all.
+        axis: the axis or axes to trim; None for all.
 
     Returns:
         An array of the dtype of `filt`.
 
     Raises:
         ConcretizationTypeError: `filt` is traced.
-        TypeError: `filt` is no array, or `trim` is no text.
+        TypeError: `filt` is not an array, or `trim` is not a string.
         ValueError: `filt` has no such axis.
 
     Example:
@@ -202,9 +202,9 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes = None) -> Array:
         raise explain.concretization(filt, "trim_zeros argument filt")
     if not isinstance(trim, str):
         raise TypeError(f"trim_zeros: trim must be a string of 'f' and 'b', got {abbreviate(trim)}")
-    there = np.asarray(filt) != 0
+    nonzero = np.asarray(filt) != 0
     for along in axes:
-        places = np.flatnonzero(there.any(tuple(i for i in range(filt.ndim) if i != along)))
+        places = np.flatnonzero(nonzero.any(tuple(i for i in range(filt.ndim) if i != along)))
         length = filt.shape[along]
         if not places.size:
             start, stop = (0, 0) if trim else (0, length)

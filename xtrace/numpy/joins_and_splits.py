@@ -22,10 +22,7 @@ from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import concatenation
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.manipulation import at_least_1d, at_least_2d, at_least_3d, moveaxis
-from xtrace.numpy.operands import (
-    refuse,
-    to_known_integer,
-)
+from xtrace.numpy.operands import refuse, to_known_integer
 
 
 @inline_jit
@@ -34,7 +31,7 @@ def _join_converted(*arrays: Array, axis: int, dtype: DType, weak: bool) -> Arra
     return parts[0] if len(parts) == 1 else concatenation.concatenate(parts, axis)
 
 
-def _sequence(arrays: object) -> list[Any]:
+def _to_operands(arrays: object) -> list[Any]:
     """Return the arrays of a list, or the rows of an array; TypeError for other objects."""
     if isinstance(arrays, (list, tuple, range)):
         operands = [to_array_operand(x, i) for i, x in enumerate(arrays)]
@@ -53,10 +50,10 @@ def _join(
 ) -> Array:
     """Return arrays, or the rows of an array, joined along `axis`, which may be a function of their rank.
 
-    raise_shape: maps the shape of an array to the one that is joined.
+    raise_shape: maps the shape of an array to its shape in the join, which may have more axes.
     """
     if not isinstance(arrays, (Array, np.ndarray)):
-        raised = [set_shape(x, raise_shape(x.shape)) for x in _sequence(arrays)]
+        raised = [set_shape(x, raise_shape(x.shape)) for x in _to_operands(arrays)]
         return _concatenate(raised, axis if isinstance(axis, int) else axis(raised[0].ndim), dtype)
     # One transposition, so that the program does not grow with the number of rows.
     array = to_array_operand(arrays)
@@ -64,25 +61,25 @@ def _join(
         raise ValueError(f"{called_function()}: Need at least one array")
     count, shape = array.shape[0], raise_shape(array.shape[1:])
     if not shape:
-        raise _no_axes()
+        raise _make_rank_error()
     along = canonical_axis(axis if isinstance(axis, int) else axis(len(shape)), len(shape))
     rows = moveaxis(set_shape(array, (count, *shape)), 0, along)
-    wanted, weak = _common_type([array], dtype)
+    wanted, weak = _promote_types([array], dtype)
     return convert_to(set_shape(rows, (*shape[:along], count * shape[along], *shape[along + 1 :])), wanted, weak)
 
 
-def _no_axes() -> ValueError:
+def _make_rank_error() -> ValueError:
     return ValueError(
         f"{called_function()}: Zero-dimensional arrays cannot be concatenated; stack them. Arrays are given as one "
         f"argument, {called_function()}([a, b])"
     )
 
 
-def _common_type(operands: Sequence[Any], dtype: object) -> tuple[Any, bool]:
+def _promote_types(operands: Sequence[Any], dtype: object) -> tuple[Any, bool]:
     if dtype is not None:
         return dtype, False
     pairs = tuple((x.dtype, x.weak_type) for x in operands)
-    return dtypes.promote(pairs, *config.promotion())
+    return dtypes.promote(pairs, *config.promotion_settings())
 
 
 def _concatenate(operands: Sequence[Any], axis: int, dtype: object) -> Array:
@@ -92,25 +89,24 @@ def _concatenate(operands: Sequence[Any], axis: int, dtype: object) -> Array:
             f"{', '.join(str(x.shape) for x in operands)}."
         )
     if operands[0].ndim == 0:
-        raise _no_axes()
+        raise _make_rank_error()
     along = canonical_axis(axis, operands[0].ndim)
     if len({(*x.shape[:along], *x.shape[along + 1 :]) for x in operands}) > 1:
         raise TypeError(
             f"{called_function()}: Cannot concatenate arrays with shapes that differ in dimensions other than the "
-            "one being "
-            f"concatenated: along dimension {along} for shapes {', '.join(str(x.shape) for x in operands)}. "
+            f"one being concatenated: along dimension {along} for shapes {', '.join(str(x.shape) for x in operands)}. "
             "Choose another axis=, or cut or pad them to one shape."
         )
-    wanted, weak = _common_type(operands, dtype)
+    wanted, weak = _promote_types(operands, dtype)
     return _join_converted(*operands, axis=along, dtype=wanted, weak=weak)
 
 
 @inline_jit(static=("axis", "dtype"), trees=True)
 def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, dtype: Any = None) -> Array:
-    """Join arrays along an axis that they have.
+    """Join arrays along an existing axis.
 
     Args:
-        arrays: a sequence of arrays, equal in rank and in the lengths of the other axes.
+        arrays: a sequence of arrays of one rank, with equal lengths along the other axes.
         axis: the axis; None to flatten the arrays.
         dtype: the dtype of the result; None for the promoted dtype.
 
@@ -118,8 +114,8 @@ def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, d
         An array.
 
     Raises:
-        TypeError: the ranks or other lengths differ, or an operand is no array.
-        ValueError: there is no array, or the arrays have no such axis.
+        TypeError: the ranks or other lengths differ, or an operand is not an array.
+        ValueError: there are no arrays, or the arrays have no such axis.
 
     Example:
         >>> jnp.concatenate([jnp.array([1, 2]), jnp.array([3])])
@@ -133,18 +129,18 @@ def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, d
 
 @inline_jit(static=("axis",), trees=True)
 def concat(arrays: ArrayLike | Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
-    """Join arrays along an axis that they have; the array API's name of `concatenate`.
+    """Join arrays along an existing axis; the array API's name of `concatenate`.
 
     Args:
-        arrays: a sequence of arrays, equal in rank and in the lengths of the other axes.
+        arrays: a sequence of arrays of one rank, with equal lengths along the other axes.
         axis: the axis; None to flatten the arrays.
 
     Returns:
         An array of the promoted dtype.
 
     Raises:
-        TypeError: the ranks or other lengths differ, or an operand is no array.
-        ValueError: there is no array, or the arrays have no such axis.
+        TypeError: the ranks or other lengths differ, or an operand is not an array.
+        ValueError: there are no arrays, or the arrays have no such axis.
 
     Example:
         >>> jnp.concat([jnp.array([1, 2]), jnp.array([3])])
@@ -170,7 +166,7 @@ def stack(
 
     Raises:
         NotImplementedError: `out` is given.
-        ValueError: there is no array, the shapes differ, or the place is out of range.
+        ValueError: there are no arrays, the shapes differ, or the place is out of range.
 
     Example:
         >>> jnp.stack([jnp.array([1, 2]), jnp.array([3, 4])])
@@ -181,16 +177,16 @@ def stack(
     wanted = requested_dtype(dtype)
     if isinstance(arrays, (Array, np.ndarray)) and arrays.ndim and arrays.shape[0]:
         array = to_array_operand(arrays)
-        common, weak = _common_type([array], wanted)
+        common, weak = _promote_types([array], wanted)
         return convert_to(moveaxis(array, 0, canonical_axis(axis, array.ndim)), common, weak)
-    operands = _sequence(arrays)
+    operands = _to_operands(arrays)
     if len({x.shape for x in operands}) > 1:
         raise ValueError(
             f"stack: All input arrays must have the same shape; got {', '.join(str(x.shape) for x in operands)}. "
             "concatenate joins arrays of different lengths"
         )
     along = canonical_axis(axis, operands[0].ndim + 1)
-    common, weak = _common_type(operands, wanted)
+    common, weak = _promote_types(operands, wanted)
     return _stack(*operands, axis=along, dtype=common, weak=weak)
 
 
@@ -204,15 +200,15 @@ def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     """Join arrays along the first axis, vectors as rows.
 
     Args:
-        tup: a sequence of arrays, equal in the lengths of the other axes.
+        tup: a sequence of arrays with equal lengths along the other axes.
         dtype: the dtype of the result; None for the promoted dtype.
 
     Returns:
         An array.
 
     Raises:
-        TypeError: the ranks or other lengths differ, or an operand is no array.
-        ValueError: there is no array.
+        TypeError: the ranks or other lengths differ, or an operand is not an array.
+        ValueError: there are no arrays.
 
     Example:
         >>> jnp.vstack([jnp.array([1, 2]), jnp.array([3, 4])])
@@ -227,15 +223,15 @@ def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     """Join arrays along the second axis, vectors along their only one.
 
     Args:
-        tup: a sequence of arrays, equal in the lengths of the other axes.
+        tup: a sequence of arrays with equal lengths along the other axes.
         dtype: the dtype of the result; None for the promoted dtype.
 
     Returns:
         An array.
 
     Raises:
-        TypeError: the ranks or other lengths differ, or an operand is no array.
-        ValueError: there is no array.
+        TypeError: the ranks or other lengths differ, or an operand is not an array.
+        ValueError: there are no arrays.
 
     Example:
         >>> jnp.hstack([jnp.array([1, 2]), jnp.array([3, 4])])
@@ -249,15 +245,15 @@ def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     """Join arrays along the third axis.
 
     Args:
-        tup: a sequence of arrays, equal in the lengths of the other axes.
+        tup: a sequence of arrays with equal lengths along the other axes.
         dtype: the dtype of the result; None for the promoted dtype.
 
     Returns:
         An array.
 
     Raises:
-        TypeError: the ranks or other lengths differ, or an operand is no array.
-        ValueError: there is no array.
+        TypeError: the ranks or other lengths differ, or an operand is not an array.
+        ValueError: there are no arrays.
 
     Example:
         >>> jnp.dstack([jnp.array([1, 2]), jnp.array([3, 4])])
@@ -272,14 +268,14 @@ def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
     """Join arrays along the second axis, vectors as columns.
 
     Args:
-        tup: a sequence of arrays, equal in the lengths of the other axes.
+        tup: a sequence of arrays with equal lengths along the other axes.
 
     Returns:
         An array of the promoted dtype.
 
     Raises:
-        TypeError: the ranks or other lengths differ, or an operand is no array.
-        ValueError: there is no array.
+        TypeError: the ranks or other lengths differ, or an operand is not an array.
+        ValueError: there are no arrays.
 
     Example:
         >>> jnp.column_stack([jnp.array([1, 2]), jnp.array([3, 4])])
@@ -301,7 +297,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
         An array of the promoted dtype.
 
     Raises:
-        TypeError: the ranks or other lengths differ, or an operand is no array.
+        TypeError: the ranks or other lengths differ, or an operand is not an array.
         ValueError: the arrays have no such axis.
 
     Example:
@@ -376,8 +372,7 @@ def _split(ary: Array, where_to: Any, axis: int, equal: bool) -> list[Any]:
         if equal and length % count:
             raise ValueError(
                 f"{called_function()}: array split does not result in an equal division: axis {along} of length "
-                f"{length} into "
-                f"{count} leaves {length % count}; array_split allows it"
+                f"{length} into {count} leaves {length % count}; array_split allows it"
             )
         small, larger = divmod(length, count)
         bounds = [i * small + min(i, larger) for i in range(count + 1)]
@@ -396,15 +391,15 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
     Args:
         ary: an array.
-        indices_or_sections: the number of sections, which divides the length, or a sequence of indices that
-            sections begin at; it must be concrete.
+        indices_or_sections: the number of sections, a divisor of the length, or the first index of each section but
+            the first; concrete.
         axis: the axis.
 
     Returns:
         A list of arrays.
 
     Raises:
-        TypeError: `ary` is no array.
+        TypeError: `ary` is not an array.
         ValueError: the length does not divide into sections, or `ary` has no such axis.
 
     Example:
@@ -419,7 +414,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
     Args:
         ary: an array.
-        indices_or_sections: the number of sections, or a sequence of indices that sections begin at; it must be
+        indices_or_sections: the number of sections, or the sequence of indices at which the next section begins;
             concrete.
         axis: the axis.
 
@@ -427,7 +422,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
         A list of arrays.
 
     Raises:
-        TypeError: `ary` is no array.
+        TypeError: `ary` is not an array.
         ValueError: the number of sections is not positive, or `ary` has no such axis.
 
     Example:
@@ -442,14 +437,14 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 
     Args:
         ary: an array.
-        indices_or_sections: the number of sections, which divides the length, or a sequence of indices that
-            sections begin at; it must be concrete.
+        indices_or_sections: the number of sections, a divisor of the length, or the first index of each section but
+            the first; concrete.
 
     Returns:
         A list of arrays.
 
     Raises:
-        TypeError: `ary` is no array.
+        TypeError: `ary` is not an array.
         ValueError: the length does not divide into sections, or `ary` has too few axes.
 
     Example:
@@ -464,14 +459,14 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 
     Args:
         ary: an array.
-        indices_or_sections: the number of sections, which divides the length, or a sequence of indices that
-            sections begin at; it must be concrete.
+        indices_or_sections: the number of sections, a divisor of the length, or the first index of each section but
+            the first; concrete.
 
     Returns:
         A list of arrays.
 
     Raises:
-        TypeError: `ary` is no array.
+        TypeError: `ary` is not an array.
         ValueError: the length does not divide into sections, or `ary` has too few axes.
 
     Example:
@@ -486,14 +481,14 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 
     Args:
         ary: an array.
-        indices_or_sections: the number of sections, which divides the length, or a sequence of indices that
-            sections begin at; it must be concrete.
+        indices_or_sections: the number of sections, a divisor of the length, or the first index of each section but
+            the first; concrete.
 
     Returns:
         A list of arrays.
 
     Raises:
-        TypeError: `ary` is no array.
+        TypeError: `ary` is not an array.
         ValueError: the length does not divide into sections, or `ary` has too few axes.
 
     Example:
@@ -515,7 +510,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Any, ...]:
         A tuple of arrays.
 
     Raises:
-        TypeError: `x` is no array.
+        TypeError: `x` is not an array.
         ValueError: `x` is a scalar or has no such axis.
 
     Example:

@@ -19,7 +19,7 @@ from xtrace._src.core.avals import aval_of
 from xtrace._src.ops import comparisons
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.comparisons import population_count
-from xtrace.numpy.ufunc_methods import as_ufunc
+from xtrace.numpy.ufunc_objects import as_ufunc
 
 # Bits
 
@@ -47,9 +47,9 @@ bitwise_count = unary_function(
 )
 
 
-# Logic and comparisons
+# Logic
 
-def _logical(
+def _define_logical(
     name: str, combine: Callable[[Any, Any], Array], contract: str, **documentation: Any
 ) -> Callable[..., Any]:
     def logical(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -61,18 +61,18 @@ def _logical(
     return as_ufunc(inline_jit(logical))
 
 
-logical_and = _logical(
+logical_and = _define_logical(
     "logical_and", comparisons.bitwise_and, "Return whether both elements are true or not zero.", returns="dtype bool",
     example=("jnp.logical_and(jnp.array([True, False]), True)", "Array([ True, False], dtype=bool)"),
 )
 
-logical_or = _logical(
+logical_or = _define_logical(
     "logical_or", comparisons.bitwise_or, "Return whether one or both elements are true or not zero.",
     returns="dtype bool",
     example=("jnp.logical_or(jnp.array([True, False]), False)", "Array([ True, False], dtype=bool)"),
 )
 
-logical_xor = _logical(
+logical_xor = _define_logical(
     "logical_xor", comparisons.bitwise_xor, "Return whether exactly one of the two elements is true or not zero.",
     returns="dtype bool",
     example=("jnp.logical_xor(jnp.array([True, False]), True)", "Array([False,  True], dtype=bool)"),

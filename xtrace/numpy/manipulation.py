@@ -15,15 +15,16 @@ from xtrace._src.algebra.vector_space import transpose as permute
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, Shape, ShapeLike
-from xtrace._src.core.array_protocol import with_arrays
+from xtrace._src.core.array_protocol import convert_array_objects
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.jax_version import sequence_of
+from xtrace._src.core.jax_version import pack_results
 from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import shape as shapes
-from xtrace.numpy.conversion import array, to_array_operand
+from xtrace.numpy.conversion import array, check_memory_order, to_array_operand
 from xtrace.numpy.operands import (
     axes_of,
     axis_as_index,
@@ -32,56 +33,52 @@ from xtrace.numpy.operands import (
 )
 
 
-def _target_shape(function: str, own: tuple[int, ...], size: int, wanted: object) -> tuple[int, ...]:
+def _find_target_shape(own: tuple[int, ...], size: int, wanted: object) -> tuple[int, ...]:
     """Return the shape `wanted` for an array of `size` elements, with -1 replaced by the missing length."""
     if type(wanted) is not tuple or any(type(n) is not int or n < 0 for n in wanted):
         entries = [wanted] if isinstance(wanted, Tracer) or not isinstance(wanted, Iterable) else list(wanted)
-        unknown = [
-            i
-            for i, n in enumerate(entries)
-            if not isinstance(n, Tracer) and isinstance(n, (int, np.integer)) and n == -1
-        ]
+        unknown = [i for i, n in enumerate(entries) if isinstance(n, (int, np.integer)) and n == -1]
         if len(unknown) > 1:
-            raise TypeError(f"{function}: can only specify one unknown axis size with a -1 value, got {tuple(entries)}")
-        known = canonical_shape(
-            wanted if not unknown else [n for i, n in enumerate(entries) if i not in unknown], function=function
-        )
+            raise TypeError(
+                f"{called_function()}: can only specify one unknown axis size with a -1 value, got {tuple(entries)}"
+            )
+        known = canonical_shape([n for i, n in enumerate(entries) if i not in unknown] if unknown else wanted)
         if unknown:
             product = math.prod(known)
             if product == 0 or size % product:
                 raise TypeError(
-                    f"{function}: cannot reshape array of shape {own} (size {size}) into shape {tuple(entries)}: the "
-                    f"product of the other sizes, {product}, does not divide {size}"
+                    f"{called_function()}: cannot reshape array of shape {own} (size {size}) into shape "
+                    f"{tuple(entries)}: the product of the other sizes, {product}, does not divide {size}"
                 )
             wanted = (*known[: unknown[0]], size // product, *known[unknown[0] :])
         else:
             wanted = known
     if math.prod(wanted) != size:
         raise TypeError(
-            f"{function}: cannot reshape array of shape {own} (size {size}) into shape {wanted} "
+            f"{called_function()}: cannot reshape array of shape {own} (size {size}) into shape {wanted} "
             f"(size {math.prod(wanted)}); one size may be -1, which is then worked out"
         )
     return wanted
 
 
 @inline_jit
-def _column_major(a: Array, *, shape: tuple[int, ...]) -> Array:
+def _reshape_column_major(a: Array, *, shape: tuple[int, ...]) -> Array:
     rank = a.ndim
     return permute(set_shape(permute(a, range(rank)[::-1]), shape[::-1]), range(len(shape))[::-1])
 
 
-def _reshape(function: str, a: ArrayLike, shape: ShapeLike, order: object) -> Array:
+def _reshape(a: ArrayLike, shape: ShapeLike, order: object, unsupported_orders: tuple[str, ...]) -> Array:
     a = to_array_operand(a)
-    target = _target_shape(function, a.shape, a.size, shape)
-    if order == "A" or (order == "K" and function != "reshape"):
+    target = _find_target_shape(a.shape, a.size, shape)
+    if order in unsupported_orders:
         raise NotImplementedError(
-            f"{function}: order must be 'C' or 'F', got {abbreviate(order)}; arrays have no memory order"
+            f"{called_function()}: order must be 'C' or 'F', got {abbreviate(order)}; arrays have no memory order"
         )
     if order not in ("C", "F"):
-        raise ValueError(f"{function}: order must be 'C' or 'F', got {abbreviate(order)}")
+        raise ValueError(f"{called_function()}: order must be 'C' or 'F', got {abbreviate(order)}")
     if target == a.shape:
         return a
-    return set_shape(a, target) if order == "C" else _column_major(a, shape=target)
+    return set_shape(a, target) if order == "C" else _reshape_column_major(a, shape=target)
 
 
 def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Array:
@@ -89,17 +86,17 @@ def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = N
 
     Args:
         a: an array or a scalar.
-        shape: the lengths of the axes, integers, or one integer; one length may be -1, which follows from the
+        shape: the lengths of the axes, integers, or one integer; one length may be -1, to be computed from the
             others.
         order: ``"C"`` for row by row, ``"F"`` for column by column.
         copy: whether a copy is made; False raises an error where one is needed.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the dtype of `a`; a NumPy array of a NumPy array.
 
     Raises:
-        TypeError: the number of elements differs, `a` is no array, or a length is traced or no integer.
+        TypeError: the number of elements differs, `a` is not an array, or a length is traced or no integer.
 
     Example:
         >>> jnp.reshape(jnp.arange(4), (2, -1))
@@ -109,14 +106,13 @@ def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = N
     try:
         if out_sharding is not None:
             sharding = requested_out_sharding(out_sharding)
-            return reshard_result(_reshape("reshape", cast_to_auto(a), shape, order), sharding)
+            return reshard_result(_reshape(cast_to_auto(a), shape, order, ("A",)), sharding)
         if type(a) is np.ndarray or isinstance(a, np.generic):
-            result: Array = a.reshape(shape, order=order)  # type: ignore[call-overload]
-            return result
-        return _reshape("reshape", a, shape, order)
+            return a.reshape(shape, order=order)  # type: ignore[call-overload, no-any-return]
+        return _reshape(a, shape, order, ("A",))
     except BaseException as error:
         hide_frames(error)
-        ready = with_arrays(error, (a, shape), {})
+        ready = convert_array_objects(error, (a, shape), {})
         if ready is None:
             raise
     return reshape(ready[0][0], ready[0][1], order)
@@ -129,20 +125,21 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: object = None) -> Arr
     Args:
         a: an array or a scalar.
         order: ``"C"`` for row by row, ``"F"`` for column by column.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: not supported; leave it at None.
 
     Returns:
         A vector of the dtype of `a`.
 
     Raises:
-        TypeError: `a` is no array and no scalar.
+        NotImplementedError: `order` is ``"A"`` or ``"K"``, or `out_sharding` is given.
+        TypeError: `a` is neither an array nor a scalar.
 
     Example:
         >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]))
         Array([1, 2, 3, 4], dtype=int32)
     """
     refuse(out_sharding=out_sharding)
-    return _reshape("ravel", a, (operand_aval(a, 0).size,), order)
+    return _reshape(a, (operand_aval(a, 0).size,), order, ("A", "K"))
 
 
 def _permute(a: Array, permutation: Sequence[int]) -> Array:
@@ -160,7 +157,7 @@ def transpose(a: ArrayLike, axes: Any = None) -> Array:
         An array of the dtype of `a`.
 
     Raises:
-        TypeError: `axes` is no permutation of the axes, or `a` is no array.
+        TypeError: `axes` is not a permutation of the axes, or `a` is not an array.
 
     Example:
         >>> jnp.transpose(jnp.array([[1, 2], [3, 4]]))
@@ -192,7 +189,7 @@ def permute_dims(a: ArrayLike, /, axes: ShapeLike) -> Array:
         An array of the dtype of `a`.
 
     Raises:
-        TypeError: `axes` is no permutation of the axes, or `a` is no array.
+        TypeError: `axes` is not a permutation of the axes, or `a` is not an array.
 
     Example:
         >>> jnp.permute_dims(jnp.array([[1, 2], [3, 4]]), (1, 0))
@@ -212,7 +209,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
         An array of the dtype of `x`.
 
     Raises:
-        TypeError: `x` is no array.
+        TypeError: `x` is not an array.
         ValueError: `x` has fewer than two axes.
 
     Example:
@@ -238,8 +235,8 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
         An array of the dtype of `a`.
 
     Raises:
-        IndexError: `a` has no such axis, as NumPy's AxisError, or an axis is no integer.
-        TypeError: `a` is no array.
+        IndexError: `a` has no such axis, as NumPy's AxisError, or an axis is not an integer.
+        TypeError: `a` is not an array.
 
     Example:
         >>> jnp.swapaxes(jnp.ones((2, 3)), 0, 1).shape
@@ -254,19 +251,19 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 
 @inline_jit(static=("source", "destination"), public=True)
 def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
-    """Return `a` with some axes moved to other places, the others in their order.
+    """Return `a` with axes moved to other places; the remaining axes keep their order.
 
     Args:
         a: an array or a scalar.
         source: an axis or several.
-        destination: the places of these axes in the result, as many.
+        destination: the places of these axes in the result, one for each.
 
     Returns:
         An array of the dtype of `a`.
 
     Raises:
-        TypeError: `a` is no array.
-        ValueError: `source` and `destination` differ in number, or name an axis twice or one that is missing.
+        TypeError: `a` is not an array.
+        ValueError: `source` and `destination` differ in number, or name a repeated or missing axis.
 
     Example:
         >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
@@ -278,25 +275,25 @@ def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
         raise ValueError(f"moveaxis: Inconsistent number of elements: {len(listed[0])} vs {len(listed[1])}")
     sources, targets = (axes_of(x, a.ndim) for x in listed)
     order = [i for i in range(a.ndim) if i not in sources]
-    for target, one in sorted(zip(targets, sources, strict=True)):
-        order.insert(target, one)
+    for target, moved in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, moved)
     return _permute(a, order)
 
 
 @inline_jit(static=("axis", "start"), public=True)
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
-    """Return `a` with `axis` moved to before the axis `start`; `moveaxis` is plainer.
+    """Return `a` with `axis` moved in front of the axis `start`; `moveaxis` is clearer.
 
     Args:
         a: an array or a scalar.
-        axis: the axis that moves.
-        start: the axis that it is placed before.
+        axis: the axis to move.
+        start: the axis in front of which it is placed.
 
     Returns:
         An array of the dtype of `a`.
 
     Raises:
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: `a` has no such axis.
 
     Example:
@@ -322,7 +319,7 @@ def expand_dims(a: ArrayLike, axis: Any) -> Array:
         An array of the dtype of `a`.
 
     Raises:
-        TypeError: `a` is no array and no scalar.
+        TypeError: `a` is neither an array nor a scalar.
         ValueError: a place is out of range or repeated.
 
     Example:
@@ -343,13 +340,13 @@ def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
 
     Args:
         a: an array or a scalar.
-        axis: the axis that is removed, or several; None for all of size 1.
+        axis: the axis to remove, or several; None for all of size 1.
 
     Returns:
         An array of the dtype of `a`.
 
     Raises:
-        TypeError: `a` is no array and no scalar.
+        TypeError: `a` is neither an array nor a scalar.
         ValueError: an axis is missing or has another size.
 
     Example:
@@ -368,24 +365,24 @@ def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
 
 
 def at_least_1d(shape: Shape) -> Shape:
-    """Return `x` with at least 1 axis."""
+    """Return a shape with at least 1 axis."""
     return shape or (1,)
 
 
 def at_least_2d(shape: Shape) -> Shape:
-    """Return `x` with at least 2 axes."""
+    """Return a shape with at least 2 axes, a vector as a row."""
     return shape if len(shape) > 1 else (1, math.prod(shape))
 
 
 def at_least_3d(shape: Shape) -> Shape:
-    """Return `x` with at least 3 axes."""
+    """Return a shape with at least 3 axes, a vector along the second."""
     return shape if len(shape) > 2 else (*at_least_2d(shape), 1)
 
 
 def _raise_ranks(arys: tuple[Any, ...], raise_shape: Callable[[Shape], Shape]) -> Any:
     arrays = [to_array_operand(x, i) for i, x in enumerate(arys)]
     raised = [set_shape(x, raise_shape(x.shape)) for x in arrays]
-    return raised[0] if len(raised) == 1 else sequence_of(raised)
+    return raised[0] if len(raised) == 1 else pack_results(raised)
 
 
 @inline_jit(public=True)
@@ -399,7 +396,7 @@ def atleast_1d(*arys: ArrayLike) -> Any:
         An array for one operand, otherwise a list of arrays; a tuple where ``xtrace_jax_version`` is 0.12.
 
     Raises:
-        TypeError: an operand is no array and no scalar.
+        TypeError: an operand is neither an array nor a scalar.
 
     Example:
         >>> jnp.atleast_1d(1.0).shape
@@ -419,7 +416,7 @@ def atleast_2d(*arys: ArrayLike) -> Any:
         An array for one operand, otherwise a list of arrays; a tuple where ``xtrace_jax_version`` is 0.12.
 
     Raises:
-        TypeError: an operand is no array and no scalar.
+        TypeError: an operand is neither an array nor a scalar.
 
     Example:
         >>> jnp.atleast_2d(1.0).shape
@@ -439,13 +436,12 @@ def atleast_3d(*arys: ArrayLike) -> Any:
         An array for one operand, otherwise a list of arrays; a tuple where ``xtrace_jax_version`` is 0.12.
 
     Raises:
-        TypeError: an operand is no array and no scalar.
+        TypeError: an operand is neither an array nor a scalar.
 
     Example:
         >>> jnp.atleast_3d(1.0).shape
         (1, 1, 1)
     """
-
     return _raise_ranks(arys, at_least_3d)
 
 
@@ -460,16 +456,13 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
         An array of the shape and dtype of `a`.
 
     Raises:
-        NotImplementedError: `order` is another one.
+        NotImplementedError: `order` is not None, ``"K"``, ``"C"`` or ``"A"``.
         TypeError: `a` does not convert to an array.
 
     Example:
         >>> jnp.copy(jnp.array([1, 2]))
         Array([1, 2], dtype=int32)
     """
-    if order not in (None, "K", "C", "A"):
-        raise NotImplementedError(
-            f"copy: order must be 'K'; arrays have no memory order of their own, got {abbreviate(order)}"
-        )
+    check_memory_order(order)
     operand_aval(a, 0)
     return array(a, copy=True)

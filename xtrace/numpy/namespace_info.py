@@ -1,4 +1,4 @@
-"""The capabilities of `xtrace.numpy`, as the Python array API standard defines their inspection."""
+"""The capabilities of `xtrace.numpy`, for the inspection methods of the Python array API standard."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from xtrace._src.api.devices import devices
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviate
 
-# Dtypes by kind and name; 64-bit ones exist with x64 only.
+# Names of dtypes by kind; the 64-bit dtypes exist with x64 only.
 _KINDS = {
     "bool": ("bool",), "signed integer": ("int8", "int16", "int32", "int64"),
     "unsigned integer": ("uint8", "uint16", "uint32", "uint64"), "real floating": ("float32", "float64"),
@@ -37,7 +37,7 @@ class NamespaceInfo:
         return [None, *devices()]
 
     def default_dtypes(self, *, device: object = None) -> dict[str, Any]:
-        """Return the dtypes of results whose dtype is not given; `device` is accepted and changes nothing."""
+        """Return the dtypes of results whose dtype is not given; `device` is ignored."""
         x64 = config.enable_x64.value
         return {
             "real floating": dtypes.default_float(x64), "complex floating": dtypes.default_complex(x64),
@@ -48,12 +48,13 @@ class NamespaceInfo:
         """Return the standard's dtypes by name, of one kind or several; ValueError for an unknown kind."""
         kinds = tuple(_KINDS) if kind is None else kind if isinstance(kind, tuple) else (kind,)
         by_name: dict[str, Any] = {}
-        for one in kinds:
-            if one not in _KINDS and one not in _UNIONS:
+        for requested in kinds:
+            if requested not in _KINDS and requested not in _UNIONS:
                 raise ValueError(
-                    f"dtypes: kind must be one of {[*_KINDS, *_UNIONS]}, or a tuple of them; got {abbreviate(one)}"
+                    f"dtypes: kind must be one of {[*_KINDS, *_UNIONS]}, or a tuple of them; got "
+                    f"{abbreviate(requested)}"
                 )
-            for part in _UNIONS.get(one, (one,)):
+            for part in _UNIONS.get(requested, (requested,)):
                 by_name |= {name: getattr(dtypes, "bool_" if name == "bool" else name) for name in _KINDS[part]}
         return {name: d for name, d in by_name.items() if config.enable_x64.value or name not in _WITH_X64_ONLY}
 

@@ -1,4 +1,4 @@
-"""Reductions that leave out NaN."""
+"""Reductions that ignore NaN."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def _check_arguments(a: object, axis: Any, out: Any) -> tuple[bool, tuple[int, .
     return dtypes.is_inexact(aval.dtype), axes_of(axis, aval.ndim)
 
 
-def _options(**options: object) -> tuple[list[Any], tuple[str, ...]]:
-    """Return the given options as operands of an inlined function, and their names."""
+def _collect_options(**options: object) -> tuple[list[Any], tuple[str, ...]]:
+    """Return the options that are not None as operands of an inlined function, and their names."""
     given = {name: value for name, value in options.items() if value is not None}
     for value in given.values():
         operand_aval(value, 1)
@@ -41,33 +41,31 @@ def _options(**options: object) -> tuple[list[Any], tuple[str, ...]]:
 
 
 @inline_jit
-def _extremum_of_numbers(
+def _reduce_numbers(
     a: ArrayLike, *options: ArrayLike, name: str, axes: tuple[int, ...], keepdims: bool,
     given: tuple[str, ...],
 ) -> Array:
     a = to_array_operand(a)
     values = dict(zip(given, options, strict=True))
     numbers = _is_number(a)
-    extremum = reductions.extremum(
+    extremum = reductions.find_extremum(
         name, select_or_fill(numbers, a, -math.inf if name == "max" else math.inf), axes, None, keepdims,
         values.get("initial"), values.get("where"),
     )
-    return extremum if "initial" in given else select_or_fill(
-        reductions.any(numbers, axes, keepdims=keepdims), extremum, math.nan
-    )
+    if "initial" in given:
+        return extremum
+    return select_or_fill(reductions.any(numbers, axes, keepdims=keepdims), extremum, math.nan)
 
 
-def _extremum(
+def _find_extremum(
     name: str, a: ArrayLike, axis: Axes, out: object, keepdims: bool, initial: Any, mask: object
 ) -> Array:
     may_hold_nan, axes = _check_arguments(a, axis, out)
     if not may_hold_nan:
         initial = reductions.to_initial(initial)
-        return reductions.extremum(name, a, axis, out, keepdims, initial, mask)
-    operands, given = _options(initial=initial, where=mask)
-    return _extremum_of_numbers(
-        a, *operands, name=name, axes=axes, keepdims=bool(keepdims), given=given
-    )
+        return reductions.find_extremum(name, a, axis, out, keepdims, initial, mask)
+    operands, given = _collect_options(initial=initial, where=mask)
+    return _reduce_numbers(a, *operands, name=name, axes=axes, keepdims=bool(keepdims), given=given)
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -75,29 +73,29 @@ def nanmax(
     a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
     where: ArrayLike | None = None
 ) -> Array:
-    """Return the largest elements that are not NaN over axes; NaN if all are.
+    """Return the largest elements over axes, ignoring NaN; NaN if all elements are NaN.
 
     Args:
         a: an array or a scalar.
-        axis: the axis that is reduced, or several; None for all.
+        axis: the axis to reduce, or several; None for all.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
-        initial: a value that takes part; None for none.
-        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        initial: the initial value of the reduction; None for none.
+        where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
 
     Returns:
-        An array of the axes that are not reduced, of the dtype of `a`.
+        An array of the remaining axes, of the dtype of `a`.
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is no array and no scalar.
-        ValueError: `a` has no such axis, or there is no element or `where` is given without `initial`.
+        TypeError: `a` is neither an array nor a scalar.
+        ValueError: `a` has no such axis, or, without `initial`, `a` is empty or `where` is given.
 
     Example:
         >>> jnp.nanmax(jnp.array([1.0, jnp.nan, 3.0]))
         Array(3., dtype=float32)
     """
-    return _extremum("max", a, axis, out, keepdims, initial, where)
+    return _find_extremum("max", a, axis, out, keepdims, initial, where)
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -105,52 +103,52 @@ def nanmin(
     a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
     where: ArrayLike | None = None
 ) -> Array:
-    """Return the smallest elements that are not NaN over axes; NaN if all are.
+    """Return the smallest elements over axes, ignoring NaN; NaN if all elements are NaN.
 
     Args:
         a: an array or a scalar.
-        axis: the axis that is reduced, or several; None for all.
+        axis: the axis to reduce, or several; None for all.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
-        initial: a value that takes part; None for none.
-        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        initial: the initial value of the reduction; None for none.
+        where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
 
     Returns:
-        An array of the axes that are not reduced, of the dtype of `a`.
+        An array of the remaining axes, of the dtype of `a`.
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is no array and no scalar.
-        ValueError: `a` has no such axis, or there is no element or `where` is given without `initial`.
+        TypeError: `a` is neither an array nor a scalar.
+        ValueError: `a` has no such axis, or, without `initial`, `a` is empty or `where` is given.
 
     Example:
         >>> jnp.nanmin(jnp.array([1.0, jnp.nan, 3.0]))
         Array(1., dtype=float32)
     """
-    return _extremum("min", a, axis, out, keepdims, initial, where)
+    return _find_extremum("min", a, axis, out, keepdims, initial, where)
 
 
 @inline_jit
-def _position_of_numbers(a: Array, *, name: str, axis: int | None, keepdims: bool) -> Array:
+def _search_numbers(a: Array, *, name: str, axis: int | None, keepdims: bool) -> Array:
     a = to_array_operand(a)
     numbers = _is_number(a)
     filled = select_or_fill(numbers, a, -math.inf if name == "argmax" else math.inf)
-    position = reductions.position(name, filled, axis, None, keepdims)
+    position = reductions.find_position(name, filled, axis, None, keepdims)
     return select_or_fill(reductions.any(numbers, axis, keepdims=keepdims), position, -1)
 
 
-def _position(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
+def _find_position(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
     refuse(out=out)
     aval = operand_aval(a, 0)
     if not dtypes.is_floating(aval.dtype):
-        return reductions.position(name, a, axis, out, keepdims)
+        return reductions.find_position(name, a, axis, out, keepdims)
     along = None if axis is None else canonical_axis(axis, aval.ndim)
-    return _position_of_numbers(a, name=name, axis=along, keepdims=bool(keepdims))
+    return _search_numbers(a, name=name, axis=along, keepdims=bool(keepdims))
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-    """Return the index of the first largest element that is not NaN along an axis; -1 if all are.
+    """Return the index of the first largest element along an axis, ignoring NaN; -1 if all elements are NaN.
 
     Args:
         a: an array or a scalar of real numbers.
@@ -163,19 +161,19 @@ def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is complex, or no array and no scalar.
-        ValueError: `a` has no such axis, or there is no element.
+        TypeError: `a` is complex, or neither an array nor a scalar.
+        ValueError: `a` has no such axis, or `a` is empty.
 
     Example:
         >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 3.0]))
         Array(2, dtype=int32)
     """
-    return _position("argmax", a, axis, out, keepdims)
+    return _find_position("argmax", a, axis, out, keepdims)
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-    """Return the index of the first smallest element that is not NaN along an axis; -1 if all are.
+    """Return the index of the first smallest element along an axis, ignoring NaN; -1 if all elements are NaN.
 
     Args:
         a: an array or a scalar of real numbers.
@@ -188,14 +186,14 @@ def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is complex, or no array and no scalar.
-        ValueError: `a` has no such axis, or there is no element.
+        TypeError: `a` is complex, or neither an array nor a scalar.
+        ValueError: `a` has no such axis, or `a` is empty.
 
     Example:
         >>> jnp.nanargmin(jnp.array([1.0, jnp.nan, 3.0]))
         Array(0, dtype=int32)
     """
-    return _position("argmin", a, axis, out, keepdims)
+    return _find_position("argmin", a, axis, out, keepdims)
 
 
 @inline_jit(static=("axis", "out"), public=True)
@@ -205,7 +203,7 @@ def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = N
     Args:
         a: an array or a scalar.
         axis: the axis, an integer; None for the flattened array.
-        dtype: the dtype of the computation and the result; None for the one below.
+        dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
 
     Returns:
@@ -213,7 +211,7 @@ def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = N
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is no array and no scalar.
+        TypeError: `a` is neither an array nor a scalar.
         ValueError: `a` has no such axis.
 
     Example:
@@ -231,7 +229,7 @@ def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = 
     Args:
         a: an array or a scalar.
         axis: the axis, an integer; None for the flattened array.
-        dtype: the dtype of the computation and the result; None for the one below.
+        dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
 
     Returns:
@@ -239,7 +237,7 @@ def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = 
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is no array and no scalar.
+        TypeError: `a` is neither an array nor a scalar.
         ValueError: `a` has no such axis.
 
     Example:
@@ -267,7 +265,7 @@ def _accumulate_numbers(a: ArrayLike, *, name: str, axis: int | None, dtype: DTy
 
 
 @inline_jit
-def _mean_of_numbers(a: ArrayLike, *masks: Array, axes: tuple[int, ...], dtype: np.dtype[Any], keepdims: bool) -> Array:
+def _average_numbers(a: ArrayLike, *masks: Array, axes: tuple[int, ...], dtype: np.dtype[Any], keepdims: bool) -> Array:
     a = to_array_operand(a)
     mask = masks[0] if masks else None
     numbers = _is_number(a)
@@ -282,23 +280,23 @@ def nanmean(
     a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
     where: ArrayLike | None = None
 ) -> Array:
-    """Return the means over axes of the elements that are not NaN; NaN if there are none.
+    """Return the means over axes, ignoring NaN; NaN if all elements are NaN.
 
     Args:
         a: an array or a scalar.
-        axis: the axis that is reduced, or several; None for all.
-        dtype: the dtype of the computation and the result; None for the one below.
+        axis: the axis to reduce, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
-        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
 
     Returns:
-        An array of the axes that are not reduced, of the dtype of `a`, or the default floating one if that is
-        integer or boolean.
+        An array of the remaining axes, of the dtype of `a`, for integers and booleans of the
+        default floating dtype.
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is no array and no scalar.
+        TypeError: `a` is neither an array nor a scalar.
         ValueError: `a` has no such axis.
 
     Example:
@@ -308,16 +306,15 @@ def nanmean(
     may_hold_nan, axes = _check_arguments(a, axis, out)
     if not may_hold_nan:
         return statistics.mean(a, axes, dtype, None, keepdims, where=where)
-    own = operand_aval(a, 0).dtype
     wanted = requested_dtype(dtype)
-    wanted = own if wanted is None else wanted
+    wanted = operand_aval(a, 0).dtype if wanted is None else wanted
     reductions.check_divides(wanted)
-    masks = reductions.masks_of(where)
-    return _mean_of_numbers(a, *masks, axes=axes, dtype=wanted, keepdims=bool(keepdims))
+    masks = reductions.to_masks(where)
+    return _average_numbers(a, *masks, axes=axes, dtype=wanted, keepdims=bool(keepdims))
 
 
 @inline_jit
-def _variance_of_numbers(
+def _compute_variance_of_numbers(
     a: Array, ddof: ArrayLike, *options: Array, axes: tuple[int, ...], compute: np.dtype[Any], dtype: np.dtype[Any],
     keepdims: bool, given: tuple[str, ...], root: bool,
 ) -> Array:
@@ -345,17 +342,17 @@ def _variance_of_numbers(
     return elementwise.sqrt(variance) if root else variance
 
 
-def _variance(
+def _compute_variance(
     a: object, ddof: Any, axis: Axes, dtype: Any, out: Any, keepdims: bool, mask: Any, mean: object,
     root: bool,
 ) -> Array:
     _, axes = _check_arguments(a, axis, out)
     compute, wanted = statistics.variance_dtypes(operand_aval(a, 0).dtype, dtype)
     reductions.check_divides(wanted)
-    reductions.masks_of(mask)
+    reductions.to_masks(mask)
     statistics.check_correction(ddof)
-    operands, given = _options(where=mask, mean=mean)
-    return _variance_of_numbers(
+    operands, given = _collect_options(where=mask, mean=mean)
+    return _compute_variance_of_numbers(
         a if isinstance(a, Array) else to_array_operand(a), ddof, *operands, axes=axes, compute=compute,
         dtype=wanted, keepdims=bool(keepdims), given=given, root=root,
     )
@@ -366,32 +363,32 @@ def nanvar(
     a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, ddof: object = 0,
     keepdims: bool = False, where: ArrayLike | None = None, mean: ArrayLike | None = None,
 ) -> Array:
-    """Return the variances over axes of the elements that are not NaN.
+    """Return the variances over axes, ignoring NaN.
 
     Args:
         a: an array or a scalar.
-        axis: the axis that is reduced, or several; None for all.
-        dtype: the dtype of the computation and the result; None for the one below.
+        axis: the axis to reduce, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
-        ddof: the sums are divided by the number of elements less `ddof`; NaN where that is not positive.
+        ddof: the divisor is the number of elements minus `ddof`; the result is NaN for a divisor below 1.
         keepdims: whether the reduced axes stay, with size 1.
-        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
         mean: the mean, with the reduced axes kept; None to compute it.
 
     Returns:
-        An array of the axes that are not reduced, of the dtype of `a`, or the default floating one if that is
-        integer or boolean, real for complex numbers.
+        An array of the remaining axes, of the dtype of `a`, for integers and booleans of the
+        default floating dtype, real for complex numbers.
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is no array and no scalar.
+        TypeError: `a` is neither an array nor a scalar.
         ValueError: `a` has no such axis.
 
     Example:
         >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
         Array(1., dtype=float32)
     """
-    return _variance(a, ddof, axis, dtype, out, keepdims, where, mean, False)
+    return _compute_variance(a, ddof, axis, dtype, out, keepdims, where, mean, False)
 
 
 @inline_jit(static=("axis", "dtype", "out", "keepdims"), public=True)
@@ -399,29 +396,29 @@ def nanstd(
     a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, ddof: object = 0,
     keepdims: bool = False, where: ArrayLike | None = None, mean: ArrayLike | None = None,
 ) -> Array:
-    """Return the standard deviations over axes of the elements that are not NaN.
+    """Return the standard deviations over axes, ignoring NaN.
 
     Args:
         a: an array or a scalar.
-        axis: the axis that is reduced, or several; None for all.
-        dtype: the dtype of the computation and the result; None for the one below.
+        axis: the axis to reduce, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
-        ddof: the sums are divided by the number of elements less `ddof`; NaN where that is not positive.
+        ddof: the divisor is the number of elements minus `ddof`; the result is NaN for a divisor below 1.
         keepdims: whether the reduced axes stay, with size 1.
-        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
         mean: the mean, with the reduced axes kept; None to compute it.
 
     Returns:
-        An array of the axes that are not reduced, of the dtype of `a`, or the default floating one if that is
-        integer or boolean, real for complex numbers.
+        An array of the remaining axes, of the dtype of `a`, for integers and booleans of the
+        default floating dtype, real for complex numbers.
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is no array and no scalar.
+        TypeError: `a` is neither an array nor a scalar.
         ValueError: `a` has no such axis.
 
     Example:
         >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 3.0]))
         Array(1., dtype=float32)
     """
-    return _variance(a, ddof, axis, dtype, out, keepdims, where, mean, True)
+    return _compute_variance(a, ddof, axis, dtype, out, keepdims, where, mean, True)

@@ -1,4 +1,4 @@
-"""The positions of elements that are not zero."""
+"""Positions of nonzero elements."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from xtrace.numpy.operands import broadcast_operand_to, scalar_of
 
 
 def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
-    """Return the positions of the elements that are not zero.
+    """Return the positions of nonzero elements.
 
     Args:
         a: an array of at least one axis.
-        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
-        fill_value: fills missing positions, a number, or a tuple with one for each axis; None for 0.
+        size: the number of positions, required for a traced array: further ones are dropped, missing ones filled.
+        fill_value: the number that fills missing positions, or a tuple with one for each axis; None for 0.
 
     Returns:
         A tuple of vectors of integers, one for each axis.
 
     Raises:
         ConcretizationTypeError: `a` is traced and `size` is not given.
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: `a` is a scalar, `size` is negative, or `fill_value` does not fit.
 
     Example:
@@ -64,21 +64,21 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
             raise explain.concretization(a, "numpy.nonzero without size=")
         if fill_value is not None:
             # The dtype is the same as with a size.
-            return tuple(_nonzero_of_size(a, *fills, size=int(np.count_nonzero(np.asarray(a)))))
+            return tuple(_find_nonzero(a, *fills, size=int(np.count_nonzero(np.asarray(a)))))
         dtype = dtypes.default_int(config.enable_x64.value)
         device = committed_device(a)
         return tuple([asarray(result.astype(dtype), device=device) for result in np.nonzero(np.asarray(a))])
     count = to_integer("size", size)
     if count < 0:
         raise ValueError(f"nonzero: size must not be negative, got {size}")
-    return tuple(_nonzero_of_size(a, *fills, size=count))
+    return tuple(_find_nonzero(a, *fills, size=count))
 
 
 @inline_jit
-def _nonzero_of_size(a: Array, *fills: ArrayLike, size: int) -> list[Any]:
+def _find_nonzero(a: Array, *fills: ArrayLike, size: int) -> list[Any]:
     dtype = dtypes.default_int(config.enable_x64.value)
     flat = ne(reshape(a, (a.size,)), scalar_of(0, a.dtype))
-    place, is_there = nth_counted(flat, size, dtype)
+    place, exists = find_nth_elements(flat, size, dtype)
     if not a.size or not size:
         # As in JAX, for every fill value.
         return [zeros((size,), dtype)] * a.ndim
@@ -87,12 +87,12 @@ def _nonzero_of_size(a: Array, *fills: ArrayLike, size: int) -> list[Any]:
         later = scalar_of(math.prod(a.shape[axis + 1 :]) or 1, dtype)
         at = elementwise.rem(elementwise.div(place, later), scalar_of(max(a.shape[axis], 1), dtype))
         filled, at = promote(fill, at)
-        coordinates.append(select_n(is_there, broadcast_operand_to(filled, (), (size,)), at))
+        coordinates.append(select_n(exists, broadcast_operand_to(filled, (), (size,)), at))
     return coordinates
 
 
-def nth_counted(numbers: Any, size: int, dtype: DTypeLike) -> tuple[Any, Any]:
-    """Return for 1, 2 … `size` the first position whose cumulative sum reaches it, and whether there is one.
+def find_nth_elements(numbers: Any, size: int, dtype: DTypeLike) -> tuple[Any, Any]:
+    """Return the first positions where the cumulative sum reaches 1, 2 … `size`, and whether they exist.
 
     For a mask, these are the positions of its first, second … true element.
     """
@@ -104,15 +104,13 @@ def nth_counted(numbers: Any, size: int, dtype: DTypeLike) -> tuple[Any, Any]:
     counts = reductions.cumsum(convert_to(numbers, dtype), 0)
     high = broadcast_in_dim(scalar_of(length, dtype), (size,), ())
 
-    # Binary search for all positions at once.
+    # One binary search finds all positions together.
     def step(_: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
         low, high = state
         middle = elementwise.div(elementwise.add(low, high), scalar_of(2, dtype))
         few = lt(gather_elements(counts, [middle], (0,), 0, CLIPPED), order)
         searching = lt(low, high)
-        low = select_n(
-            bitwise_and(few, searching), low, elementwise.add(middle, scalar_of(1, dtype))
-        )
+        low = select_n(bitwise_and(few, searching), low, elementwise.add(middle, scalar_of(1, dtype)))
         return low, select_n(few, middle, high)
 
     low, _ = fori_loop(0, bit_length(length), step, (low, high))
@@ -120,19 +118,19 @@ def nth_counted(numbers: Any, size: int, dtype: DTypeLike) -> tuple[Any, Any]:
 
 
 def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
-    """Return the positions of the elements that are not zero in the flattened array.
+    """Return the positions of nonzero elements in the flattened array.
 
     Args:
         a: an array or a scalar.
-        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
-        fill_value: fills missing ones; None for 0.
+        size: the number of positions, required for a traced array: further ones are dropped, missing ones filled.
+        fill_value: the number that fills missing positions; None for 0.
 
     Returns:
         A vector of integers.
 
     Raises:
         ConcretizationTypeError: `a` is traced and `size` is not given.
-        TypeError: `a` is no array and no scalar.
+        TypeError: `a` is neither an array nor a scalar.
         ValueError: `size` is negative.
 
     Example:
@@ -144,19 +142,19 @@ def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike 
 
 
 def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
-    """Return the positions of the elements that are not zero, one in a row.
+    """Return the positions of nonzero elements, one in each row.
 
     Args:
         a: an array or a scalar.
-        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
-        fill_value: fills missing ones; None for 0.
+        size: the number of positions, required for a traced array: further ones are dropped, missing ones filled.
+        fill_value: the number that fills missing positions; None for 0.
 
     Returns:
         A matrix of integers with a column for each axis.
 
     Raises:
         ConcretizationTypeError: `a` is traced and `size` is not given.
-        TypeError: `a` is no array and no scalar.
+        TypeError: `a` is neither an array nor a scalar.
         ValueError: `size` is negative.
 
     Example:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -15,18 +15,22 @@ from xtrace._src.algebra.vector_space import (
     operand_aval,
     reshape,
 )
-from xtrace._src.api.promotion import cast_constant
+from xtrace._src.api.promotion import cast_constant, scalar_value
 from xtrace._src.core import dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.ir import Literal, scalar_literal
 from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import Tracer
+from xtrace._src.ops import complex_numbers
+from xtrace._src.ops.arrays.slicing import slice_in_dim
+from xtrace._src.ops.comparisons import lt
+from xtrace._src.ops.elementwise import add, rem
 from xtrace._src.ops.selection import select_n
 
 
@@ -74,7 +78,7 @@ def is_sequence_of_axes(axis: Axes) -> bool:
 
 
 def only_axis(axis: Any) -> Any:
-    """Return the only axis of a sequence, or another value as it is; ValueError for several axes."""
+    """Unpack a sequence of one axis, and return any other value unchanged; ValueError for several axes."""
     if not is_sequence_of_axes(axis):
         return axis
     if len(axis) != 1:
@@ -84,7 +88,7 @@ def only_axis(axis: Any) -> Any:
 
 
 def axis_as_index(axis: Axes, ndim: int) -> int:
-    """Return the axis that `axis` names, an integer or a tuple of one; errors have the classes that JAX's have.
+    """Return the axis that `axis` names, an integer or a tuple of one, with JAX's classes of errors.
 
     IndexError for floats, complex numbers and strings; ValueError for None, booleans and lists; NumPy's AxisError,
     which is both, for a missing axis.
@@ -100,7 +104,7 @@ def axis_as_index(axis: Axes, ndim: int) -> int:
 
 
 def refuse(*, function: str = "", **unsupported: object) -> None:
-    """Raise NotImplementedError for a given parameter of NumPy that immutable arrays lack."""
+    """Raise NotImplementedError if a parameter of NumPy that immutable arrays lack is not None."""
     for name, value in unsupported.items():
         if value is not None:
             raise NotImplementedError(
@@ -111,12 +115,12 @@ def refuse(*, function: str = "", **unsupported: object) -> None:
 
 
 def place_of(device: object, out_sharding: object) -> Any:
-    """Return the requested place of a new array: ``out_sharding``, or ``device``."""
+    """Return the sharding or device of a new array: ``out_sharding``, or else ``device``."""
     return device if out_sharding is None else requested_out_sharding(out_sharding)
 
 
 def scalar_of(value: Any, dtype: Any, weak_type: bool = False) -> Literal:
-    """Return a number as a literal of element type `dtype`, for an operation that does not promote."""
+    """Return a number as a literal of element type `dtype`, for operations that do not promote."""
     if is_symbolic(value):
         return Literal(value, ShapedArray((), dtype, weak_type))
     scalar = np.asarray(value).astype(dtype)
@@ -134,9 +138,7 @@ def broadcast_operand_to(x: ArrayLike, own: tuple[int, ...], shape: tuple[int, .
     if not all(n in (1, m) for n, m in zip(own, shape[missing:], strict=True)):
         raise ValueError(
             f"{function or called_function()}: Incompatible types for broadcasting: an array of shape {own} does not "
-            "broadcast to "
-            f"{abbreviate(shape)}; "
-            "sizes must be equal or 1, from the last axis on"
+            f"broadcast to {abbreviate(shape)}; sizes must be equal or 1, from the last axis on"
         )
     if own == shape and isinstance(x, Array):
         return x
@@ -144,6 +146,18 @@ def broadcast_operand_to(x: ArrayLike, own: tuple[int, ...], shape: tuple[int, .
     if len(kept) < len(own):
         x = reshape(x, [own[i] for i in kept])
     return broadcast_in_dim.bind_positional((x,), (shape, tuple([missing + i for i in kept]), None))
+
+
+def slice_axis(x: Array, start: int, stop: int, axis: int) -> Array:
+    """Return the elements of `x` from `start` to `stop`, not included, along `axis`."""
+    return slice_in_dim(x, start, stop, axis=axis)
+
+
+def wrap_indices(indices: Array, length: int) -> Array:
+    """Return integer indices modulo `length`, never negative."""
+    size = scalar_of(length, indices.dtype)
+    remainder = rem(indices, size)
+    return select_n(lt(remainder, scalar_of(0, indices.dtype)), remainder, add(remainder, size))
 
 
 def select_or_fill(mask: ArrayLike, x: ArrayLike, other: ArrayLike) -> Array:
@@ -155,3 +169,37 @@ def select_or_fill(mask: ArrayLike, x: ArrayLike, other: ArrayLike) -> Array:
         broadcast_operand_to(mask, own, shape, function="where"), fill,
         broadcast_operand_to(x, aval.shape, shape, function="where"),
     )
+
+
+def strong_scalar(example: Any, value: object) -> Literal:
+    """Return the strongly typed scalar `value` of the dtype of `example`."""
+    return scalar_literal(value, aval_of(example).dtype)
+
+
+def fill_as(x: ArrayLike, value: ArrayLike, dtype: np.dtype[Any] | None = None, weak: bool = False) -> Array:
+    """Return `value` in the shape of `x`, in its dtype or another."""
+    aval = aval_of(x)
+    kind = aval.dtype if dtype is None else dtype
+    literal = Literal(scalar_value(value, kind), ShapedArray((), kind, weak))
+    return broadcast_in_dim.bind_positional((literal,), (aval.shape, (), None))
+
+
+def refuse_complex(error: type[Exception] = TypeError, *, function: str = "") -> Callable[..., Any]:
+    """Return an operation that raises `error`: `function` is not defined for complex numbers."""
+
+    def refuse(*_: Array) -> Array:
+        raise error(
+            f"{function or called_function()} does not support complex dtypes; take the absolute value or a part "
+            "first"
+        )
+
+    return refuse
+
+
+def apply_to_parts(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return the function of complex numbers that applies `function` to both parts."""
+
+    def by_parts(x: ArrayLike) -> Array:
+        return complex_numbers.complex(function(complex_numbers.real(x)), function(complex_numbers.imag(x)))
+
+    return by_parts

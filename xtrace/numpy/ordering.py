@@ -1,4 +1,4 @@
-"""Sorting by several keys, partitions, and where values belong in a sorted sequence."""
+"""Sorting by several keys, partitions, and searches in sorted vectors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _partition(a: Array, *, kth: int, axis: int, positions: bool) -> Array:
     return convert_to(order, order.dtype, a.weak_type)
 
 
-def _check_partition(a: ArrayLike, kth: object, axis: int, positions: bool) -> Array:
+def _partition_along(a: ArrayLike, kth: object, axis: int, positions: bool) -> Array:
     a = to_array_operand(a)
     if dtypes.is_complex(a.dtype):
         raise NotImplementedError(
@@ -64,11 +64,11 @@ def _check_partition(a: ArrayLike, kth: object, axis: int, positions: bool) -> A
 
 @inline_jit(static=("kth", "axis"), public=True)
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """Return the elements so that the one at a place is that of the sorted array, smaller ones before.
+    """Move the element at `kth` to its place in sorted order, smaller elements before it and larger ones after it.
 
     Args:
         a: an array of real numbers.
-        kth: the place, a Python integer; negative ones count from the end.
+        kth: the place along the axis, a Python integer; negative ones count from the end.
         axis: the axis.
 
     Returns:
@@ -76,23 +76,23 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
     Raises:
         NotImplementedError: `a` is complex.
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: the place is out of bounds, or `a` has no such axis.
 
     Example:
         >>> jnp.partition(jnp.array([3, 1, 2]), 1)
         Array([1, 2, 3], dtype=int32)
     """
-    return _check_partition(a, kth, axis, False)
+    return _partition_along(a, kth, axis, False)
 
 
 @inline_jit(static=("kth", "axis"), public=True)
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """Return the positions that partition the elements along an axis.
+    """Return the positions that `partition` moves the elements from.
 
     Args:
         a: an array of real numbers.
-        kth: the place, a Python integer; negative ones count from the end.
+        kth: the place along the axis, a Python integer; negative ones count from the end.
         axis: the axis.
 
     Returns:
@@ -100,19 +100,19 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
     Raises:
         NotImplementedError: `a` is complex.
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: the place is out of bounds, or `a` has no such axis.
 
     Example:
         >>> jnp.argpartition(jnp.array([3, 1, 2]), 1)
         Array([1, 2, 0], dtype=int32)
     """
-    return _check_partition(a, kth, axis, True)
+    return _partition_along(a, kth, axis, True)
 
 
 @inline_jit
-def _extremes(a: Array, *, k: int, axis: int, smallest: bool) -> tuple[Any, Any]:
-    # Integers and booleans are reversed by their complement, which every one of them has.
+def _take_top(a: Array, *, k: int, axis: int, smallest: bool) -> tuple[Any, Any]:
+    # The complement reverses the order of all integers and booleans; negation would overflow.
     reverse = neg if dtypes.is_floating(a.dtype) else bitwise_not
     values, places = sorting.top_k(reverse(a) if smallest else a, k, axis=axis)
     return reverse(values) if smallest else values, places
@@ -128,15 +128,15 @@ def top_k(
         k: the number of elements, a Python integer up to the size of the axis.
         axis: the axis.
         mode: ``"largest"``, with NaN above all numbers, or ``"smallest"``, with NaN after all numbers.
-        sorted: whether the elements must come in order. They do here in either case.
+        sorted: ignored: the elements always come in order.
 
     Returns:
         A tuple of two arrays of size `k` along the axis: the elements from the largest or the smallest on, of the dtype
         of `a`, and their positions, of dtype int32. Of equal elements the first one comes first.
 
     Raises:
-        TypeError: `a` is no array, or `k` is no integer.
-        ValueError: `k` is negative or too large, there is no such axis, `mode` is another one, or `a` is complex.
+        TypeError: `a` is not an array, or `k` is not an integer.
+        ValueError: `k` is negative or too large, there is no such axis, `mode` has another value, or `a` is complex.
 
     Example:
         >>> jnp.top_k(jnp.array([3, 1, 2]), 2, mode="smallest")
@@ -147,18 +147,18 @@ def top_k(
     a = to_array_operand(a)
     if dtypes.is_complex(a.dtype):
         raise ValueError(f"top_k: complex numbers are not ordered, got {a.aval}; take the real part or abs first")
-    values, places = _extremes(
+    values, places = _take_top(
         a, k=to_integer("k", k), axis=canonical_axis(axis, a.ndim), smallest=mode == "smallest"
     )
     return values, places
 
 
 @inline_jit
-def _lexicographic(*keys: Array, axis: int) -> Array:
+def _sort_by_keys(*keys: Array, axis: int) -> Array:
     own = keys[0].shape
     places = broadcasted_iota(dtypes.default_int(config.enable_x64.value), own, axis)
-    result: Array = sorting.sort((*keys[::-1], places), axis, True, len(keys))[-1]
-    return result
+    order: Array = sorting.sort((*keys[::-1], places), axis, True, len(keys))[-1]
+    return order
 
 
 @inline_jit(static=("axis",), trees=True)
@@ -166,14 +166,14 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     """Return the positions that sort by the last key, equal elements by the key before it, and so on.
 
     Args:
-        keys: a sequence of arrays of one shape, or an array whose first axis counts them.
+        keys: a sequence of arrays of one shape, or an array of them along the first axis.
         axis: the axis of the positions.
 
     Returns:
         An array of integers of the shape of a key.
 
     Raises:
-        TypeError: there is no key.
+        TypeError: there are no keys.
         ValueError: the shapes differ.
 
     Example:
@@ -191,7 +191,7 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
         raise ValueError(f"lexsort: all keys must have one shape; got {', '.join(str(key.shape) for key in operands)}")
     if not operands[0].ndim:
         return zeros((), dtypes.default_int(config.enable_x64.value))
-    return _lexicographic(*operands, axis=canonical_axis(axis, operands[0].ndim))
+    return _sort_by_keys(*operands, axis=canonical_axis(axis, operands[0].ndim))
 
 
 @inline_jit(public=True)
@@ -205,7 +205,7 @@ def sort_complex(a: ArrayLike) -> Array:
         A complex array of the shape of `a`.
 
     Raises:
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
 
     Example:
         >>> jnp.sort_complex(jnp.array([2, 1 + 1j, 1]))
@@ -218,22 +218,22 @@ def sort_complex(a: ArrayLike) -> Array:
     return convert_to(sort(a), dtype, False)
 
 
-def _less(x: Array, y: Array) -> Array:
+def _is_less(x: Array, y: Array) -> Array:
     """Return whether `x` comes before `y` in sorted order: NaN last, complex numbers by real, then imaginary part."""
     if dtypes.is_complex(x.dtype):
         first, second = complex_numbers.real(x), complex_numbers.real(y)
-        tied = bitwise_not(bitwise_or(_less(first, second), _less(second, first)))
-        later = bitwise_and(tied, _less(complex_numbers.imag(x), complex_numbers.imag(y)))
-        return bitwise_or(_less(first, second), later)
+        tied = bitwise_not(bitwise_or(_is_less(first, second), _is_less(second, first)))
+        later = bitwise_and(tied, _is_less(complex_numbers.imag(x), complex_numbers.imag(y)))
+        return bitwise_or(_is_less(first, second), later)
     smaller = lt(x, y)
     if not dtypes.is_floating(x.dtype):
         return smaller
     return bitwise_or(smaller, bitwise_and(ne(y, y), eq(x, x)))
 
 
-def _goes_before(values: Array, elements: Array, side: str) -> Array:
-    """Return whether values are inserted before elements of the sorted sequence."""
-    return bitwise_not(_less(elements, values)) if side == "left" else _less(values, elements)
+def _is_before(values: Array, elements: Array, side: str) -> Array:
+    """Return whether values are inserted before elements of the sorted vector."""
+    return bitwise_not(_is_less(elements, values)) if side == "left" else _is_less(values, elements)
 
 
 def _search_by_halving(a: Array, v: Array, side: str, unroll: bool) -> Array:
@@ -243,7 +243,7 @@ def _search_by_halving(a: Array, v: Array, side: str, unroll: bool) -> Array:
     def step(bounds: tuple[Array, ...], _: None) -> tuple[tuple[Array, Array], None]:
         low, high = bounds
         middle = low + (high - low) // 2
-        before = _goes_before(v, gather_elements(a, [middle], (0,), 0, DEFAULT), side)
+        before = _is_before(v, gather_elements(a, [middle], (0,), 0, DEFAULT), side)
         return (select_n(before, middle, low), select_n(before, high, middle)), None
 
     bounds = [broadcast_in_dim(scalar_of(n, dtypes.uint32), v.shape, ()) for n in (0, length)]
@@ -254,7 +254,7 @@ def _search_by_comparing(a: Array, v: Array, side: str) -> Array:
     """Return positions by comparing every value with every element."""
     shape = (*v.shape, a.shape[0])
     elements = broadcast_in_dim(a, shape, (v.ndim,))
-    after = bitwise_not(_goes_before(broadcast_in_dim(v, shape, range(v.ndim)), elements, side))
+    after = bitwise_not(_is_before(broadcast_in_dim(v, shape, range(v.ndim)), elements, side))
     return reductions.reduce_sum(convert_to(after, dtypes.int32), (v.ndim,))
 
 
@@ -274,9 +274,7 @@ def _search_by_sorting(a: Array, v: Array, side: str) -> Array:
 
 @inline_jit
 def _search(a: Any, v: Any, *, side: str, method: str, dtype: DTypeLike) -> Array:
-    a, v = convert_to(to_array_operand(a), dtype, False), convert_to(
-        to_array_operand(v), dtype, False
-    )
+    a, v = [convert_to(to_array_operand(x), dtype, False) for x in (a, v)]
     wide = dtypes.int64 if is_known_to_exceed(a.shape[0], dtypes.iinfo(dtypes.int32).max) else dtypes.int32
     if not a.shape[0] or not v.size:
         return zeros(v.shape, wide)
@@ -291,13 +289,13 @@ def _search(a: Any, v: Any, *, side: str, method: str, dtype: DTypeLike) -> Arra
 def searchsorted(
     a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *, method: str = "scan"
 ) -> Array:
-    """Return the places where elements fit into a sorted vector.
+    """Return the positions at which elements keep a sorted vector sorted.
 
     Args:
         a: a vector that rises; NaN is larger than all numbers.
         v: an array or a scalar of the elements.
-        side: ``"left"`` for the first such place, ``"right"`` for the last one.
-        sorter: positions that sort `a`; None where it is sorted.
+        side: ``"left"`` for the first such position, ``"right"`` for the last one.
+        sorter: the positions that sort `a`; None if `a` is sorted.
         method: ``"scan"`` halves intervals, ``"scan_unrolled"`` does so without a loop, ``"sort"`` sorts both
             together, ``"compare_all"`` compares every pair; the results are equal.
 
@@ -305,8 +303,8 @@ def searchsorted(
         An array of integers of the shape of `v`.
 
     Raises:
-        TypeError: an operand is no array.
-        ValueError: `a` is no vector, or `side` or `method` is another text.
+        TypeError: an operand is not an array.
+        ValueError: `a` is not a vector, or `side` or `method` has another value.
 
     Example:
         >>> jnp.searchsorted(jnp.array([1, 2, 4]), jnp.array([2, 3]))
@@ -328,7 +326,7 @@ def searchsorted(
 
 
 @inline_jit
-def _bins_of(x: ArrayLike, bins: object, *, right: bool, method: str) -> Array:
+def _find_bins(x: ArrayLike, bins: object, *, right: bool, method: str) -> Array:
     bins = to_array_operand(bins)
     side = "left" if right else "right"
     rising = searchsorted(bins, x, side, method=method)
@@ -339,20 +337,20 @@ def _bins_of(x: ArrayLike, bins: object, *, right: bool, method: str) -> Array:
 
 @inline_jit(static=("right", "method"), public=True)
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
-    """Return the numbers of the bins that elements fall into; 0 before the first edge.
+    """Return the number of the bin of each element; 0 before the first edge.
 
     Args:
         x: an array or a scalar of real numbers.
         bins: the edges, a vector that rises or falls.
-        right: whether the upper edge belongs to a bin, and not the lower one.
+        right: whether a bin includes its upper edge instead of its lower one.
         method: a method of `searchsorted`; None for its default.
 
     Returns:
         An array of integers of the shape of `x`.
 
     Raises:
-        TypeError: an operand is no array.
-        ValueError: `bins` is no vector.
+        TypeError: an operand is not an array.
+        ValueError: `bins` is not a vector.
 
     Example:
         >>> jnp.digitize(jnp.array([0.5, 2.0]), jnp.array([1.0, 2.0, 3.0]))
@@ -363,4 +361,4 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
         raise ValueError(f"digitize: bins must be a 1-dimensional array; got shape {edges.shape}")
     if not edges.size:
         return zeros(aval.shape, dtypes.int32)
-    return _bins_of(x, bins, right=bool(right), method="scan" if method is None else method)
+    return _find_bins(x, bins, right=bool(right), method="scan" if method is None else method)

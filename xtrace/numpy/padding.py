@@ -1,4 +1,4 @@
-"""Arrays extended beyond their ends."""
+"""Arrays padded at their ends."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from xtrace.numpy import reductions, statistics
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.manipulation import moveaxis
-from xtrace.numpy.operands import cast_to, scalar_of
+from xtrace.numpy.operands import cast_to, scalar_of, slice_axis
 from xtrace.numpy.quantiles import median
 from xtrace.numpy.ranges import linspace
 from xtrace.numpy.rearrangement import flip
 from xtrace.numpy.rounding import round
 
-# The keyword arguments each mode takes.
+# The keyword arguments of each mode.
 _OPTIONS = {
     "constant": {"constant_values"}, "empty": set(), "edge": set(), "linear_ramp": {"end_values"},
     "maximum": {"stat_length"}, "minimum": {"stat_length"}, "mean": {"stat_length"}, "median": {"stat_length"},
@@ -41,12 +41,12 @@ _STATISTICS: dict[str, Callable[..., Any]] = {
 Widths = tuple[tuple[int, int], ...]
 
 
-def _pad_widths(pad_width: object, rank: int) -> Widths:
+def _normalize_widths(pad_width: object, rank: int) -> Widths:
     """Return the padding before and after each axis, from any form that NumPy accepts."""
     if isinstance(pad_width, dict):
         pairs: dict[int, tuple[int, int]] = dict.fromkeys(range(rank), (0, 0))
         for axis, widths in pad_width.items():
-            pairs[canonical_axis(axis, rank)] = _pad_widths(widths, 1)[0]
+            pairs[canonical_axis(axis, rank)] = _normalize_widths(widths, 1)[0]
         return tuple(pairs[i] for i in range(rank))
     if isinstance(pad_width, Tracer):
         raise explain.concretization(pad_width, "pad argument pad_width")
@@ -57,8 +57,7 @@ def _pad_widths(pad_width: object, rank: int) -> Widths:
     if given_widths.shape not in ((), (1,), (2,), (1, 2), (rank, 2)):
         raise ValueError(
             f"pad: pad_width with nd={rank} has unsupported shape {given_widths.shape}. Valid shapes are {(rank, 2)}, "
-            "(1, 2), "
-            "(2,), (1,), or ()."
+            "(1, 2), (2,), (1,), or ()."
         )
     if rank and (given_widths < 0).any():
         raise ValueError(
@@ -67,36 +66,32 @@ def _pad_widths(pad_width: object, rank: int) -> Widths:
     return tuple((to_size(i), to_size(j)) for i, j in np.broadcast_to(given_widths, (rank, 2)))
 
 
-def _part(x: Array, start: int, stop: int, axis: int) -> Array:
-    return slicing.slice_in_dim(x, start, stop, axis=axis)
-
-
-def _repeat(x: Array, count: int, axis: int) -> Array:
+def _repeat_end(x: Array, count: int, axis: int) -> Array:
     """Return `x`, of size 1 along `axis`, repeated `count` times."""
     return broadcast_in_dim(x, [count if i == axis else n for i, n in enumerate(x.shape)], range(x.ndim))
 
 
-def _join(parts: list[Any], axis: int) -> Array:
+def _join_parts(parts: list[Any], axis: int) -> Array:
     parts = [x for x in parts if x.shape[axis]] or parts[:1]
     return parts[0] if len(parts) == 1 else concatenate(parts, axis)
 
 
 def _pad_by_edge(x: Array, axis: int, widths: tuple[int, int]) -> Array:
     length = x.shape[axis]
-    ends = [_part(x, 0, 1, axis), _part(x, length - 1, length, axis)]
-    before, after = (_repeat(end, width, axis) for end, width in zip(ends, widths, strict=True))
-    return _join([before, x, after], axis)
+    ends = [slice_axis(x, 0, 1, axis), slice_axis(x, length - 1, length, axis)]
+    before, after = (_repeat_end(end, width, axis) for end, width in zip(ends, widths, strict=True))
+    return _join_parts([before, x, after], axis)
 
 
 def _pad_by_ramp(x: Array, axis: int, widths: tuple[int, int], ends: Any) -> Array:
     length = x.shape[axis]
-    edges = [_part(x, 0, 1, axis), _part(x, length - 1, length, axis)]
+    edges = [slice_axis(x, 0, 1, axis), slice_axis(x, length - 1, length, axis)]
     before, after = (
         linspace(ends[axis, side], shapes.squeeze(edge, (axis,)), width, endpoint=False, dtype=x.dtype, axis=axis)
         for side, (edge, width) in enumerate(zip(edges, widths, strict=True))
     )
     ramps = [convert_to(ramp, x.dtype, x.aval.weak_type) for ramp in (before, flip(after, axis))]
-    return _join([ramps[0], x, ramps[1]], axis)
+    return _join_parts([ramps[0], x, ramps[1]], axis)
 
 
 def _pad_by_statistic(
@@ -105,12 +100,12 @@ def _pad_by_statistic(
     length, statistics = x.shape[axis], []
     for side, (width, count) in enumerate(zip(widths, counts, strict=True)):
         used = length if count is None else min(count, length)
-        part = _part(x, length - used, length, axis) if side else _part(x, 0, used, axis)
+        part = slice_axis(x, length - used, length, axis) if side else slice_axis(x, 0, used, axis)
         value = _STATISTICS[mode](part, axis, keepdims=True)
         if dtypes.is_integer(x.dtype) and mode in ("mean", "median"):
             value = round(value)
-        statistics.append(_repeat(convert_to(value, x.dtype, x.aval.weak_type), width, axis))
-    return _join([statistics[0], x, statistics[1]], axis)
+        statistics.append(_repeat_end(convert_to(value, x.dtype, x.aval.weak_type), width, axis))
+    return _join_parts([statistics[0], x, statistics[1]], axis)
 
 
 def _pad_by_reflection(x: Array, axis: int, widths: tuple[int, int], mode: str, odd: bool) -> Array:
@@ -124,10 +119,10 @@ def _pad_by_reflection(x: Array, axis: int, widths: tuple[int, int], mode: str, 
             count, length = min(width, longest), x.shape[axis]
             edge = length - 1 if side else 0
             first = length - skipped - count if side else skipped
-            part = shapes.rev(_part(x, first, first + count, axis), (axis,))
+            part = shapes.rev(slice_axis(x, first, first + count, axis), (axis,))
             if odd:
-                part = convert_to(2 * _part(x, edge, edge + 1, axis) - part, x.dtype, x.aval.weak_type)
-            x = _join([x, part] if side else [part, x], axis)
+                part = convert_to(2 * slice_axis(x, edge, edge + 1, axis) - part, x.dtype, x.aval.weak_type)
+            x = _join_parts([x, part] if side else [part, x], axis)
             width -= count
     return x
 
@@ -136,7 +131,7 @@ def _pad_by_wrapping(x: Array, axis: int, widths: tuple[int, int]) -> Array:
     length = x.shape[axis]
     (rounds_before, before), (rounds_after, after) = (divmod(width, length) for width in widths)
     whole = [x] * (rounds_before + 1 + rounds_after)
-    return _join([_part(x, length - before, length, axis), *whole, _part(x, 0, after, axis)], axis)
+    return _join_parts([slice_axis(x, length - before, length, axis), *whole, slice_axis(x, 0, after, axis)], axis)
 
 
 @inline_jit
@@ -168,19 +163,24 @@ def _pad_by_function(function: Callable[..., Any], x: Array, widths: Widths, opt
     return x
 
 
-def _pairs(name: str, values: object, rank: int) -> Any:
+def _check_pairs(name: str, shape: tuple[int, ...], rank: int) -> None:
+    """Raise ValueError unless values of a shape broadcast to a pair for each axis."""
+    if shape not in ((), (1,), (2,), (1, 2), (rank, 2)):
+        raise ValueError(f"pad: {name} of shape {shape} do not fit an array of rank {rank}")
+
+
+def _broadcast_pairs(name: str, values: object, rank: int) -> Any:
     """Return two values for each axis, from any form that NumPy accepts."""
     if not isinstance(values, Array):
         values = asarray(values) if _has_array(values) else np.asarray(values)
-    if values.shape not in ((), (1,), (2,), (1, 2), (rank, 2)):
-        raise ValueError(f"pad: {name} of shape {values.shape} do not fit an array of rank {rank}")
+    _check_pairs(name, values.shape, rank)
     return broadcast_to(values, (rank, 2)) if isinstance(values, Array) else np.broadcast_to(values, (rank, 2))
 
 
-def _stat_lengths(value: object, rank: int, mode: str) -> Any:
+def _normalize_stat_lengths(value: object, rank: int, mode: str) -> Any:
     if value is None:
         return ((None, None),) * rank
-    lengths = _pairs("stat_length", value, rank).tolist()
+    lengths = _broadcast_pairs("stat_length", value, rank).tolist()
     if any(count < 0 for pair in lengths for count in pair):
         raise ValueError(f"pad: stat_length can't contain negative values, got {abbreviate(value)}")
     if mode in ("maximum", "minimum") and any(count == 0 for pair in lengths for count in pair):
@@ -199,15 +199,15 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
             ``"minimum"``, ``"reflect"``, ``"symmetric"``, ``"wrap"``, ``"empty"`` for zeros, or a function of a
             row, its pair, the axis and `kwargs` that returns the row with its ends filled.
         kwargs: `constant_values`, `end_values` of a ramp, `stat_length`, the number of elements next to the end
-            that a statistic is of, and `reflect_type`, ``"even"`` or ``"odd"``.
+            that a statistic covers, and `reflect_type`, ``"even"`` or ``"odd"``.
 
     Returns:
         An array of the dtype of `array`.
 
     Raises:
-        NotImplementedError: there is no such mode.
-        TypeError: `array` is no array, or a width is no integer.
-        ValueError: a width is negative or does not broadcast to the axes, or the mode has no such keyword.
+        NotImplementedError: `mode` has another value.
+        TypeError: `array` is not an array, or a width is not an integer.
+        ValueError: a width is negative or does not broadcast to the axes, or the mode lacks a keyword.
 
     Example:
         >>> jnp.pad(jnp.array([1, 2]), (1, 2), constant_values=9)
@@ -215,7 +215,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
     """
     if callable(mode):
         array = to_array_operand(array)
-        return _pad_by_function(mode, array, _pad_widths(pad_width, array.ndim), kwargs)
+        return _pad_by_function(mode, array, _normalize_widths(pad_width, array.ndim), kwargs)
     return _pad(array, pad_width, mode, **kwargs)
 
 
@@ -226,12 +226,12 @@ def _pad(array: Array, pad_width: object, mode: str, **kwargs: object) -> Array:
         raise NotImplementedError(
             f"pad: mode {abbreviate(mode)} is not supported; the modes are {', '.join(map(repr, _OPTIONS))}"
         )
-    widths = _pad_widths(pad_width, array.ndim)
+    widths = _normalize_widths(pad_width, array.ndim)
     unknown = set(kwargs) - _OPTIONS[mode]
     if unknown:
         raise ValueError(f"pad: unsupported keyword arguments for mode {abbreviate(mode)}: {unknown}")
     if mode in ("constant", "empty"):
-        return _constant(array, kwargs.get("constant_values", 0), widths)
+        return _pad_by_constants(array, kwargs.get("constant_values", 0), widths)
     if mode not in _STATISTICS and any(not n and any(w) for n, w in zip(array.shape, widths, strict=True)):
         raise ValueError(
             f"pad: cannot apply {abbreviate(mode)} padding to an empty axis of an array of shape {array.shape}"
@@ -239,16 +239,15 @@ def _pad(array: Array, pad_width: object, mode: str, **kwargs: object) -> Array:
     reflection = kwargs.get("reflect_type", "even")
     if reflection not in ("even", "odd"):
         raise ValueError(f"pad: reflect_type must be 'even' or 'odd', got {abbreviate(reflection)}")
-    ends = (_pairs("end_values", kwargs.get("end_values", 0), array.ndim),) if mode == "linear_ramp" else ()
-    counts = _stat_lengths(kwargs.get("stat_length"), array.ndim, mode)
+    ends = (_broadcast_pairs("end_values", kwargs.get("end_values", 0), array.ndim),) if mode == "linear_ramp" else ()
+    counts = _normalize_stat_lengths(kwargs.get("stat_length"), array.ndim, mode)
     return _extend(array, *ends, mode=mode, widths=widths, counts=counts, odd=reflection == "odd")
 
 
-def _constant(array: Array, values: Any, widths: Widths) -> Array:
+def _pad_by_constants(array: Array, values: Any, widths: Widths) -> Array:
     if not isinstance(values, Array):
         values = asarray(np.asarray(values) if isinstance(values, (tuple, list)) and not _has_array(values) else values)
-    if values.shape not in ((), (1,), (2,), (1, 2), (array.ndim, 2)):
-        raise ValueError(f"pad: constant_values of shape {values.shape} do not fit an array of rank {array.ndim}")
+    _check_pairs("constant_values", values.shape, array.ndim)
     return _pad_with_constants(array, values, widths=widths)
 
 

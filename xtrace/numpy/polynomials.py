@@ -45,11 +45,11 @@ from xtrace.numpy.reductions import sum as sum_over
 from xtrace.numpy.signals import convolve
 from xtrace.numpy.ufuncs import where
 
-# From this number of coefficients on, a loop is traced once; below it, it is unrolled.
-_LONG = 33
+# From this number of coefficients on, the steps of Horner's rule are a loop; below it, they are unrolled.
+_MIN_LOOP_LENGTH = 33
 
 
-def _vectors(*operands: object) -> list[Any]:
+def _to_vectors(*operands: object) -> list[Any]:
     """Return operands as vectors of their common inexact dtype; ValueError for other ranks."""
     avals, dtype, weak = common_dtype(operands, as_inexact)
     for i, aval in enumerate(avals):
@@ -60,7 +60,7 @@ def _vectors(*operands: object) -> list[Any]:
     return [convert_to(to_array_operand(x, i), dtype, weak) for i, x in enumerate(operands)]
 
 
-def _count(argument: str, value: Any) -> int:
+def _to_count(argument: str, value: Any) -> int:
     """Return a nonnegative integer; TypeError for other types, ValueError for negative numbers."""
     number = to_integer(argument, value)
     if number < 0:
@@ -93,7 +93,7 @@ def _pad_to_one_shape(*operands: ArrayLike) -> list[Any]:
 
 @inline_jit(public=True)
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Return the sum of two polynomials, or of many at once.
+    """Return the sums of polynomials.
 
     Args:
         a1, a2: arrays of coefficients, the highest power first, along the first axis; the other axes of the shorter
@@ -103,7 +103,7 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
         An array of the promoted dtype.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
         ValueError: the other axes do not broadcast.
 
     Example:
@@ -115,7 +115,7 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 @inline_jit(public=True)
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Return the difference of two polynomials, or of many at once.
+    """Return the differences of polynomials.
 
     Args:
         a1, a2: arrays of coefficients, the highest power first, along the first axis; the other axes of the shorter
@@ -125,7 +125,7 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
         An array of the promoted dtype.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
         ValueError: the other axes do not broadcast.
 
     Example:
@@ -140,19 +140,19 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
 
     Args:
         a1, a2: vectors of coefficients, the highest power first; an empty one is zero.
-        trim_leading_zeros: whether leading zeros are left out, for which the operands must be concrete.
+        trim_leading_zeros: whether to remove leading zeros, which needs concrete operands.
 
     Returns:
         A vector of a floating dtype.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
 
     Example:
         >>> jnp.polymul(jnp.array([1, 2]), jnp.array([1, 3]))
         Array([1., 5., 6.], dtype=float32)
     """
-    factors = _vectors(a1, a2)
+    factors = _to_vectors(a1, a2)
     if trim_leading_zeros:
         starts = [np.flatnonzero(_require_concrete("trim_leading_zeros", x)) for x in factors]
         factors = [
@@ -167,22 +167,22 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
 
     Args:
         u, v: vectors of coefficients, the highest power first.
-        trim_leading_zeros: whether leading zeros are left out, for which the operands must be concrete.
+        trim_leading_zeros: whether to remove leading zeros, which needs concrete operands.
 
     Returns:
         A pair of vectors of a floating dtype; the remainder is as long as `u`.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
 
     Example:
         >>> jnp.polydiv(jnp.array([1, 5, 6]), jnp.array([1, 2]))
         (Array([1., 3.], dtype=float32), Array([0., 0., 0.], dtype=float32))
     """
-    above, below = _vectors(u, v)
-    if not below.size:
+    dividend, divisor = _to_vectors(u, v)
+    if not divisor.size:
         raise ValueError("polydiv: the divisor v has no coefficients")
-    quotient, rest = _divide(above, below)
+    quotient, rest = _divide(dividend, divisor)
     if trim_leading_zeros:
         values = _require_concrete("trim_leading_zeros", rest)
         large = np.flatnonzero(np.abs(values) > math.sqrt(float(dtypes.finfo(values.dtype).eps)))
@@ -191,23 +191,24 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
 
 
 @inline_jit
-def _divide(above: Array, below: Any) -> tuple[Any, Any]:
-    count = above.size - below.size + 1
+def _divide(dividend: Array, divisor: Any) -> tuple[Any, Any]:
+    count = dividend.size - divisor.size + 1
     if count < 1:
-        return zeros(1, above.dtype), above
-    first = getitem(below, 0)
+        return zeros(1, dividend.dtype), dividend
+    leading = getitem(divisor, 0)
 
     def step(rest: Any, _: Any) -> tuple[Any, Any]:
-        factor = true_divide(getitem(rest, 0), first)
-        near = subtract(getitem(rest, slice(0, below.size)), multiply(factor, below))
-        # The leading remainders are nearly zero, or NaN if a coefficient is not finite.
-        left = getitem(near, 0)
-        near = getitem(near, slice(1, None))
-        return concatenate([near, getitem(rest, slice(below.size, None)), zeros(1, rest.dtype)]), (factor, left)
+        factor = true_divide(getitem(rest, 0), leading)
+        reduced = subtract(getitem(rest, slice(0, divisor.size)), multiply(factor, divisor))
+        # The eliminated coefficient is zero up to rounding, or NaN if a coefficient is not finite.
+        eliminated = getitem(reduced, 0)
+        reduced = getitem(reduced, slice(1, None))
+        rest = concatenate([reduced, getitem(rest, slice(divisor.size, None)), zeros(1, rest.dtype)])
+        return rest, (factor, eliminated)
 
-    rest, (quotient, left) = scan(step, above, None, length=count)
-    remainder = concatenate([left, getitem(rest, slice(0, below.size - 1))])
-    return convert_to(quotient, above.dtype, False), convert_to(remainder, above.dtype, above.weak_type)
+    rest, (quotient, eliminated) = scan(step, dividend, None, length=count)
+    remainder = concatenate([eliminated, getitem(rest, slice(0, divisor.size - 1))])
+    return convert_to(quotient, dividend.dtype, False), convert_to(remainder, dividend.dtype, dividend.weak_type)
 
 
 @inline_jit(static=("m",), public=True)
@@ -216,30 +217,30 @@ def polyder(p: Any, m: int = 1) -> Any:
 
     Args:
         p: a vector of coefficients, the highest power first.
-        m: how many times it is differentiated.
+        m: the order of the derivative.
 
     Returns:
         A vector of a floating dtype.
 
     Raises:
-        TypeError: `p` is no array.
+        TypeError: `p` is not an array.
         ValueError: `m` is negative.
 
     Example:
         >>> jnp.polyder(jnp.array([1, 2, 3]))
         Array([2., 2.], dtype=float32)
     """
-    (p,) = _vectors(p)
-    count = _count("m", m)
+    (p,) = _to_vectors(p)
+    count = _to_count("m", m)
     if not count:
         return p
     powers = np.arange(p.size - 1, count - 1, -1)
     factors = np.prod([powers - i for i in range(count)], axis=0)
-    return _scale(getitem(p, slice(0, max(p.size - count, 0))), np.asarray(factors, p.dtype))
+    return _multiply_factors(getitem(p, slice(0, max(p.size - count, 0))), np.asarray(factors, p.dtype))
 
 
 @inline_jit
-def _scale(p: Array, factors: object) -> Array:
+def _multiply_factors(p: Array, factors: object) -> Array:
     return elementwise.mul(convert_to(p, p.dtype, False), convert_to(factors, p.dtype, False))
 
 
@@ -249,28 +250,28 @@ def polyint(p: Any, m: int = 1, k: ArrayLike | None = None) -> Any:
 
     Args:
         p: a vector of coefficients, the highest power first.
-        m: how many times it is integrated.
-        k: the constants, one or `m`, that of the first integration first; None for 0.
+        m: the number of integrations.
+        k: the integration constants, one or `m`, in the order of the integrations; None for 0.
 
     Returns:
         A vector of a floating dtype.
 
     Raises:
-        TypeError: `p` is no array.
-        ValueError: `m` is negative, or the number of constants is another one.
+        TypeError: `p` is not an array.
+        ValueError: `m` is negative, or the number of constants is neither 1 nor `m`.
 
     Example:
         >>> jnp.polyint(jnp.array([2, 1]))
         Array([1., 1., 0.], dtype=float32)
     """
-    count = _count("m", m)
+    count = _to_count("m", m)
     constants = operand_aval(0 if k is None else k, 1)
     if constants.ndim > 1 or constants.size not in (1, count):
         raise ValueError(
             f"polyint: k must be a scalar or a rank-1 array of length 1 or m={count}; got shape {constants.shape}"
         )
     given = to_array_operand(0 if k is None else k)
-    p, given = _vectors(p, reshape(given, (given.size,)))
+    p, given = _to_vectors(p, reshape(given, (given.size,)))
     if not count:
         return p
     powers = np.arange(p.size - 1, -1, -1)
@@ -282,9 +283,10 @@ def polyint(p: Any, m: int = 1, k: ArrayLike | None = None) -> Any:
 
 
 @inline_jit
-def _integrate(p: Array, constants: Array, divisors: Any, own: Any) -> Array:
-    spread = constants if constants.size == own.size else broadcast_in_dim(reshape(constants, ()), own.shape, ())
-    parts = (p, divisors), (spread, own)
+def _integrate(p: Array, constants: Array, divisors: Any, constant_divisors: Any) -> Array:
+    if constants.size != constant_divisors.size:
+        constants = broadcast_in_dim(reshape(constants, ()), constant_divisors.shape, ())
+    parts = (p, divisors), (constants, constant_divisors)
     # XLA multiplies by reciprocals of constant divisors, which rounds twice.
     return concatenate([elementwise.div(x, optimization_barrier(convert_to(y, p.dtype))) for x, y in parts])
 
@@ -302,7 +304,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
         An array of the broadcast shape and the promoted dtype.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
         ValueError: `p` is a scalar.
 
     Example:
@@ -313,26 +315,23 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     if aval.ndim < 1:
         raise ValueError("polyval: coefficients must have at least one axis, got a scalar")
     operand_aval(x, 1)
-    return _value(p, x, unroll=unroll)
+    return _evaluate(p, x, unroll=unroll)
 
 
 @inline_jit
-def _value(p: Any, x: object, *, unroll: int) -> Array:
+def _evaluate(p: Any, x: object, *, unroll: int) -> Array:
     avals, dtype, _ = common_dtype((p, x))
     shape = check_broadcast([avals[0].shape[1:], avals[1].shape])
-    p, x = convert_to(p, dtype, False), broadcast_operand_to(
-        convert_to(x, dtype, False), avals[1].shape, shape
-    )
+    p, x = convert_to(p, dtype, False), broadcast_operand_to(convert_to(x, dtype, False), avals[1].shape, shape)
     total = full(shape, 0, dtype)
     booleans = dtypes.is_boolean(dtype)
     multiply = bitwise_and if booleans else elementwise.mul
     add = bitwise_or if booleans else elementwise.add
 
     def step(total: ArrayLike, coefficient: Array) -> tuple[Array, None]:
-        spread = broadcast_operand_to(coefficient, coefficient.shape, shape)
-        return add(multiply(total, x), spread), None
+        return add(multiply(total, x), broadcast_operand_to(coefficient, coefficient.shape, shape)), None
 
-    if p.shape[0] >= _LONG:
+    if p.shape[0] >= _MIN_LOOP_LENGTH:
         return scan(step, total, p, unroll=unroll)[0]
     for piece in split(p, [1] * p.shape[0], 0) if p.shape[0] else ():
         total = step(total, reshape(piece, p.shape[1:]))[0]
@@ -344,36 +343,36 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     """Return the polynomial with given zeros, or the characteristic polynomial of a matrix.
 
     Args:
-        seq_of_zeros: a vector of the zeros, or a square matrix, whose eigenvalues they are.
+        seq_of_zeros: a vector of the zeros, or a square matrix, whose eigenvalues are the zeros.
 
     Returns:
         A vector of coefficients, the highest power first, of a floating or complex dtype.
 
     Raises:
-        TypeError: the operand is no array.
+        TypeError: the operand is not an array.
         ValueError: it is neither a vector nor a square matrix.
 
     Example:
         >>> jnp.poly(jnp.array([1.0, 2.0]))
         Array([ 1., -3.,  2.], dtype=float32)
     """
-    zeros_of = to_array_operand(seq_of_zeros)
-    zeros_of = zeros_of if zeros_of.ndim else reshape(zeros_of, (1,))
-    shape = zeros_of.shape
+    values = to_array_operand(seq_of_zeros)
+    values = values if values.ndim else reshape(values, (1,))
+    shape = values.shape
     if len(shape) == 2 and shape[0] == shape[1] and shape[0]:
-        zeros_of = eigvals(zeros_of)
+        values = eigvals(values)
     elif len(shape) != 1:
         raise ValueError(f"poly: input must be 1d or non-empty square 2d array, got shape {shape}")
-    if not zeros_of.size:
-        return asarray(1.0, as_inexact(zeros_of.dtype, False)[0])
-    return _with_zeros(*_vectors(zeros_of))
+    if not values.size:
+        return asarray(1.0, as_inexact(values.dtype, False)[0])
+    return _expand_roots(*_to_vectors(values))
 
 
 @inline_jit
-def _with_zeros(roots_of: Any) -> Array:
-    coefficients = full((1,), 1, roots_of.dtype)
-    nothing = full((1,), 0, roots_of.dtype)
-    for piece in split(roots_of, [1] * roots_of.size, 0):
+def _expand_roots(roots: Any) -> Array:
+    coefficients = full((1,), 1, roots.dtype)
+    nothing = full((1,), 0, roots.dtype)
+    for piece in split(roots, [1] * roots.size, 0):
         root = broadcast_in_dim(reshape(piece, ()), coefficients.shape, ())
         # The padding is not multiplied: an infinite zero would make it NaN.
         product = elementwise.mul(root, coefficients)
@@ -386,15 +385,15 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
 
     Args:
         p: a vector of coefficients, the highest power first.
-        strip_zeros: whether leading zeros are left out, for which `p` must be concrete; otherwise the result has a
-            NaN at the end for each.
+        strip_zeros: whether leading zeros are removed, which needs a concrete `p`; otherwise each of them gives a NaN
+            at the end.
 
     Returns:
         A complex vector.
 
     Raises:
         ConcretizationTypeError: `p` is traced and `strip_zeros` is True.
-        ValueError: `p` is no vector.
+        ValueError: `p` is not a vector.
 
     Example:
         >>> jnp.roots(jnp.array([1.0, 0.0, 0.0]))
@@ -406,35 +405,35 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
     """
     if operand_aval(p, 0).ndim == 0:
         p = reshape(to_array_operand(p), (1,))
-    (p,) = _vectors(p)
-    behind = 0
+    (p,) = _to_vectors(p)
+    trailing = 0
     if strip_zeros:
         places = np.flatnonzero(_require_concrete("strip_zeros", p))
         first, last = (int(places[0]), int(places[-1]) + 1) if places.size else (0, 0)
-        behind = p.size - last if places.size else 0
+        trailing = p.size - last if places.size else 0
         p = getitem(p, slice(first, last))
     if p.size < 2:
-        return zeros(behind, np.result_type(p.dtype, np.complex64))
+        return zeros(trailing, np.result_type(p.dtype, np.complex64))
     if not strip_zeros:
-        return _as_many_roots(p)
-    eigenvalues = eigvals(_companion(p))
-    return concatenate([zeros(behind, eigenvalues.dtype), eigenvalues]) if behind else eigenvalues
+        return _find_padded_roots(p)
+    eigenvalues = eigvals(_make_companion(p))
+    return concatenate([zeros(trailing, eigenvalues.dtype), eigenvalues]) if trailing else eigenvalues
 
 
 @inline_jit
-def _as_many_roots(p: Array) -> Array:
-    """Return the zeros of a polynomial, padded with NaN for leading coefficients of 0, which move to the end."""
+def _find_padded_roots(p: Array) -> Array:
+    """Return the zeros of a polynomial; each leading coefficient of 0 gives a NaN at the end."""
     nonzero = not_equal(p, 0)
     in_front = where(any_of(nonzero), argmax(nonzero), p.size)
     moved = roll(where(equal(in_front, p.size), ones_like(p), p), elementwise.neg(in_front))
-    eigenvalues = eigvals(_companion(moved))
+    eigenvalues = eigvals(_make_companion(moved))
     eigenvalues = take(eigenvalues, argsort(equal(eigenvalues, 0)))
     is_root = less(arange(eigenvalues.size), subtract(eigenvalues.size, in_front))
     return where(is_root, eigenvalues, complex(math.nan, math.nan))
 
 
 @inline_jit
-def _companion(p: Array) -> Array:
+def _make_companion(p: Array) -> Array:
     """Return the matrix whose characteristic polynomial is `p`, up to a factor."""
     count = p.size - 1
     first = elementwise.neg(true_divide(getitem(p, slice(1, None)), getitem(p, 0)))
@@ -449,14 +448,14 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     Args:
         x: a vector.
         N: the number of columns; None for the number of elements.
-        increasing: whether the power 0 comes first, and not the highest.
+        increasing: whether the powers increase from 0; otherwise they decrease to 0.
 
     Returns:
         A matrix of the dtype of `x`, with a row for each element.
 
     Raises:
-        TypeError: `x` is no array.
-        ValueError: `x` is no vector, or `N` is negative.
+        TypeError: `x` is not an array.
+        ValueError: `x` is not a vector, or `N` is negative.
 
     Example:
         >>> jnp.vander(jnp.array([2, 3]), 3)
@@ -466,12 +465,12 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     aval = operand_aval(x, 0)
     if aval.ndim != 1:
         raise ValueError(f"vander: x must be a one-dimensional array, got shape {aval.shape}")
-    count = aval.size if N is None else _count("N", N)
-    return _powers(to_array_operand(x), count=count, increasing=bool(increasing))
+    count = aval.size if N is None else _to_count("N", N)
+    return _raise_to_powers(to_array_operand(x), count=count, increasing=bool(increasing))
 
 
 @inline_jit
-def _powers(x: Array, *, count: int, increasing: bool) -> Array:
+def _raise_to_powers(x: Array, *, count: int, increasing: bool) -> Array:
     exponents = arange(count) if increasing else arange(count - 1, -1, -1)
     kind = x.dtype if dtypes.is_integer(x.dtype) else exponents.dtype
     column = convert_to(reshape(x, (x.size, 1)), x.dtype, False)
@@ -493,14 +492,14 @@ def polyfit(
             times the machine epsilon.
         full: whether the sums of squares, the rank, the singular values and `rcond` are returned, too.
         w: a vector of the weights of the points; None for 1 each.
-        cov: whether the covariance of the coefficients is returned, too; ``"unscaled"`` for that without the factor
-            that follows from the sums of squares.
+        cov: whether the covariance of the coefficients is returned, too; ``"unscaled"`` omits its factor, the variance
+            of the residuals.
 
     Returns:
         An array of coefficients, the highest power first, or a tuple that begins with it.
 
     Raises:
-        TypeError: an operand is no array, or the shapes do not fit.
+        TypeError: an operand is not an array, or the shapes do not fit.
         ValueError: `deg` is negative, or there are too few points for `cov`.
 
     Example:
@@ -511,37 +510,40 @@ def polyfit(
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 5.5: least squares by singular
         values.
     """
-    (one, other), dtype, _ = common_dtype((x, y), as_inexact)
-    order = _count("deg", deg) + 1
-    if one.ndim != 1:
-        raise TypeError(f"polyfit: expected 1D vector for x, got shape {one.shape}")
-    if not one.size:
+    (abscissas, ordinates), dtype, _ = common_dtype((x, y), as_inexact)
+    order = _to_count("deg", deg) + 1
+    if abscissas.ndim != 1:
+        raise TypeError(f"polyfit: expected 1D vector for x, got shape {abscissas.shape}")
+    if not abscissas.size:
         raise TypeError("polyfit: expected non-empty vector for x")
-    if other.ndim not in (1, 2):
-        raise TypeError(f"polyfit: expected 1D or 2D array for y, got shape {other.shape}")
-    if one.shape[0] != other.shape[0]:
-        raise TypeError(f"polyfit: expected x and y to have same length, got shapes {one.shape} and {other.shape}")
+    if ordinates.ndim not in (1, 2):
+        raise TypeError(f"polyfit: expected 1D or 2D array for y, got shape {ordinates.shape}")
+    if abscissas.shape[0] != ordinates.shape[0]:
+        raise TypeError(
+            f"polyfit: expected x and y to have same length, got shapes {abscissas.shape} and "
+            f"{ordinates.shape}"
+        )
     # The powers of a weakly typed x are strongly typed.
     powers = common_dtype((x,), as_inexact)[1]
-    both = (powers, False), (dtype, False)
-    dtype = dtypes.promote(both, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
+    pairs = (powers, False), (dtype, False)
+    dtype = dtypes.promote(pairs, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
     points = [convert_to(to_array_operand(v, i), dtype, False) for i, v in enumerate((x, y))]
     if w is not None:
         weights = operand_aval(w, 5)
         if weights.ndim != 1:
             raise TypeError(f"polyfit: expected a 1-d array for weights, got shape {weights.shape}")
-        if weights.shape[0] != other.shape[0]:
+        if weights.shape[0] != ordinates.shape[0]:
             raise TypeError(f"polyfit: expected w and y to have the same length, got {weights.shape[0]}")
         points.append(convert_to(to_array_operand(w), dtype, False))
-    if cov and cov != "unscaled" and not full and one.size <= order:
+    if cov and cov != "unscaled" and not full and abscissas.size <= order:
         raise ValueError("polyfit: the number of data points must exceed order to scale the covariance matrix")
-    limit = one.size * float(dtypes.finfo(dtype).eps) if rcond is None else rcond
-    coefficients, distance, rank, values, spread = _fit(
+    limit = abscissas.size * float(dtypes.finfo(dtype).eps) if rcond is None else rcond
+    coefficients, distance, rank, values, covariances = _fit(
         *points, order=order, rcond=float(limit), covariance=bool(cov) and not full, scaled=cov != "unscaled"
     )
     if full:
         return coefficients, distance, rank, values, asarray(limit)
-    return (coefficients, spread) if cov else coefficients
+    return (coefficients, covariances) if cov else coefficients
 
 
 @inline_jit
@@ -555,15 +557,15 @@ def _fit(x: Array, y: Array, *weights: Array, order: int, rcond: float, covarian
     left = true_divide(left, reshape(scale, (1, order)))
     coefficients, distance, rank, values = lstsq(left, right, rcond)
     coefficients = true_divide(coefficients, reshape(scale, (order,) + (1,) * (y.ndim - 1)))
-    spread: Any = zeros(0)
+    covariances: Any = zeros(0)
     if covariance:
-        spread = true_divide(inv(matmul(transpose(left, (1, 0)), left)), outer(scale, scale))
+        covariances = true_divide(inv(matmul(transpose(left, (1, 0)), left)), outer(scale, scale))
         if y.ndim == 2:
-            spread = reshape(spread, (order, order, 1))
+            covariances = reshape(covariances, (order, order, 1))
         if scaled:
             factor = true_divide(distance, x.size - order)
-            factor = reshape(factor, (1,) * (spread.ndim - factor.ndim) + factor.shape)
-            spread = multiply(spread, factor)
+            factor = reshape(factor, (1,) * (covariances.ndim - factor.ndim) + factor.shape)
+            covariances = multiply(covariances, factor)
         elif y.ndim == 2:
-            spread = reshape(spread, (order, order))
-    return [coefficients, distance, rank, values, spread]
+            covariances = reshape(covariances, (order, order))
+    return [coefficients, distance, rank, values, covariances]

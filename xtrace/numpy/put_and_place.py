@@ -30,17 +30,16 @@ def _check_inplace(inplace: bool, error: type[Exception] = ValueError) -> None:
     if inplace:
         raise error(
             f"xtrace.numpy.{called_function()} cannot modify arrays in-place, because arrays are "
-            "immutable. Pass inplace=False "
-            "to instead return an updated array."
+            "immutable. Pass inplace=False to instead return an updated array."
         )
 
 
 def place(arr: ArrayLike, mask: ArrayLike, vals: Any, *, inplace: bool = True) -> Array:
-    """Return an array with the elements that a mask chooses replaced by values in turn.
+    """Return an array with the elements under a mask replaced by values in turn.
 
     Args:
         arr: an array.
-        mask: an array of the size of `arr`: elements that are not zero are chosen.
+        mask: an array of the size of `arr`; its nonzero elements mark the elements to replace.
         vals: an array of the values, which repeat as needed.
         inplace: must be False, since arrays are immutable.
 
@@ -48,7 +47,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: Any, *, inplace: bool = True) -
         An array of the shape and dtype of `arr`.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
         ValueError: `inplace` is not False, the mask has another size, or there is no value.
 
     Example:
@@ -95,16 +94,17 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
         a: an array.
         ind: the positions, an array of integers.
         v: an array of the values, which repeat as needed.
-        mode: what a position out of bounds means: None or ``"clip"`` the nearest one, ``"wrap"`` the position
-            modulo the size; ``"clip"`` also moves negative ones.
+        mode: the treatment of positions out of bounds: None or ``"clip"`` takes the nearest one, ``"wrap"`` the
+            position modulo the size; ``"clip"`` also moves negative positions.
         inplace: must be False, since arrays are immutable.
 
     Returns:
         An array of the shape and dtype of `a`.
 
     Raises:
-        TypeError: an operand is no array, or `ind` has no integers.
-        ValueError: `inplace` is not False, or `mode` is another text.
+        NotImplementedError: `mode` is ``"raise"``.
+        TypeError: an operand is not an array, or `ind` is not integer.
+        ValueError: `inplace` is not False, or `mode` has another value.
 
     Example:
         >>> jnp.put(jnp.array([1, 2, 3]), 1, 9, inplace=False)
@@ -158,7 +158,7 @@ def put_along_axis(
         An array of the shape and dtype of `arr`.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
         ValueError: `inplace` is not False, or the shapes do not fit.
 
     Example:
@@ -193,12 +193,10 @@ def put_along_axis(
 
 @inline_jit
 def _put_along(arr: Array, indices: Array, values: Array, *, axis: int, mode: object) -> Array:
-    index = tuple(
-        [
-            indices if i == axis else reshape(arange(n), [n if j == i else 1 for j in range(arr.ndim)])
-            for i, n in enumerate(arr.shape)
-        ]
-    )
+    index = tuple([
+        indices if i == axis else reshape(arange(n), [n if j == i else 1 for j in range(arr.ndim)])
+        for i, n in enumerate(arr.shape)
+    ])
     return arr.at[index].set(values, mode=mode)
 
 
@@ -206,7 +204,7 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
     """Return an array with its diagonal replaced by values.
 
     Args:
-        a: an array of at least two axes, of one length if there are more.
+        a: a matrix, or an array of more axes of one length.
         val: an array or a scalar of values, which is flattened and repeats as needed.
         wrap: not supported; leave it at False.
         inplace: must be False, since arrays are immutable.
@@ -233,11 +231,11 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
         raise ValueError(f"fill_diagonal: all dimensions of input must be of equal length, got shape {a.shape}")
     if not val.size:
         raise ValueError("fill_diagonal: val has no element")
-    return _with_diagonal(a, val)
+    return _set_diagonal(a, val)
 
 
 @inline_jit
-def _with_diagonal(a: Array, val: Array) -> Array:
+def _set_diagonal(a: Array, val: Array) -> Array:
     _check_promotion(a, val)
     count = min(a.shape)
     place = arange(count)

@@ -1,4 +1,4 @@
-"""Medians, percentiles and quantiles, of all elements or of those that are not NaN."""
+"""Medians, percentiles and quantiles, with NaN or without."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from xtrace.numpy.ufuncs import minimum
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
-def _flatten(x: Array, axes: tuple[int, ...]) -> tuple[Any, int]:
+def _merge_axes(x: Array, axes: tuple[int, ...]) -> tuple[Any, int]:
     """Return `x` with several axes merged into one, and that axis."""
     if len(axes) == 1:
         return x, axes[0]
@@ -41,22 +41,22 @@ def _flatten(x: Array, axes: tuple[int, ...]) -> tuple[Any, int]:
     return reshape(x, (*x.shape[: len(others)], math.prod(x.shape[len(others) :]))), len(others)
 
 
-def _at_axis(x: Array, axis: int, vector: bool) -> Array:
+def _move_to_axis(x: Array, axis: int, vector: bool) -> Array:
     """Return positions with the axis of quantiles moved to `axis`, of size 1 for a scalar `q`."""
     if not vector:
         return shapes.expand_dims(x, (axis,))
     return transpose(x, [*range(1, axis + 1), 0, *range(axis + 1, x.ndim)])
 
 
-def _pick(x: Array, places: Array, axis: int, of_all: bool) -> Array:
+def _take_positions(x: Array, places: Array, axis: int, shared: bool) -> Array:
     """Return the elements of `x` at `places` along `axis`, the axis of quantiles first.
 
-    of_all: `places` are equal for all other axes of `x`; otherwise they have these axes, too.
+    shared: `places` hold for all other axes of `x`; otherwise they have these axes, too.
     """
-    if of_all:
+    if shared:
         return gather_elements(x, [places], (axis,), 0, DEFAULT)
     vector = places.ndim == x.ndim
-    picked = sorting.take_positions(x, _at_axis(places, axis, vector), axis, unique=False)
+    picked = sorting.take_positions(x, _move_to_axis(places, axis, vector), axis, unique=False)
     if not vector:
         return shapes.squeeze(picked, (axis,))
     return transpose(picked, [axis, *[i for i in range(x.ndim) if i != axis]])
@@ -77,9 +77,9 @@ def _interpolate(x: Any, q: Any, counts: Any, axis: int, method: str) -> Array:
 
     counts: the numbers of elements that are not NaN; None for all elements.
     """
-    of_all, rank = counts is None, x.ndim - 1
-    q = q if of_all else _append_axes(q, rank)
-    counts = scalar_of(x.shape[axis], q.dtype) if of_all else _prepend_axis(convert_to(counts, q.dtype), q)
+    shared, rank = counts is None, x.ndim - 1
+    q = q if shared else _append_axes(q, rank)
+    counts = scalar_of(x.shape[axis], q.dtype) if shared else _prepend_axis(convert_to(counts, q.dtype), q)
     top = subtract(counts, 1)
     index = multiply(q, top)
     one, zero = scalar_of(1, index.dtype), scalar_of(0, index.dtype)
@@ -91,9 +91,9 @@ def _interpolate(x: Any, q: Any, counts: Any, axis: int, method: str) -> Array:
 
     def at(place: ArrayLike) -> Array:
         place = elementwise.max(zero, minimum(place, top))
-        return _pick(x, convert_to(place, dtypes.int32), axis, of_all)
+        return _take_positions(x, convert_to(place, dtypes.int32), axis, shared)
 
-    if of_all:
+    if shared:
         past, before = _append_axes(past, rank), _append_axes(before, rank)
     if method in ("lower", "inverted_cdf"):
         return at(below)
@@ -112,9 +112,9 @@ def _interpolate(x: Any, q: Any, counts: Any, axis: int, method: str) -> Array:
 
 def _select_by_weight(x: Array, weights: Array, q: Array, counts: Array | None, axis: int) -> Array:
     """Return the first elements of sorted `x` whose cumulative weight reaches the share `q`; NaN for bad weights."""
-    right = ge(weights, scalar_of(0, weights.dtype))
-    there = eq(x, x)
-    running = cumulative.cumsum(select_or_fill(bitwise_and(there, right), weights, 0), axis)
+    valid = ge(weights, scalar_of(0, weights.dtype))
+    is_number = eq(x, x)
+    running = cumulative.cumsum(select_or_fill(bitwise_and(is_number, valid), weights, 0), axis)
     length = x.shape[axis]
     total = slicing.slice_in_dim(running, length - 1, length, axis=axis)
     share = convert_to(q, x.dtype)
@@ -123,22 +123,22 @@ def _select_by_weight(x: Array, weights: Array, q: Array, counts: Array | None, 
     places = reductions.sum(_prepend_axis(running, q) < reached, axis + q.ndim)
     last = length - 1 if counts is None else _prepend_axis(subtract(counts, 1), q)
     places = elementwise.max(scalar_of(0, places.dtype), minimum(places, last))
-    picked = _pick(x, places, axis, False)
-    return select_or_fill(reductions.all(right | ~there, axis), picked, math.nan)
+    picked = _take_positions(x, places, axis, False)
+    return select_or_fill(reductions.all(valid | ~is_number, axis), picked, math.nan)
 
 
 @inline_jit
-def _quantiles(
+def _sort_and_interpolate(
     a: Array, q: ArrayLike, *weights: Array, axes: tuple[int, ...], dtype: np.dtype[Any], method: str, keepdims: bool,
     percent: bool, only_numbers: bool,
 ) -> Array:
     a, q = convert_to(to_array_operand(a), dtype, False), to_array_operand(q)
     own = a.shape
     q = true_divide(q, 100) if percent else q
-    spread_weights = [_broadcast_weights(w, own, axes, dtype) for w in weights]
-    a, axis = _flatten(a, axes)
+    full_weights = [_broadcast_weights(w, own, axes, dtype) for w in weights]
+    a, axis = _merge_axes(a, axes)
     if weights:
-        a, ordered = sorting.sort((a, _flatten(spread_weights[0], axes)[0]), axis)
+        a, ordered = sorting.sort((a, _merge_axes(full_weights[0], axes)[0]), axis)
     else:
         a = sorting.sort(a, axis)
     length = a.shape[axis]
@@ -161,7 +161,7 @@ def _broadcast_weights(weights: Array, own: tuple[int, ...], axes: tuple[int, ..
     return weights if weights.shape == own else broadcast_in_dim(weights, own, axes)
 
 
-def _check(
+def _compute_quantiles(
     a: Any, q: Any, axis: Any, out: Any, overwrite_input: Any, method: Any, keepdims: bool,
     weights: Any, percent: bool = False, only_numbers: bool = False,
 ) -> Array:
@@ -196,7 +196,7 @@ def _check(
         # There are no quantiles, so the elements do not matter.
         a = full([1 if i in axes else n for i, n in enumerate(aval.shape)], 0, aval.dtype)
     given = [] if weights is None else [_check_weights(weights, aval.shape, axis, axes, method)]
-    return _quantiles(
+    return _sort_and_interpolate(
         a, q, *given, axes=axes, dtype=as_inexact(aval.dtype, False)[0], method=method,
         keepdims=bool(keepdims), percent=percent, only_numbers=only_numbers,
     )
@@ -223,27 +223,27 @@ def quantile(
     a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False,
     method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
 ) -> Array:
-    """Return the values below which shares of the elements lie, over axes.
+    """Compute quantiles over axes: the values below which given shares of the elements lie.
 
     Args:
         a: an array or a scalar of real numbers.
         q: the shares, in [0, 1], a number or a vector.
-        axis: the axis that is reduced, or several; None for all.
+        axis: the axis to reduce, or several; None for all.
         out: not supported; leave it at None.
         overwrite_input: not supported; leave it at False.
-        method: the value between two elements: ``"linear"``, ``"lower"``, ``"higher"``, ``"midpoint"``,
+        method: the estimate between two elements: ``"linear"``, ``"lower"``, ``"higher"``, ``"midpoint"``,
             ``"nearest"``, or ``"inverted_cdf"``.
         keepdims: whether the reduced axes stay, with size 1.
         weights: weights of the elements, of the shape of `a` or a vector along `axis`, for the method
             ``"inverted_cdf"``.
 
     Returns:
-        An array of a floating dtype, of the axes that are not reduced; with a vector of shares, these come along
-        the first axis. NaN among the elements gives NaN.
+        An array of a floating dtype, of the remaining axes, with an axis in front for a vector `q`; NaN if an element
+        is NaN.
 
     Raises:
-        TypeError: an operand is no array and no scalar.
-        ValueError: `a` is complex or has no such axis, `method` is another text, or `out` or `overwrite_input` is
+        TypeError: an operand is neither an array nor a scalar.
+        ValueError: `a` is complex or has no such axis, `method` has another value, or `out` or `overwrite_input` is
             given.
 
     Example:
@@ -252,9 +252,9 @@ def quantile(
 
     Reference:
         R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages, The American Statistician 50 (1996); the
-        names of the methods are those of ``numpy.quantile``.
+        methods are named as in ``numpy.quantile``.
     """
-    return _check(a, q, axis, out, overwrite_input, method, keepdims, weights)
+    return _compute_quantiles(a, q, axis, out, overwrite_input, method, keepdims, weights)
 
 
 @inline_jit(static=("axis", "out", "overwrite_input", "method", "keepdims"), public=True)
@@ -262,27 +262,26 @@ def nanquantile(
     a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False,
     method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
 ) -> Array:
-    """Return the values below which shares of the elements that are not NaN lie, over axes.
+    """Compute quantiles over axes, ignoring NaN.
 
     Args:
         a: an array or a scalar of real numbers.
         q: the shares, in [0, 1], a number or a vector.
-        axis: the axis that is reduced, or several; None for all.
+        axis: the axis to reduce, or several; None for all.
         out: not supported; leave it at None.
         overwrite_input: not supported; leave it at False.
-        method: the value between two elements: ``"linear"``, ``"lower"``, ``"higher"``, ``"midpoint"``,
+        method: the estimate between two elements: ``"linear"``, ``"lower"``, ``"higher"``, ``"midpoint"``,
             ``"nearest"``, or ``"inverted_cdf"``.
         keepdims: whether the reduced axes stay, with size 1.
         weights: weights of the elements, of the shape of `a` or a vector along `axis`, for the method
             ``"inverted_cdf"``.
 
     Returns:
-        An array of a floating dtype, of the axes that are not reduced; with a vector of shares, these come along
-        the first axis.
+        An array of a floating dtype, of the remaining axes, with an axis in front for a vector `q`.
 
     Raises:
-        TypeError: an operand is no array and no scalar.
-        ValueError: `a` is complex or has no such axis, `method` is another text, or `out` or `overwrite_input` is
+        TypeError: an operand is neither an array nor a scalar.
+        ValueError: `a` is complex or has no such axis, `method` has another value, or `out` or `overwrite_input` is
             given.
 
     Example:
@@ -291,9 +290,9 @@ def nanquantile(
 
     Reference:
         R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages, The American Statistician 50 (1996); the
-        names of the methods are those of ``numpy.quantile``.
+        methods are named as in ``numpy.quantile``.
     """
-    return _check(a, q, axis, out, overwrite_input, method, keepdims, weights, False, True)
+    return _compute_quantiles(a, q, axis, out, overwrite_input, method, keepdims, weights, False, True)
 
 
 @inline_jit(static=("axis", "out", "overwrite_input", "method", "keepdims", "out_sharding"), public=True)
@@ -301,28 +300,29 @@ def percentile(
     a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False,
     method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None, out_sharding: object = None,
 ) -> Array:
-    """Return the values below which shares of the elements lie, over axes.
+    """Compute percentiles over axes: the values below which given percentages of the elements lie.
 
     Args:
         a: an array or a scalar of real numbers.
-        q: the shares, in percent, a number or a vector.
-        axis: the axis that is reduced, or several; None for all.
+        q: the percentages, in [0, 100], a number or a vector.
+        axis: the axis to reduce, or several; None for all.
         out: not supported; leave it at None.
         overwrite_input: not supported; leave it at False.
-        method: the value between two elements: ``"linear"``, ``"lower"``, ``"higher"``, ``"midpoint"``,
+        method: the estimate between two elements: ``"linear"``, ``"lower"``, ``"higher"``, ``"midpoint"``,
             ``"nearest"``, or ``"inverted_cdf"``.
         keepdims: whether the reduced axes stay, with size 1.
         weights: weights of the elements, of the shape of `a` or a vector along `axis`, for the method
             ``"inverted_cdf"``.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: not supported; leave it at None.
 
     Returns:
-        An array of a floating dtype, of the axes that are not reduced; with a vector of shares, these come along
-        the first axis. NaN among the elements gives NaN.
+        An array of a floating dtype, of the remaining axes, with an axis in front for a vector `q`; NaN if an element
+        is NaN.
 
     Raises:
-        TypeError: an operand is no array and no scalar.
-        ValueError: `a` is complex or has no such axis, `method` is another text, or `out` or `overwrite_input` is
+        NotImplementedError: `out_sharding` is given.
+        TypeError: an operand is neither an array nor a scalar.
+        ValueError: `a` is complex or has no such axis, `method` has another value, or `out` or `overwrite_input` is
             given.
 
     Example:
@@ -331,10 +331,10 @@ def percentile(
 
     Reference:
         R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages, The American Statistician 50 (1996); the
-        names of the methods are those of ``numpy.quantile``.
+        methods are named as in ``numpy.quantile``.
     """
     refuse(out_sharding=out_sharding)
-    return _check(a, q, axis, out, overwrite_input, method, keepdims, weights, True)
+    return _compute_quantiles(a, q, axis, out, overwrite_input, method, keepdims, weights, True)
 
 
 @inline_jit(static=("axis", "out", "overwrite_input", "method", "keepdims"), public=True)
@@ -342,27 +342,26 @@ def nanpercentile(
     a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False,
     method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
 ) -> Array:
-    """Return the values below which shares of the elements that are not NaN lie, over axes.
+    """Compute percentiles over axes, ignoring NaN.
 
     Args:
         a: an array or a scalar of real numbers.
-        q: the shares, in percent, a number or a vector.
-        axis: the axis that is reduced, or several; None for all.
+        q: the percentages, in [0, 100], a number or a vector.
+        axis: the axis to reduce, or several; None for all.
         out: not supported; leave it at None.
         overwrite_input: not supported; leave it at False.
-        method: the value between two elements: ``"linear"``, ``"lower"``, ``"higher"``, ``"midpoint"``,
+        method: the estimate between two elements: ``"linear"``, ``"lower"``, ``"higher"``, ``"midpoint"``,
             ``"nearest"``, or ``"inverted_cdf"``.
         keepdims: whether the reduced axes stay, with size 1.
         weights: weights of the elements, of the shape of `a` or a vector along `axis`, for the method
             ``"inverted_cdf"``.
 
     Returns:
-        An array of a floating dtype, of the axes that are not reduced; with a vector of shares, these come along
-        the first axis.
+        An array of a floating dtype, of the remaining axes, with an axis in front for a vector `q`.
 
     Raises:
-        TypeError: an operand is no array and no scalar.
-        ValueError: `a` is complex or has no such axis, `method` is another text, or `out` or `overwrite_input` is
+        TypeError: an operand is neither an array nor a scalar.
+        ValueError: `a` is complex or has no such axis, `method` has another value, or `out` or `overwrite_input` is
             given.
 
     Example:
@@ -371,62 +370,60 @@ def nanpercentile(
 
     Reference:
         R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages, The American Statistician 50 (1996); the
-        names of the methods are those of ``numpy.quantile``.
+        methods are named as in ``numpy.quantile``.
     """
-    return _check(a, q, axis, out, overwrite_input, method, keepdims, weights, True, True)
+    return _compute_quantiles(a, q, axis, out, overwrite_input, method, keepdims, weights, True, True)
 
 
 @inline_jit(static=("axis", "out", "overwrite_input", "keepdims"), public=True)
 def median(
     a: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
-    """Return the middle elements over axes; NaN if there is one.
+    """Compute medians over axes; NaN if an element is NaN.
 
     Args:
         a: an array or a scalar of real numbers.
-        axis: the axis that is reduced, or several; None for all.
+        axis: the axis to reduce, or several; None for all.
         out: not supported; leave it at None.
         overwrite_input: not supported; leave it at False.
         keepdims: whether the reduced axes stay, with size 1.
 
     Returns:
-        An array of a floating dtype, of the axes that are not reduced. Of two elements in the middle it is the
-        mean.
+        An array of a floating dtype, of the remaining axes: the middle element, or the mean of the middle two.
 
     Raises:
-        TypeError: `a` is no array and no scalar.
+        TypeError: `a` is neither an array nor a scalar.
         ValueError: `a` is complex or has no such axis, or `out` or `overwrite_input` is given.
 
     Example:
         >>> jnp.median(jnp.array([1.0, 2.0, 4.0, 8.0]))
         Array(3., dtype=float32)
     """
-    return _check(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None)
+    return _compute_quantiles(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None)
 
 
 @inline_jit(static=("axis", "out", "overwrite_input", "keepdims"), public=True)
 def nanmedian(
     a: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
-    """Return the middle elements over axes, leaving out NaN.
+    """Compute medians over axes, ignoring NaN.
 
     Args:
         a: an array or a scalar of real numbers.
-        axis: the axis that is reduced, or several; None for all.
+        axis: the axis to reduce, or several; None for all.
         out: not supported; leave it at None.
         overwrite_input: not supported; leave it at False.
         keepdims: whether the reduced axes stay, with size 1.
 
     Returns:
-        An array of a floating dtype, of the axes that are not reduced. Of two elements in the middle it is the
-        mean.
+        An array of a floating dtype, of the remaining axes: the middle element, or the mean of the middle two.
 
     Raises:
-        TypeError: `a` is no array and no scalar.
+        TypeError: `a` is neither an array nor a scalar.
         ValueError: `a` is complex or has no such axis, or `out` or `overwrite_input` is given.
 
     Example:
         >>> jnp.nanmedian(jnp.array([1.0, 2.0, 4.0, 8.0]))
         Array(3., dtype=float32)
     """
-    return _check(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, False, True)
+    return _compute_quantiles(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, False, True)

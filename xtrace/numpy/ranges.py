@@ -36,7 +36,7 @@ from xtrace.numpy.creation import SCALARS, fill_array, python_value, to_size
 from xtrace.numpy.operands import broadcast_operand_to, cast_to, place_of
 
 
-def _concrete_number(name: str, value: Any) -> Any:
+def _to_concrete_number(name: str, value: Any) -> Any:
     """Return a Python or NumPy number; the error for traced, complex or non-scalar values names the argument."""
     if isinstance(value, Tracer):
         raise explain.concretization(value, f"numpy.{called_function()} argument {name}")
@@ -51,8 +51,8 @@ def _concrete_number(name: str, value: Any) -> Any:
     return int(value) if dtypes.is_integer(aval.dtype) else np.asarray(value)[()]
 
 
-def _steps(start: ArrayLike, stop: Array, step: ArrayLike) -> int:
-    """Return the number of values from `start` up to, without, `stop`."""
+def _count_steps(start: ArrayLike, stop: Array, step: ArrayLike) -> int:
+    """Return the number of values from `start` to `stop`, not included."""
     if step == 0:
         raise ZeroDivisionError(f"{called_function()}: step must not be zero")
     if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
@@ -61,15 +61,15 @@ def _steps(start: ArrayLike, stop: Array, step: ArrayLike) -> int:
         return largest(-((start - stop) // step), 0)  # type: ignore[no-any-return]
     length = (stop - start) / step
     if not math.isfinite(length):
-        kind = ValueError if math.isnan(length) else OverflowError
-        raise kind(
+        error_class = ValueError if math.isnan(length) else OverflowError
+        raise error_class(
             f"{called_function()}: from {start} to {stop} in steps of {step} there is no finite number of values"
         )
     return max(0, math.ceil(length))
 
 
-def _ramp(first: ArrayLike, increment: Any, *, length: int, dtype: np.dtype[Any]) -> Array:
-    # Not one program: fusion rounds product and sum once, and makes values inexact that are exact in two steps.
+def _add_multiples(first: ArrayLike, increment: Any, *, length: int, dtype: np.dtype[Any]) -> Array:
+    # Not one program: XLA would fuse product and sum, and values that are exact after two roundings become inexact.
     return add(first, multiply(increment, iota(dtype, length)))
 
 
@@ -85,19 +85,19 @@ def arange(
     """Return evenly spaced numbers in an interval, the end not included.
 
     Args:
-        start: the first number; the only argument is the end, and the first number is 0.
+        start: the first number; a single argument is `stop`, and the first number is 0.
         stop: the end of the interval.
         step: the distance; None for 1.
-        dtype: the dtype; None for the one that the arguments promote to.
+        dtype: the dtype; None for the promoted dtype of the arguments.
         device: the device or its position; None for the default device.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         A vector.
 
     Raises:
         ConcretizationTypeError: an argument is traced.
-        ValueError: an argument is no real scalar.
+        ValueError: an argument is not a real scalar.
         ZeroDivisionError: `step` is 0.
         OverflowError: there are infinitely many numbers.
 
@@ -112,12 +112,12 @@ def arange(
     if stop is None:
         start, stop = None, start
     plain = all(x is None or type(x) in SCALARS for x in (start, stop, step))
-    count = _count_of_steps if plain else _count_of_steps.__wrapped__
+    count = _plan_range if plain else _plan_range.__wrapped__
     length, wanted, host = count(config.cache_key(), start, stop, step, wanted)
     if has_symbolic(host):
         host = [convert_to(x.to_array(), wanted) if is_symbolic(x) else x for x in host]
     if step is not None:
-        result = _ramp(*host, length=length, dtype=wanted)
+        result = _add_multiples(*host, length=length, dtype=wanted)
     elif isinstance(host[0], Tracer) or host[0]:
         result = _count_from(host[0], length=length, dtype=wanted)
     else:
@@ -126,19 +126,19 @@ def arange(
 
 
 @memoize(1024, typed=True)
-def _count_of_steps(
+def _plan_range(
     _: Any, start: ArrayLike, stop: ArrayLike, step: ArrayLike, dtype: np.dtype[Any] | None
 ) -> tuple[int, Any, list[Any]]:
     """Return the number of values of `arange`, their dtype, start and step; `_` is the key of the settings."""
     given = {name: value for name, value in (("start", start), ("stop", stop), ("step", step)) if value is not None}
-    numbers = {name: _concrete_number(name, value) for name, value in given.items()}
+    numbers = {name: _to_concrete_number(name, value) for name, value in given.items()}
     if dtype is None:
         pairs = tuple((a.dtype, a.weak_type) for a in map(aval_of, given.values()))
-        dtype = dtypes.promote(pairs, *config.promotion())[0]
+        dtype = dtypes.promote(pairs, *config.promotion_settings())[0]
     if dtypes.is_boolean(dtype):
         raise TypeError("arange: does not accept dtype bool; count with integers and compare")
     first, increment = numbers.get("start", 0), numbers.get("step", 1)
-    length = _steps(first, numbers["stop"], increment)
+    length = _count_steps(first, numbers["stop"], increment)
     ends = [
         n if is_symbolic(n) else scalar_to_host(python_value(n, dtype), ShapedArray((), dtype))
         for n in (first, increment)
@@ -147,20 +147,18 @@ def _count_of_steps(
 
 
 @inline_jit
-def _space(
+def _interpolate_samples(
     start: ArrayLike, stop: ArrayLike, *, num: int, endpoint: bool, axis: int, compute: np.dtype[Any],
     dtype: np.dtype[Any],
 ) -> tuple[Array, Array]:
-    """Return the samples and their distance: start (1 - t) + stop t for t = 0, 1/div …, and `stop` itself last."""
+    """Return the samples start (1 - t) + stop t for t = 0, 1/n …, `stop` itself last, and their distance."""
     start, stop = (cast_to(x, operand_aval(x, 0), compute) for x in (start, stop))
     avals = [operand_aval(x, 0) for x in (start, stop)]
     bounds = check_broadcast([a.shape for a in avals])
-    start, stop = (
-        broadcast_operand_to(x, a.shape, bounds) for x, a in zip((start, stop), avals, strict=True)
-    )
+    start, stop = (broadcast_operand_to(x, a.shape, bounds) for x, a in zip((start, stop), avals, strict=True))
     real = dtypes.real_part_dtype(compute)
     divisions = num - 1 if endpoint else num
-    start_column, stop_column = (expand_at(x, bounds, axis) for x in (start, stop))
+    start_column, stop_column = (_insert_axis(x, bounds, axis) for x in (start, stop))
     if divisions > 0:
         distance = true_divide(subtract(stop, start), divisions)
     else:
@@ -181,16 +179,16 @@ def _space(
     return convert_to(samples, dtype), distance
 
 
-def expand_at(x: ArrayLike, shape: tuple[int, ...], axis: int) -> Array:
+def _insert_axis(x: ArrayLike, shape: tuple[int, ...], axis: int) -> Array:
     """Return `x`, of the given shape, with a new axis of size 1 at `axis`."""
     return reshape(x, (*shape[:axis], 1, *shape[axis:]))
 
 
 def _promote_to_inexact(*values: object) -> np.dtype[Any]:
     """Return the inexact dtype that values and dtypes promote to."""
-    x64, _, wide = config.promotion()
+    x64, _, wide = config.promotion_settings()
     pairs = tuple(dtypes.dtype_and_weak(x, x64, wide) for x in values)
-    promoted = dtypes.promote(pairs, *config.promotion())[0]
+    promoted = dtypes.promote(pairs, *config.promotion_settings())[0]
     return as_inexact(promoted, False)[0]
 
 
@@ -227,7 +225,7 @@ def linspace(
         An array, or with `retstep` a pair of it and the distance.
 
     Raises:
-        TypeError: an operand is no array and no scalar.
+        TypeError: an operand is neither an array nor a scalar.
         ValueError: `num` is negative.
 
     Example:
@@ -246,11 +244,11 @@ def _linspace(
     start: ArrayLike, stop: ArrayLike, num: ArrayLike, endpoint: object, retstep: object, dtype: np.dtype[Any] | None,
     axis: int,
 ) -> Any:
-    result, distance = _samples(start, stop, num, endpoint, dtype, axis)
+    result, distance = _make_samples(start, stop, num, endpoint, dtype, axis)
     return (result, distance) if retstep else result
 
 
-def _samples(
+def _make_samples(
     start: ArrayLike, stop: ArrayLike, num: ArrayLike, endpoint: object, dtype: np.dtype[Any] | None,
     axis: int,
 ) -> tuple[Array, Array]:
@@ -260,14 +258,14 @@ def _samples(
     rank = len(check_broadcast(shapes_given)) + 1
     check_mapped_ranks(shapes_given, (0, 0))
     compute = _promote_to_inexact(start, stop) if dtype is None else _promote_to_inexact(dtype)
-    return _space(
+    return _interpolate_samples(
         start, stop, num=count, endpoint=bool(endpoint), axis=canonical_axis(axis, rank), compute=compute,
         dtype=compute if dtype is None else dtype,
     )
 
 
 @inline_jit
-def _powers(exponents: Array, base: ArrayLike, *, dtype: np.dtype[Any]) -> Array:
+def _raise_base(exponents: Array, base: ArrayLike, *, dtype: np.dtype[Any]) -> Array:
     powers = power(cast_to(base, operand_aval(base, 0), exponents.dtype), exponents)
     return cast_to(powers, powers.aval, dtype)
 
@@ -281,7 +279,7 @@ def logspace(
     Args:
         start, stop: the logarithms of the first and the last sample, scalars or arrays that broadcast.
         num: the number of samples.
-        endpoint: whether `stop` belongs to a sample.
+        endpoint: whether ``base**stop`` is a sample.
         base: the base of the logarithms.
         dtype: the dtype; None for a floating dtype.
         axis: the place of the axis of samples.
@@ -290,7 +288,7 @@ def logspace(
         An array.
 
     Raises:
-        TypeError: an operand is no array and no scalar.
+        TypeError: an operand is neither an array nor a scalar.
         ValueError: `num` is negative.
 
     Example:
@@ -307,28 +305,27 @@ def _logspace(
     start: ArrayLike, stop: ArrayLike, base: ArrayLike, num: Any, endpoint: Any, dtype: np.dtype[Any] | None, axis: int
 ) -> Array:
     compute = _promote_to_inexact(start, stop) if dtype is None else _promote_to_inexact(dtype)
-    exponents, _ = _samples(start, stop, num, endpoint, compute, axis)
-    return _powers(exponents, base, dtype=compute if dtype is None else dtype)
+    exponents, _ = _make_samples(start, stop, num, endpoint, compute, axis)
+    return _raise_base(exponents, base, dtype=compute if dtype is None else dtype)
 
 
-def _log10(x: Array) -> Array:
+def _compute_log10(x: Array) -> Array:
     return multiply(elementwise.log(x), math.log10(math.e))
 
 
 @inline_jit
-def _geometric(
+def _space_geometrically(
     start: ArrayLike, stop: ArrayLike, *, num: int, endpoint: bool, axis: int, compute: np.dtype[Any],
     dtype: np.dtype[Any],
 ) -> Array:
     start, stop = (cast_to(x, operand_aval(x, 0), compute) for x in (start, stop))
     # The samples keep the sign of `start`, which the logarithm must not see.
     signs = elementwise.sign(start)
-    exponents, _ = _samples(
-        _log10(true_divide(start, signs)), _log10(true_divide(stop, signs)), num, endpoint, compute, axis
-    )
+    first, last = [_compute_log10(true_divide(x, signs)) for x in (start, stop)]
+    exponents, _ = _make_samples(first, last, num, endpoint, compute, axis)
     bounds = (*exponents.shape[:axis], *exponents.shape[axis + 1 :])
-    spread = expand_at(broadcast_operand_to(signs, signs.shape, bounds), bounds, axis)
-    powers = multiply(spread, _powers(exponents, 10.0, dtype=compute))
+    signs = _insert_axis(broadcast_operand_to(signs, signs.shape, bounds), bounds, axis)
+    powers = multiply(signs, _raise_base(exponents, 10.0, dtype=compute))
     return cast_to(powers, powers.aval, dtype)
 
 
@@ -336,7 +333,7 @@ def _geometric(
 def geomspace(
     start: ArrayLike, stop: int, num: object = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0
 ) -> Array:
-    """Return samples each of which is the same multiple of the one before.
+    """Return samples in geometric progression: neighbours have a constant ratio.
 
     Args:
         start, stop: the first and the last sample, scalars or arrays that broadcast.
@@ -349,7 +346,7 @@ def geomspace(
         An array.
 
     Raises:
-        TypeError: an operand is no array and no scalar.
+        TypeError: an operand is neither an array nor a scalar.
         ValueError: `num` is negative.
 
     Example:
@@ -358,11 +355,9 @@ def geomspace(
     """
     wanted = requested_dtype(dtype)
     count = to_size("num", num)
-    rank = (
-        len(check_broadcast([operand_aval(x, i).shape for i, x in enumerate((start, stop))])) + 1
-    )
+    rank = len(check_broadcast([operand_aval(x, i).shape for i, x in enumerate((start, stop))])) + 1
     compute = _promote_to_inexact(start, stop) if wanted is None else _promote_to_inexact(wanted)
-    return _geometric(
+    return _space_geometrically(
         start, stop, num=count, endpoint=bool(endpoint), axis=canonical_axis(axis, rank), compute=compute,
         dtype=compute if wanted is None else wanted,
     )

@@ -32,7 +32,7 @@ from xtrace.numpy.creation import diagonal_mask, zeros
 from xtrace.numpy.indexing import DEFAULT, gather_elements, take
 from xtrace.numpy.joins_and_splits import stack
 from xtrace.numpy.manipulation import moveaxis, ravel, swapaxes
-from xtrace.numpy.nonzero_elements import nth_counted
+from xtrace.numpy.nonzero_elements import find_nth_elements
 from xtrace.numpy.operands import (
     axes_of,
     broadcast_operand_to,
@@ -42,10 +42,6 @@ from xtrace.numpy.operands import (
     select_or_fill,
     to_known_integer,
 )
-
-
-def _other_axes(rank: int, axis: int) -> list[int]:
-    return [i for i in range(rank) if i != axis]
 
 
 @inline_jit(static=("reps",), public=True)
@@ -61,7 +57,7 @@ def tile(A: ArrayLike, reps: object) -> Any:
         An array of the dtype of `A`.
 
     Raises:
-        TypeError: `A` is no array and no scalar, or a number is no integer.
+        TypeError: `A` is neither an array nor a scalar, or a number is not an integer.
 
     Example:
         >>> jnp.tile(jnp.array([1, 2]), 2)
@@ -85,16 +81,16 @@ def repeat(
         a: an array or a scalar.
         repeats: the number of repetitions, an integer, or a vector with one for each element.
         axis: the axis; None for the flattened array.
-        total_repeat_length: the length of the result, which traced `repeats` need: it is cut, or filled with the
-            last element.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        total_repeat_length: the length of the result, required for traced `repeats`; the result is cut, or padded
+            with the last element.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the dtype of `a`.
 
     Raises:
         ConcretizationTypeError: `repeats` is traced and `total_repeat_length` is not given.
-        TypeError: `a` is no array and no scalar.
+        TypeError: `a` is neither an array nor a scalar.
         ValueError: `repeats` has another length than the axis, or `a` has no such axis.
 
     Example:
@@ -117,7 +113,7 @@ def repeat(
         if total_repeat_length is None:
             raise explain.concretization(repeats, "repeat argument repeats (without total_repeat_length)")
         total = to_known_integer("total_repeat_length", total_repeat_length)
-        return take(a, _repeat_positions(repeats, length=length, total=total), along, mode="clip")
+        return take(a, _find_repeat_positions(repeats, length=length, total=total), along, mode="clip")
     if is_symbolic(repeats) and total_repeat_length is None:
         return _repeat(a, count=repeats, axis=along)
     counts = np.asarray(repeats)
@@ -136,16 +132,16 @@ def repeat(
 
 
 @inline_jit
-def _repeat_positions(repeats: Any, *, length: int, total: int) -> Any:
+def _find_repeat_positions(repeats: Any, *, length: int, total: int) -> Any:
     repeats = broadcast_operand_to(repeats, repeats.shape, (length,))
-    return nth_counted(repeats, total, dtypes.int32)[0]
+    return find_nth_elements(repeats, total, dtypes.int32)[0]
 
 
 @inline_jit
 def _repeat(a: Array, *, count: int, axis: int) -> Array:
     own = a.shape
-    spread = (*own[: axis + 1], count, *own[axis + 1 :])
-    copies = broadcast_in_dim(a, spread, _other_axes(len(spread), axis + 1))
+    expanded = (*own[: axis + 1], count, *own[axis + 1 :])
+    copies = broadcast_in_dim(a, expanded, [i for i in range(len(expanded)) if i != axis + 1])
     return set_shape(copies, (*own[:axis], own[axis] * count, *own[axis + 1 :]))
 
 
@@ -155,13 +151,13 @@ def flip(m: Any, axis: Axes = None) -> Array:
 
     Args:
         m: an array.
-        axis: the axis that is reversed, or several; None for all.
+        axis: the axis or axes to reverse; None for all.
 
     Returns:
         An array of the shape and dtype of `m`.
 
     Raises:
-        TypeError: `m` is no array.
+        TypeError: `m` is not an array.
         ValueError: `m` has no such axis.
 
     Example:
@@ -188,7 +184,7 @@ def fliplr(m: Any) -> Array:
         An array of the shape and dtype of `m`.
 
     Raises:
-        TypeError: `m` is no array.
+        TypeError: `m` is not an array.
         ValueError: `m` does not have the axis.
 
     Example:
@@ -210,7 +206,7 @@ def flipud(m: Any) -> Array:
         An array of the shape and dtype of `m`.
 
     Raises:
-        TypeError: `m` is no array.
+        TypeError: `m` is not an array.
         ValueError: `m` does not have the axis.
 
     Example:
@@ -234,7 +230,7 @@ def rot90(m: object, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
         An array of the dtype of `m`.
 
     Raises:
-        TypeError: `m` is no array.
+        TypeError: `m` is not an array.
         ValueError: `m` has no such axes, or they are the same.
 
     Example:
@@ -261,7 +257,7 @@ def rot90(m: object, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
 
 @inline_jit(static=("shift", "axis"), public=True)
 def roll(a: ArrayLike, shift: object, axis: Any = None) -> Array:
-    """Return an array shifted along axes; elements that fall off the end come back at the start.
+    """Return an array shifted along axes; elements moved beyond the end come back at the start.
 
     Args:
         a: an array.
@@ -272,8 +268,8 @@ def roll(a: ArrayLike, shift: object, axis: Any = None) -> Array:
         An array of the shape and dtype of `a`.
 
     Raises:
-        TypeError: `a` is no array.
-        ValueError: there are not as many shifts as axes, or `a` has no such axis.
+        TypeError: `a` is not an array.
+        ValueError: the numbers of shifts and axes differ, or `a` has no such axis.
 
     Example:
         >>> jnp.roll(jnp.array([1, 2, 3]), 1)
@@ -283,7 +279,7 @@ def roll(a: ArrayLike, shift: object, axis: Any = None) -> Array:
     if axis is None:
         return set_shape(roll(ravel(a), shift, 0), a.shape)
     axes = [canonical_axis(i, a.ndim) for i in (axis if is_sequence_of_axes(axis) else (axis,))]
-    shifts = _shifts(shift)
+    shifts = _to_shifts(shift)
     count = len(shifts)
     if count != len(axes) and 1 not in (count, len(axes)):
         raise ValueError(f"roll: {count} shifts for {len(axes)} axes; give one for each, or one")
@@ -296,8 +292,8 @@ def roll(a: ArrayLike, shift: object, axis: Any = None) -> Array:
     return a
 
 
-def _shifts(shift: Any) -> Any:
-    """Return shifts as a list of scalars, or as a 1-D array that is not NumPy's."""
+def _to_shifts(shift: Any) -> Any:
+    """Return shifts as a list of scalars, or as a vector of xtrace's."""
     several = isinstance(shift, (tuple, list, range))
     shifts = list(shift) if several else [shift]
     for each in shifts:
@@ -316,27 +312,29 @@ def _roll_along(a: Array, shifts: Any, places: Sequence[int], axis: int) -> Arra
         moving = []
         for shift in [shifts[i] for i in places]:
             if isinstance(shift, Array) or not dtypes.is_integer(operand_aval(shift, 0).dtype):
-                moving.append(_reduce(to_array_operand(shift, 1), size=size))
+                moving.append(_reduce_modulo(to_array_operand(shift, 1), size=size))
             else:
                 step = (step + to_size(shift)) % size
-        total = moving[0] if len(moving) == 1 else _total(stack(moving), size=size) if moving else None
+        total = None
+        if moving:
+            total = moving[0] if len(moving) == 1 else _sum_modulo(stack(moving), size=size)
     else:
         own = shifts if len(places) == len(shifts) else take(shifts, np.array(places, np.int32))
-        total = _total(_reduce(own, size=size), size=size)
+        total = _sum_modulo(_reduce_modulo(own, size=size), size=size)
     if total is not None:
-        return _roll_at(a, total, axis=axis, step=step)
-    return _roll_by(a, axis=axis, step=step) if step else a
+        return _roll_traced(a, total, axis=axis, step=step)
+    return _roll_static(a, axis=axis, step=step) if step else a
 
 
 @inline_jit
-def _reduce(shifts: Array, *, size: int) -> Array:
+def _reduce_modulo(shifts: Array, *, size: int) -> Array:
     """Return shifts as uint32, modulo the size of their axis, so that sums of two do not overflow."""
     wide = dtypes.is_integer(shifts.dtype) and shifts.dtype.itemsize >= 4
     return convert_to(remainder(shifts if wide else cast_to(shifts, shifts.aval, dtypes.int32), size), dtypes.uint32)
 
 
 @inline_jit
-def _total(shifts: Array, *, size: int) -> Array:
+def _sum_modulo(shifts: Array, *, size: int) -> Array:
     """Return the sum of reduced shifts, modulo the size of their axis."""
 
     def add(x: Array, y: Array) -> Array:
@@ -347,14 +345,14 @@ def _total(shifts: Array, *, size: int) -> Array:
 
 
 @inline_jit
-def _roll_by(a: Array, *, axis: int, step: int) -> Array:
+def _roll_static(a: Array, *, axis: int, step: int) -> Array:
     size = a.shape[axis]
     parts = [slicing.slice_in_dim(a, size - step, size, axis=axis), slicing.slice_in_dim(a, 0, size - step, axis=axis)]
     return concatenate(parts, axis)
 
 
 @inline_jit
-def _roll_at(a: Array, shift: Array, *, axis: int, step: int) -> Array:
+def _roll_traced(a: Array, shift: Array, *, axis: int, step: int) -> Array:
     size = a.shape[axis]
     shift = elementwise.rem(elementwise.add(shift, np.uint32(step)), np.uint32(size)) if step else shift
     start = elementwise.sub(np.uint32(size), shift)
@@ -373,7 +371,7 @@ def resize(a: ArrayLike, new_shape: object) -> Array:
         An array of the dtype of `a`.
 
     Raises:
-        TypeError: `a` is no array and no scalar, or a length is negative.
+        TypeError: `a` is neither an array nor a scalar, or a length is negative.
 
     Example:
         >>> jnp.resize(jnp.array([1, 2, 3]), 5)
@@ -388,7 +386,7 @@ def resize(a: ArrayLike, new_shape: object) -> Array:
 
 
 @inline_jit
-def _diagonal(a: Array, *, row: int, column: int, length: int) -> Array:
+def _take_diagonal(a: Array, *, row: int, column: int, length: int) -> Array:
     rank = a.ndim
     count = iota(dtypes.int32, length)
     positions = [elementwise.add(count, scalar_of(first, dtypes.int32)) if first else count for first in (row, column)]
@@ -408,7 +406,7 @@ def diagonal(a: ArrayLike, offset: object = 0, axis1: int = 0, axis2: int = 1) -
         An array of the dtype of `a`.
 
     Raises:
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: `a` has no such axes, or they are the same.
 
     Example:
@@ -427,11 +425,11 @@ def diagonal(a: ArrayLike, offset: object = 0, axis1: int = 0, axis2: int = 1) -
     length = max(0, min(a.shape[-2] - row, a.shape[-1] - column))
     if length == 0:
         return convert_to(zeros((*a.shape[:-2], 0), a.dtype), a.dtype, a.weak_type)
-    return _diagonal(a, row=row, column=column, length=length)
+    return _take_diagonal(a, row=row, column=column, length=length)
 
 
 @inline_jit
-def _with_diagonal(v: Array, *, offset: int) -> Array:
+def _make_diagonal_matrix(v: Array, *, offset: int) -> Array:
     size = v.size + abs(offset)
     padded = slicing.pad(v, scalar_of(0, v.dtype), [(max(offset, 0), max(-offset, 0), 0)])
     mask = diagonal_mask(offset, rows=size, columns=size, below=False)
@@ -450,7 +448,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
         A vector or a matrix of the dtype of `v`.
 
     Raises:
-        TypeError: `v` is no array.
+        TypeError: `v` is not an array.
         ValueError: `v` has another rank.
 
     Example:
@@ -463,7 +461,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
         return diagonal(v, k)
     if v.ndim != 1:
         raise ValueError(f"diag input must be 1d or 2d, got shape {v.shape}")
-    return _with_diagonal(v, offset=to_known_integer("k", k))
+    return _make_diagonal_matrix(v, offset=to_known_integer("k", k))
 
 
 @inline_jit(static=("k",), public=True)
@@ -478,7 +476,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
         A matrix of the dtype of `v`.
 
     Raises:
-        TypeError: `v` is no array and no scalar.
+        TypeError: `v` is neither an array nor a scalar.
 
     Example:
         >>> jnp.diagflat(jnp.array([[1], [2]]))
@@ -486,7 +484,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
                [0, 2]], dtype=int32)
     """
     v = ravel(v)
-    return _with_diagonal(convert_to(v, v.dtype, False), offset=to_known_integer("k", k))
+    return _make_diagonal_matrix(convert_to(v, v.dtype, False), offset=to_known_integer("k", k))
 
 
 @inline_jit
@@ -502,7 +500,7 @@ def _sort(a: Array, *, axis: int, stable: bool, descending: bool, positions: boo
     return shapes.rev(ordered, (axis,)) if descending else ordered
 
 
-def _check_sort(
+def _sort_along(
     a: ArrayLike, axis: Axes, kind: object, order: object, stable: bool, descending: bool, *, positions: bool
 ) -> Array:
     a = to_array_operand(a)
@@ -534,14 +532,14 @@ def sort(
         An array of the shape and dtype of `a`.
 
     Raises:
-        TypeError: `a` is no array, or `kind` or `order` is given.
+        TypeError: `a` is not an array, or `kind` or `order` is given.
         ValueError: `a` has no such axis.
 
     Example:
         >>> jnp.sort(jnp.array([3, 1, 2]))
         Array([1, 2, 3], dtype=int32)
     """
-    return _check_sort(a, axis, kind, order, stable, descending, positions=False)
+    return _sort_along(a, axis, kind, order, stable, descending, positions=False)
 
 
 @inline_jit(static=("axis", "kind", "order", "stable", "descending"), public=True)
@@ -563,12 +561,12 @@ def argsort(
         An array of the shape of `a` and an integer dtype.
 
     Raises:
-        TypeError: `a` is no array, or `kind` or `order` is given.
+        TypeError: `a` is not an array, or `kind` or `order` is given.
         ValueError: `a` has no such axis.
 
     Example:
         >>> jnp.argsort(jnp.array([3, 1, 2]))
         Array([1, 2, 0], dtype=int32)
     """
-    places = _check_sort(a, axis, kind, order, stable, descending, positions=True)
+    places = _sort_along(a, axis, kind, order, stable, descending, positions=True)
     return places if dtype is None else cast_to(places, places.aval, requested_dtype(dtype))

@@ -23,30 +23,32 @@ from xtrace.numpy.operands import axes_of, cast_to, refuse, scalar_of, select_or
 
 
 class _Reduction(NamedTuple):
-    """A reduction of lax, the operation that joins two of its results, and the identity of that operation."""
+    """A reduction of lax, the operation that joins two of its results, and the identity of the operation."""
 
     reduce: Callable[..., Any]
     join: Callable[[Any, Any], Any]
     identity: Callable[[Any], Any]
 
 
-def lowest(dtype: np.dtype[Any]) -> Any:
+def lowest_value(dtype: np.dtype[Any]) -> Any:
     """Return the smallest value of a real dtype: -inf for floats, False for bool."""
-    return (
-        False if dtypes.is_boolean(dtype) else int(dtypes.iinfo(dtype).min) if dtypes.is_integer(dtype) else -math.inf
-    )
+    if dtypes.is_boolean(dtype):
+        return False
+    return int(dtypes.iinfo(dtype).min) if dtypes.is_integer(dtype) else -math.inf
 
 
-def highest(dtype: np.dtype[Any]) -> float:
+def highest_value(dtype: np.dtype[Any]) -> float:
     """Return the largest value of a real dtype: inf for floats, True for bool."""
-    return True if dtypes.is_boolean(dtype) else int(dtypes.iinfo(dtype).max) if dtypes.is_integer(dtype) else math.inf
+    if dtypes.is_boolean(dtype):
+        return True
+    return int(dtypes.iinfo(dtype).max) if dtypes.is_integer(dtype) else math.inf
 
 
 _REDUCTIONS = {
     "sum": _Reduction(reductions.reduce_sum, elementwise.add, lambda dtype: 0),
     "prod": _Reduction(reductions.reduce_prod, elementwise.mul, lambda dtype: 1),
-    "max": _Reduction(reductions.reduce_max, elementwise.max, lowest),
-    "min": _Reduction(reductions.reduce_min, elementwise.min, highest),
+    "max": _Reduction(reductions.reduce_max, elementwise.max, lowest_value),
+    "min": _Reduction(reductions.reduce_min, elementwise.min, highest_value),
     "any": _Reduction(reductions.reduce_or, bitwise_or, lambda dtype: False),
     "all": _Reduction(reductions.reduce_and, bitwise_and, lambda dtype: True),
 }
@@ -87,13 +89,13 @@ def _reduce(
     name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any = None, mask: Any = None, *,
     widen: bool = False,
 ) -> Array:
-    """Check the arguments and reduce; `dtype` is the dtype of the result, None for that of the operand."""
+    """Check the arguments and reduce; `dtype` is the dtype of the result, None for the dtype of the operand."""
     refuse(out=out)
     aval = operand_aval(a, 0)
     axes = axes_of(axis, aval.ndim)
     dtype = aval.dtype if dtype is None else dtype
     warn_of_lost_part(aval.dtype, dtype)
-    options = [*masks_of(mask)]
+    options = [*to_masks(mask)]
     if initial is not None:
         start = operand_aval(initial, 1)
         if start.shape:
@@ -101,21 +103,21 @@ def _reduce(
         warn_of_lost_part(start.dtype, dtype)
         options.append(initial)
     return _reduce_over_axes(
-        a, *options, name=name, axes=axes, compute=accumulator(aval.dtype, dtype) if widen else dtype,
+        a, *options, name=name, axes=axes, compute=accumulator_dtype(aval.dtype, dtype) if widen else dtype,
         dtype=dtype, keepdims=bool(keepdims), masked=mask is not None, initialised=initial is not None,
     )
 
 
-def accumulator(own: np.dtype[Any], dtype: np.dtype[Any]) -> np.dtype[Any]:
+def accumulator_dtype(own: np.dtype[Any], dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype of the accumulator: at least float32 for narrower floating operands."""
     if dtypes.is_floating(own) and own.itemsize < 4 and dtypes.is_floating(dtype) and dtype.itemsize < 4:
         return dtypes.float32
     return dtype
 
 
-def dtype_of_sum(a: ArrayLike, dtype: Any, promote_integers: bool) -> np.dtype[Any]:
+def dtype_of_sum(a: ArrayLike, dtype: Any, promote_integers: bool) -> Any:
     """Return the dtype of a sum: narrow integers and booleans become the default integer dtype."""
-    wanted: np.dtype[Any] | None = requested_dtype(dtype)
+    wanted = requested_dtype(dtype)
     own = operand_aval(a, 0).dtype
     x64 = config.enable_x64.value
     if wanted is not None:
@@ -125,11 +127,10 @@ def dtype_of_sum(a: ArrayLike, dtype: Any, promote_integers: bool) -> np.dtype[A
     if promote_integers and dtypes.is_integer(own):
         default = dtypes.default_int(x64) if dtypes.is_signed(own) else dtypes.default_uint(x64)
         return default if dtypes.bit_width(own) < dtypes.bit_width(default) else own
-    result: np.dtype[Any] = dtypes.canonicalize(own, config.keeps_wide_dtypes())
-    return result
+    return dtypes.canonicalize(own, config.keeps_wide_dtypes())
 
 
-def _accumulate(
+def _sum_or_multiply(
     name: str, a: ArrayLike, axis: Axes, dtype: object, out: object, keepdims: bool, initial: object,
     where: object, promote_integers: bool = True,
 ) -> Array:
@@ -150,28 +151,28 @@ def sum(
 
     Args:
         a: an array or a scalar.
-        axis: the axis that is reduced, or several; None for all.
-        dtype: the dtype of the computation and the result; None for the one below.
+        axis: the axis to reduce, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
-        initial: a value that takes part; None for none.
-        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        initial: the initial value of the reduction; None for none.
+        where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
         promote_integers: whether small integers and booleans become the default integer.
 
     Returns:
-        An array of the axes that are not reduced, of the dtype of `a` if `promote_integers` does not change it.
+        An array of the remaining axes, of the dtype of `a` if `promote_integers` does not change it.
         float16 and bfloat16 are added or multiplied in float32.
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is no array and no scalar.
+        TypeError: `a` is neither an array nor a scalar.
         ValueError: `a` has no such axis.
 
     Example:
         >>> jnp.sum(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([4, 6], dtype=int32)
     """
-    return _accumulate("sum", a, axis, dtype, out, keepdims, initial, where, promote_integers)
+    return _sum_or_multiply("sum", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
 @inline_jit(static=("axis", "dtype", "out", "keepdims", "promote_integers"), public=True)
@@ -183,30 +184,30 @@ def prod(
 
     Args:
         a: an array or a scalar.
-        axis: the axis that is reduced, or several; None for all.
-        dtype: the dtype of the computation and the result; None for the one below.
+        axis: the axis to reduce, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
-        initial: a value that takes part; None for none.
-        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        initial: the initial value of the reduction; None for none.
+        where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
         promote_integers: whether small integers and booleans become the default integer.
 
     Returns:
-        An array of the axes that are not reduced, of the dtype of `a` if `promote_integers` does not change it.
+        An array of the remaining axes, of the dtype of `a` if `promote_integers` does not change it.
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is no array and no scalar.
+        TypeError: `a` is neither an array nor a scalar.
         ValueError: `a` has no such axis.
 
     Example:
         >>> jnp.prod(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([3, 8], dtype=int32)
     """
-    return _accumulate("prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
+    return _sum_or_multiply("prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
-def extremum(
+def find_extremum(
     name: str, a: object, axis: Axes, out: object, keepdims: bool, initial: object, mask: object
 ) -> Array:
     """Check the arguments and return the largest or smallest element, by `name`."""
@@ -228,29 +229,29 @@ def extremum(
 def max(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Any:
-    """Return the largest elements over axes, NaN if there is one.
+    """Return the largest elements over axes; NaN if an element is NaN.
 
     Args:
         a: an array or a scalar.
-        axis: the axis that is reduced, or several; None for all.
+        axis: the axis to reduce, or several; None for all.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
-        initial: a value that takes part; None for none.
-        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        initial: the initial value of the reduction; None for none.
+        where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
 
     Returns:
-        An array of the axes that are not reduced, of the dtype of `a`.
+        An array of the remaining axes, of the dtype of `a`.
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is no array and no scalar.
-        ValueError: `a` has no such axis, or there is no element or `where` is given without `initial`.
+        TypeError: `a` is neither an array nor a scalar.
+        ValueError: `a` has no such axis, or, without `initial`, `a` is empty or `where` is given.
 
     Example:
         >>> jnp.max(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([3, 4], dtype=int32)
     """
-    return extremum("max", a, axis, out, keepdims, initial, where)
+    return find_extremum("max", a, axis, out, keepdims, initial, where)
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -258,29 +259,29 @@ def min(
     a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Return the smallest elements over axes, NaN if there is one.
+    """Return the smallest elements over axes; NaN if an element is NaN.
 
     Args:
         a: an array or a scalar.
-        axis: the axis that is reduced, or several; None for all.
+        axis: the axis to reduce, or several; None for all.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
-        initial: a value that takes part; None for none.
-        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        initial: the initial value of the reduction; None for none.
+        where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
 
     Returns:
-        An array of the axes that are not reduced, of the dtype of `a`.
+        An array of the remaining axes, of the dtype of `a`.
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is no array and no scalar.
-        ValueError: `a` has no such axis, or there is no element or `where` is given without `initial`.
+        TypeError: `a` is neither an array nor a scalar.
+        ValueError: `a` has no such axis, or, without `initial`, `a` is empty or `where` is given.
 
     Example:
         >>> jnp.min(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([1, 2], dtype=int32)
     """
-    return extremum("min", a, axis, out, keepdims, initial, where)
+    return find_extremum("min", a, axis, out, keepdims, initial, where)
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -288,24 +289,24 @@ def minmax(
     a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, initial: Any = None,
     where: ArrayLike | None = None,
 ) -> tuple[Any, Any]:
-    """Return the smallest and the largest elements over axes, NaN if there is one.
+    """Return the smallest and the largest elements over axes; NaN if an element is NaN.
 
     Args:
         a: an array or a scalar.
-        axis: the axis that is reduced, or several; None for all.
+        axis: the axis to reduce, or several; None for all.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
-        initial: a value that takes part in both, or a pair of values, one for the smallest and one for the largest
-            element; None for none.
-        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        initial: the initial value of both reductions, or a pair of values for the smallest and the largest element;
+            None for none.
+        where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
 
     Returns:
-        A tuple of two arrays of the axes that are not reduced, of the dtype of `a`.
+        A tuple of two arrays of the remaining axes, of the dtype of `a`.
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is no array and no scalar.
-        ValueError: `a` has no such axis, there is no element or `where` is given without `initial`, or `initial` is a
+        TypeError: `a` is neither an array nor a scalar.
+        ValueError: `a` has no such axis; without `initial`, `a` is empty or `where` is given; or `initial` is a
             tuple of another length.
 
     Example:
@@ -316,7 +317,7 @@ def minmax(
     if len(pair) != 2:
         raise ValueError(f"minmax: initial must be a value or a pair of values, got a tuple of {len(pair)}")
     smallest, largest = [
-        extremum(name, a, axis, out, keepdims, start, where)
+        find_extremum(name, a, axis, out, keepdims, start, where)
         for start, name in zip(pair, ("min", "max"), strict=True)
     ]
     return smallest, largest
@@ -327,29 +328,29 @@ def amax(
     a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, initial: object = None,
     where: object = None,
 ) -> Array:
-    """Return the largest elements over axes, NaN if there is one; another name of `max`.
+    """Return the largest elements over axes; another name of `max`.
 
     Args:
         a: an array or a scalar.
-        axis: the axis that is reduced, or several; None for all.
+        axis: the axis to reduce, or several; None for all.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
-        initial: a value that takes part; None for none.
-        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        initial: the initial value of the reduction; None for none.
+        where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
 
     Returns:
-        An array of the axes that are not reduced, of the dtype of `a`.
+        An array of the remaining axes, of the dtype of `a`.
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is no array and no scalar.
-        ValueError: `a` has no such axis, or there is no element or `where` is given without `initial`.
+        TypeError: `a` is neither an array nor a scalar.
+        ValueError: `a` has no such axis, or, without `initial`, `a` is empty or `where` is given.
 
     Example:
         >>> jnp.amax(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([3, 4], dtype=int32)
     """
-    return extremum("max", a, axis, out, keepdims, initial, where)
+    return find_extremum("max", a, axis, out, keepdims, initial, where)
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -357,50 +358,50 @@ def amin(
     a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Return the smallest elements over axes, NaN if there is one; another name of `min`.
+    """Return the smallest elements over axes; another name of `min`.
 
     Args:
         a: an array or a scalar.
-        axis: the axis that is reduced, or several; None for all.
+        axis: the axis to reduce, or several; None for all.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
-        initial: a value that takes part; None for none.
-        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        initial: the initial value of the reduction; None for none.
+        where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
 
     Returns:
-        An array of the axes that are not reduced, of the dtype of `a`.
+        An array of the remaining axes, of the dtype of `a`.
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is no array and no scalar.
-        ValueError: `a` has no such axis, or there is no element or `where` is given without `initial`.
+        TypeError: `a` is neither an array nor a scalar.
+        ValueError: `a` has no such axis, or, without `initial`, `a` is empty or `where` is given.
 
     Example:
         >>> jnp.amin(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([1, 2], dtype=int32)
     """
-    return extremum("min", a, axis, out, keepdims, initial, where)
+    return find_extremum("min", a, axis, out, keepdims, initial, where)
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def any(
     a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
-    """Return whether any element is true or not zero over axes.
+    """Return whether any element is true or nonzero, over axes.
 
     Args:
         a: an array or a scalar.
-        axis: the axis that is reduced, or several; None for all.
+        axis: the axis to reduce, or several; None for all.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
-        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
 
     Returns:
-        An array of the axes that are not reduced, of dtype bool.
+        An array of the remaining axes, of dtype bool.
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is no array and no scalar.
+        TypeError: `a` is neither an array nor a scalar.
         ValueError: `a` has no such axis.
 
     Example:
@@ -414,21 +415,21 @@ def any(
 def all(
     a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
-    """Return whether all elements are true or not zero over axes.
+    """Return whether all elements are true or nonzero, over axes.
 
     Args:
         a: an array or a scalar.
-        axis: the axis that is reduced, or several; None for all.
+        axis: the axis to reduce, or several; None for all.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
-        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
 
     Returns:
-        An array of the axes that are not reduced, of dtype bool.
+        An array of the remaining axes, of dtype bool.
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is no array and no scalar.
+        TypeError: `a` is neither an array nor a scalar.
         ValueError: `a` has no such axis.
 
     Example:
@@ -444,20 +445,19 @@ def check_divides(dtype: DTypeLike) -> None:
         raise TypeError(f"{called_function()}: dtype must be one of numbers, since bool has no division; got bool")
 
 
-def masks_of(mask: ArrayLike | None) -> tuple[Any, ...]:
+def to_masks(mask: ArrayLike | None) -> tuple[Any, ...]:
     """Return `mask` in a tuple, which is empty for None; ValueError if it is not boolean."""
     if mask is None:
         return ()
     if not dtypes.is_boolean(operand_aval(mask, 1).dtype):
         raise ValueError(
-            f"{called_function()}: where must be None or a boolean array; got "
-            f"{operand_aval(mask, 1)}"
+            f"{called_function()}: where must be None or a boolean array; got {operand_aval(mask, 1)}"
         )
     return (mask,)
 
 
 @inline_jit
-def _position(a: ArrayLike, *, name: str, axis: int | None, keepdims: bool) -> Array:
+def _search_extremum(a: ArrayLike, *, name: str, axis: int | None, keepdims: bool) -> Array:
     own = operand_aval(a, 0, function=name).shape
     if axis is None:
         a, axis = reshape(a, (math.prod(own),)), 0
@@ -468,7 +468,7 @@ def _position(a: ArrayLike, *, name: str, axis: int | None, keepdims: bool) -> A
     return reshape(position, target) if keepdims else position
 
 
-def position(name: str, a: ArrayLike, axis: Axes, out: Any, keepdims: bool | None) -> Array:
+def find_position(name: str, a: ArrayLike, axis: Axes, out: Any, keepdims: bool | None) -> Array:
     """Check the arguments and return the index of an extremum by lax's operation `name`."""
     refuse(out=out)
     aval = operand_aval(a, 0)
@@ -479,7 +479,7 @@ def position(name: str, a: ArrayLike, axis: Axes, out: Any, keepdims: bool | Non
     along = None if axis is None else canonical_axis(axis, aval.ndim)
     if (aval.size if along is None else aval.shape[along]) == 0:
         raise ValueError(f"attempt to get {called_function()} of an empty sequence: shape {aval.shape}, axis {axis}")
-    return _position(a, name=name, axis=along, keepdims=bool(keepdims))
+    return _search_extremum(a, name=name, axis=along, keepdims=bool(keepdims))
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -497,14 +497,14 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is complex, or no array and no scalar.
-        ValueError: `a` has no such axis, or there is no element.
+        TypeError: `a` is complex, or neither an array nor a scalar.
+        ValueError: `a` has no such axis, or `a` is empty.
 
     Example:
         >>> jnp.argmax(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([1, 1], dtype=int32)
     """
-    return position("argmax", a, axis, out, keepdims)
+    return find_position("argmax", a, axis, out, keepdims)
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -522,38 +522,36 @@ def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is complex, or no array and no scalar.
-        ValueError: `a` has no such axis, or there is no element.
+        TypeError: `a` is complex, or neither an array nor a scalar.
+        ValueError: `a` has no such axis, or `a` is empty.
 
     Example:
         >>> jnp.argmin(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([0, 0], dtype=int32)
     """
-    return position("argmin", a, axis, out, keepdims)
+    return find_position("argmin", a, axis, out, keepdims)
 
 
 @inline_jit
-def _nonzero_count(a: ArrayLike, *, axes: tuple[int, ...], keepdims: bool, dtype: np.dtype[Any]) -> Array:
-    count = reductions.reduce_sum(
-        convert_to(ne(a, scalar_of(0, operand_aval(a, 0).dtype)), dtype), axes
-    )
+def _count_nonzero(a: ArrayLike, *, axes: tuple[int, ...], keepdims: bool, dtype: np.dtype[Any]) -> Array:
+    count = reductions.reduce_sum(convert_to(ne(a, scalar_of(0, operand_aval(a, 0).dtype)), dtype), axes)
     return keep_axes(count, axes, operand_aval(a, 0).shape) if keepdims else count
 
 
 @inline_jit(static=("axis", "keepdims"), public=True)
 def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Array:
-    """Count the elements over axes that are true or not zero.
+    """Count the elements that are true or nonzero, over axes.
 
     Args:
         a: an array or a scalar.
-        axis: the axis that is reduced, or several; None for all.
+        axis: the axis to reduce, or several; None for all.
         keepdims: whether the reduced axes stay, with size 1.
 
     Returns:
-        An array of the axes that are not reduced, of the default integer.
+        An array of the remaining axes, of the default integer.
 
     Raises:
-        TypeError: `a` is no array and no scalar.
+        TypeError: `a` is neither an array nor a scalar.
         ValueError: `a` has no such axis.
 
     Example:
@@ -561,7 +559,7 @@ def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Ar
         Array(2, dtype=int32)
     """
     axes = axes_of(axis, operand_aval(a, 0).ndim)
-    return _nonzero_count(a, axes=axes, keepdims=bool(keepdims), dtype=dtypes.default_int(config.enable_x64.value))
+    return _count_nonzero(a, axes=axes, keepdims=bool(keepdims), dtype=dtypes.default_int(config.enable_x64.value))
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -573,28 +571,28 @@ def nansum(
 
     Args:
         a: an array or a scalar.
-        axis: the axis that is reduced, or several; None for all.
-        dtype: the dtype of the computation and the result; None for the one below.
+        axis: the axis to reduce, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
-        initial: a value that takes part; None for none.
-        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        initial: the initial value of the reduction; None for none.
+        where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
 
     Returns:
-        An array of the axes that are not reduced, of the dtype of `a`; small integers and booleans become the
+        An array of the remaining axes, of the dtype of `a`; small integers and booleans become the
         default integer.
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is no array and no scalar.
+        TypeError: `a` is neither an array nor a scalar.
         ValueError: `a` has no such axis.
 
     Example:
         >>> jnp.nansum(jnp.array([1.0, jnp.nan, 3.0]))
         Array(4., dtype=float32)
     """
-    begun = to_initial(initial)
-    return _accumulate("sum", _replace_nan(a, 0), axis, dtype, out, keepdims, begun, where)
+    start = to_initial(initial)
+    return _sum_or_multiply("sum", _replace_nan(a, 0), axis, dtype, out, keepdims, start, where)
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -606,28 +604,28 @@ def nanprod(
 
     Args:
         a: an array or a scalar.
-        axis: the axis that is reduced, or several; None for all.
-        dtype: the dtype of the computation and the result; None for the one below.
+        axis: the axis to reduce, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
-        initial: a value that takes part; None for none.
-        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        initial: the initial value of the reduction; None for none.
+        where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
 
     Returns:
-        An array of the axes that are not reduced, of the dtype of `a`; small integers and booleans become the
+        An array of the remaining axes, of the dtype of `a`; small integers and booleans become the
         default integer.
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is no array and no scalar.
+        TypeError: `a` is neither an array nor a scalar.
         ValueError: `a` has no such axis.
 
     Example:
         >>> jnp.nanprod(jnp.array([1.0, jnp.nan, 3.0]))
         Array(3., dtype=float32)
     """
-    begun = to_initial(initial)
-    return _accumulate("prod", _replace_nan(a, 1), axis, dtype, out, keepdims, begun, where)
+    start = to_initial(initial)
+    return _sum_or_multiply("prod", _replace_nan(a, 1), axis, dtype, out, keepdims, start, where)
 
 
 def to_initial(initial: ArrayLike) -> Array | None:

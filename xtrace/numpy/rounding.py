@@ -17,19 +17,18 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.selection import select
-from xtrace.numpy.operands import refuse
-from xtrace.numpy.ufuncs import apply_to_parts
+from xtrace.numpy.operands import apply_to_parts, refuse
 
 # Rounding
 
 _UNROUNDED = {BOOL: identity, INTEGER: identity}
 floor = unary_function(
-    "floor", lax.floor, "Return the largest integers that are not above the elements.", cases=_UNROUNDED,
+    "floor", lax.floor, "Return the largest integers not above the elements.", cases=_UNROUNDED,
     domain=REAL_NUMBERS, example=("jnp.floor(-1.5)", "Array(-2., dtype=float32, weak_type=True)"),
 )
 
 ceil = unary_function(
-    "ceil", lax.ceil, "Return the smallest integers that are not below the elements.", cases=_UNROUNDED,
+    "ceil", lax.ceil, "Return the smallest integers not below the elements.", cases=_UNROUNDED,
     domain=REAL_NUMBERS, example=("jnp.ceil(-1.5)", "Array(-1., dtype=float32, weak_type=True)"),
 )
 
@@ -40,7 +39,7 @@ trunc = unary_function(
 )
 
 
-def _to_even(x: Array) -> Array:
+def _round_half_to_even(x: Array) -> Array:
     return lax.round.bind_positional((x,), (lax.RoundingMethod.TO_NEAREST_EVEN,))
 
 
@@ -49,9 +48,9 @@ def _as_float(x: Array) -> Array:
 
 
 rint = unary_function(
-    "rint", _to_even, "Return the elements rounded to integers, halves to even.",
-    cases={BOOL: _as_float, INTEGER: _as_float, COMPLEX: apply_to_parts(_to_even)},
-    returns="the promoted dtype, the default floating dtype if that is integer or boolean",
+    "rint", _round_half_to_even, "Return the elements rounded to integers, halves to even.",
+    cases={BOOL: _as_float, INTEGER: _as_float, COMPLEX: apply_to_parts(_round_half_to_even)},
+    returns="the promoted dtype, for integers and booleans the default floating dtype",
     example=("jnp.rint(2.5)", "Array(2., dtype=float32, weak_type=True)"),
 )
 
@@ -62,7 +61,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
 
     Args:
         a: an array or a scalar of numbers.
-        decimals: the number of decimals, a Python integer; of a negative one, digits before the point become 0.
+        decimals: the number of decimals, a Python integer; a negative number rounds digits before the point.
         out: not supported; leave it at None.
 
     Returns:
@@ -70,7 +69,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
 
     Raises:
         NotImplementedError: `out` is given, or `a` has integers and `decimals` is negative.
-        TypeError: `decimals` is no Python integer, or `a` is no array and no scalar.
+        TypeError: `decimals` is not a Python integer, or `a` is neither an array nor a scalar.
         ValueError: `a` has booleans.
 
     Example:
@@ -87,7 +86,7 @@ def around(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
 
     Args:
         a: an array or a scalar of numbers.
-        decimals: the number of decimals, a Python integer.
+        decimals: the number of decimals, a Python integer; a negative number rounds digits before the point.
         out: not supported; leave it at None.
 
     Returns:
@@ -95,7 +94,7 @@ def around(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
 
     Raises:
         NotImplementedError: `out` is given, or `a` has integers and `decimals` is negative.
-        TypeError: `decimals` is no Python integer, or `a` is no array and no scalar.
+        TypeError: `decimals` is not a Python integer, or `a` is neither an array nor a scalar.
         ValueError: `a` has booleans.
 
     Example:
@@ -121,11 +120,11 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Any, Any]:
         out: not supported; leave it at None.
 
     Returns:
-        Two arrays of the shape of `x` and its dtype, as a floating one if that is integer or boolean.
+        Two arrays of the shape of `x` and its dtype, floating for integers and booleans.
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `x` is complex, or no array and no scalar.
+        TypeError: `x` is complex, or neither an array nor a scalar.
 
     Example:
         >>> jnp.modf(-2.5)

@@ -31,7 +31,7 @@ __all__ = [
 
 
 class ScalarType(type):
-    """The class of ``float32`` and the others, which make arrays when called and are accepted as dtypes."""
+    """The class of ``float32`` and the other scalar types, which are dtypes and convert to arrays when called."""
 
     dtype: Any
 
@@ -51,11 +51,11 @@ class ScalarType(type):
         return f"<class 'jax.numpy.{cls.__name__}'>"
 
 
-def _scalar_type(dtype: DType) -> Any:
+def _define_scalar_class(dtype: DType) -> Any:
     contents = {
         "dtype": dtype, "__module__": "xtrace.numpy", "__slots__": (),
         "__doc__": docstring(
-            f"A dtype, and the function that converts to it: arrays of {dtype.name}.",
+            f"A dtype, and the conversion of arrays to it: {dtype.name}.",
             {"x": "an array, a scalar or nested lists of numbers."}, f"An array of dtype {dtype.name}.",
             {"TypeError": "`x` does not convert to an array."}, (f"str(jnp.{dtype.name}.dtype)", f"'{dtype.name}'"),
         ),
@@ -63,39 +63,39 @@ def _scalar_type(dtype: DType) -> Any:
     return ScalarType(dtype.name, (), contents)
 
 
-bool_ = _scalar_type(dtypes.bool_)
-int2 = _scalar_type(dtypes.int2)
-int4 = _scalar_type(dtypes.int4)
-int8 = _scalar_type(dtypes.int8)
-int16 = _scalar_type(dtypes.int16)
-int32 = _scalar_type(dtypes.int32)
-int64 = _scalar_type(dtypes.int64)
-uint2 = _scalar_type(dtypes.uint2)
-uint4 = _scalar_type(dtypes.uint4)
-uint8 = _scalar_type(dtypes.uint8)
-uint16 = _scalar_type(dtypes.uint16)
-uint32 = _scalar_type(dtypes.uint32)
-uint64 = _scalar_type(dtypes.uint64)
-float4_e2m1fn = _scalar_type(dtypes.float4_e2m1fn)
-float6_e2m3fn = _scalar_type(dtypes.float6_e2m3fn)
-float6_e3m2fn = _scalar_type(dtypes.float6_e3m2fn)
-float8_e3m4 = _scalar_type(dtypes.float8_e3m4)
-float8_e4m3 = _scalar_type(dtypes.float8_e4m3)
-float8_e4m3b11fnuz = _scalar_type(dtypes.float8_e4m3b11fnuz)
-float8_e4m3fn = _scalar_type(dtypes.float8_e4m3fn)
-float8_e4m3fnuz = _scalar_type(dtypes.float8_e4m3fnuz)
-float8_e5m2 = _scalar_type(dtypes.float8_e5m2)
-float8_e5m2fnuz = _scalar_type(dtypes.float8_e5m2fnuz)
-float8_e8m0fnu = _scalar_type(dtypes.float8_e8m0fnu)
-bfloat16 = _scalar_type(dtypes.bfloat16)
-float16 = _scalar_type(dtypes.float16)
-float32 = _scalar_type(dtypes.float32)
-float64 = _scalar_type(dtypes.float64)
-complex64 = _scalar_type(dtypes.complex64)
-complex128 = _scalar_type(dtypes.complex128)
+bool_ = _define_scalar_class(dtypes.bool_)
+int2 = _define_scalar_class(dtypes.int2)
+int4 = _define_scalar_class(dtypes.int4)
+int8 = _define_scalar_class(dtypes.int8)
+int16 = _define_scalar_class(dtypes.int16)
+int32 = _define_scalar_class(dtypes.int32)
+int64 = _define_scalar_class(dtypes.int64)
+uint2 = _define_scalar_class(dtypes.uint2)
+uint4 = _define_scalar_class(dtypes.uint4)
+uint8 = _define_scalar_class(dtypes.uint8)
+uint16 = _define_scalar_class(dtypes.uint16)
+uint32 = _define_scalar_class(dtypes.uint32)
+uint64 = _define_scalar_class(dtypes.uint64)
+float4_e2m1fn = _define_scalar_class(dtypes.float4_e2m1fn)
+float6_e2m3fn = _define_scalar_class(dtypes.float6_e2m3fn)
+float6_e3m2fn = _define_scalar_class(dtypes.float6_e3m2fn)
+float8_e3m4 = _define_scalar_class(dtypes.float8_e3m4)
+float8_e4m3 = _define_scalar_class(dtypes.float8_e4m3)
+float8_e4m3b11fnuz = _define_scalar_class(dtypes.float8_e4m3b11fnuz)
+float8_e4m3fn = _define_scalar_class(dtypes.float8_e4m3fn)
+float8_e4m3fnuz = _define_scalar_class(dtypes.float8_e4m3fnuz)
+float8_e5m2 = _define_scalar_class(dtypes.float8_e5m2)
+float8_e5m2fnuz = _define_scalar_class(dtypes.float8_e5m2fnuz)
+float8_e8m0fnu = _define_scalar_class(dtypes.float8_e8m0fnu)
+bfloat16 = _define_scalar_class(dtypes.bfloat16)
+float16 = _define_scalar_class(dtypes.float16)
+float32 = _define_scalar_class(dtypes.float32)
+float64 = _define_scalar_class(dtypes.float64)
+complex64 = _define_scalar_class(dtypes.complex64)
+complex128 = _define_scalar_class(dtypes.complex128)
 # Only ml_dtypes 0.6 and newer have the one-bit integers.
 one_bit_types: dict[str, Any] = {
-    name: _scalar_type(dtypes.all_dtypes[name]) for name in ("int1", "uint1") if name in dtypes.all_dtypes
+    name: _define_scalar_class(dtypes.all_dtypes[name]) for name in ("int1", "uint1") if name in dtypes.all_dtypes
 }
 # Aliases from C and older NumPy.
 single, double, float_ = float32, float64, float64
@@ -122,8 +122,7 @@ def result_type(*args: object) -> np.dtype[Any]:
         >>> jnp.result_type(jnp.int8, jnp.float16)
         dtype('float16')
     """
-    result: np.dtype[Any] = public_dtypes.result_type(*args)
-    return result
+    return public_dtypes.result_type(*args)
 
 
 def promote_types(a: ArrayLike, b: ArrayLike) -> np.dtype[Any]:
@@ -136,7 +135,7 @@ def promote_types(a: ArrayLike, b: ArrayLike) -> np.dtype[Any]:
         A NumPy dtype.
 
     Raises:
-        TypeError: an argument is no dtype.
+        TypeError: an argument is not a dtype.
         TypePromotionError: the setting `numpy_dtype_promotion` forbids the promotion.
 
     Example:
@@ -148,10 +147,10 @@ def promote_types(a: ArrayLike, b: ArrayLike) -> np.dtype[Any]:
 
 
 def can_cast(from_: Any, to: object, casting: str = "safe") -> bool:
-    """Return whether values of one dtype may become values of another by a rule of NumPy's.
+    """Return whether one dtype casts to another under one of NumPy's rules.
 
     Args:
-        from_: a dtype, or an array whose dtype is meant.
+        from_: a dtype, or an array of it.
         to: a dtype.
         casting: ``"no"``, ``"equiv"``, ``"safe"``, ``"same_kind"`` or ``"unsafe"``.
 
@@ -159,8 +158,8 @@ def can_cast(from_: Any, to: object, casting: str = "safe") -> bool:
         A Python bool.
 
     Raises:
-        TypeError: an argument is no dtype.
-        ValueError: `casting` is another text.
+        TypeError: an argument is not a dtype.
+        ValueError: `casting` has another value.
 
     Example:
         >>> jnp.can_cast(jnp.float32, jnp.int32)
@@ -187,13 +186,13 @@ def isdtype(dtype: DTypeLike, kind: object) -> bool:
     Args:
         dtype: a dtype.
         kind: a dtype, ``"bool"``, ``"signed integer"``, ``"unsigned integer"``, ``"integral"``, ``"real floating"``,
-            ``"complex floating"``, ``"numeric"``, or a tuple of these, one of which is to hold.
+            ``"complex floating"``, ``"numeric"``, or a tuple of alternatives.
 
     Returns:
         A Python bool.
 
     Raises:
-        TypeError: `dtype` is no dtype.
+        TypeError: `dtype` is not a dtype.
         ValueError: `kind` is none of these.
 
     Example:
@@ -201,23 +200,23 @@ def isdtype(dtype: DTypeLike, kind: object) -> bool:
         True
     """
     own = dtypes.resolve(dtype)
-    for one in kind if isinstance(kind, tuple) else (kind,):
-        if isinstance(one, str) and one in _KINDS:
-            if _KINDS[one](own):
+    for candidate in kind if isinstance(kind, tuple) else (kind,):
+        if isinstance(candidate, str) and candidate in _KINDS:
+            if _KINDS[candidate](own):
                 return True
         else:
             try:
-                if own == dtypes.resolve(one):
+                if own == dtypes.resolve(candidate):
                     return True
             except TypeError:
                 raise ValueError(
-                    f"isdtype: kind must be a dtype or one of {', '.join(_KINDS)}; got {abbreviate(one)}"
+                    f"isdtype: kind must be a dtype or one of {', '.join(_KINDS)}; got {abbreviate(candidate)}"
                 ) from None
     return False
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:
-    """Return whether a dtype or scalar class is another one, or lies below it in NumPy's hierarchy.
+    """Return whether a dtype or scalar class equals another one, or lies below it in NumPy's hierarchy.
 
     Args:
         arg1, arg2: dtypes or scalar classes; `bfloat16` and the other small types have their places in the hierarchy.
@@ -226,7 +225,7 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
         A Python bool.
 
     Raises:
-        TypeError: an argument is no dtype and no scalar class.
+        TypeError: an argument is neither a dtype nor a scalar class.
 
     Example:
         >>> jnp.issubdtype(jnp.bfloat16, jnp.floating)
@@ -280,7 +279,7 @@ def shape(a: Any) -> tuple[int, ...]:
     """Return the length of every axis.
 
     Args:
-        a: an array, a scalar, or nested lists of numbers; also an array of another library, or of texts.
+        a: an array, a scalar, or nested lists of numbers; also an array of another library, or of strings.
 
     Returns:
         A tuple of integers; () for an object without elements, such as None.

@@ -1,4 +1,4 @@
-"""Reductions of segments, which are the elements with equal ids; public as ``xtrace.ops``."""
+"""Reductions of segments, the rows of equal ids; public as ``xtrace.ops``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from xtrace._src.ops.reductions import reduce_max, reduce_min, reduce_prod
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.creation import full
 from xtrace.numpy.operands import to_known_integer
-from xtrace.numpy.reductions import highest, lowest
+from xtrace.numpy.reductions import highest_value, lowest_value
 
 
 class _Reduction(NamedTuple):
@@ -39,10 +39,10 @@ class _Reduction(NamedTuple):
 
 
 _REDUCTIONS = {
-    "segment_sum": _Reduction(scatter_add, reduce_sum, lambda dtype: 0),
-    "segment_prod": _Reduction(scatter_mul, reduce_prod, lambda dtype: 1),
-    "segment_max": _Reduction(scatter_max, reduce_max, lowest),
-    "segment_min": _Reduction(scatter_min, reduce_min, highest),
+    "sum": _Reduction(scatter_add, reduce_sum, lambda dtype: 0),
+    "prod": _Reduction(scatter_mul, reduce_prod, lambda dtype: 1),
+    "max": _Reduction(scatter_max, reduce_max, lowest_value),
+    "min": _Reduction(scatter_min, reduce_min, highest_value),
 }
 
 
@@ -74,7 +74,7 @@ def _reduce_segments(
     return segments if bucket is None else reduction.reduce(segments, (0,))
 
 
-def _segment_count(num_segments: object, ids: ArrayLike, size: int) -> int:
+def _count_segments(num_segments: object, ids: ArrayLike, size: int) -> int:
     if num_segments is None:
         if isinstance(ids, Tracer):
             raise ConcretizationTypeError(
@@ -102,7 +102,7 @@ def _check_ids(data: ShapedArray, ids: ShapedArray) -> None:
         )
 
 
-def _segments(
+def _reduce_by_ids(
     name: str, data: Any, segment_ids: ArrayLike, num_segments: ArrayLike | None, sorted_ids: bool, unique: bool,
     bucket_size: object, mode: object, out_sharding: object,
 ) -> Array:
@@ -117,7 +117,7 @@ def _segments(
         data = broadcast_in_dim(data, (1, *aval.shape), tuple(range(1, aval.ndim + 1)))
         segment_ids = broadcast_in_dim(segment_ids, (1,), ())
     return _reduce_segments(
-        data, segment_ids, name=name, count=_segment_count(num_segments, segment_ids, ids.size),
+        data, segment_ids, name=name, count=_count_segments(num_segments, segment_ids, ids.size),
         sorted_ids=bool(sorted_ids), unique=bool(unique), bucket=bucket,
         mode=GatherScatterMode.FILL_OR_DROP if mode is None else GatherScatterMode.from_any(mode),
     )
@@ -130,29 +130,31 @@ def segment_sum(
     """Sum the rows of each segment.
 
     Args:
-        data: an array whose first axes are those of `segment_ids`.
-        segment_ids: an array of integers, the segments of the rows.
+        data: an array with a row for each element of `segment_ids`.
+        segment_ids: a vector of integers, the segment of each row; or a scalar, the segment of all of `data`.
         num_segments: the number of segments, which must be concrete; None for one more than the largest of
             `segment_ids`. Rows of negative or larger segments are dropped.
         indices_are_sorted: a promise that `segment_ids` rise.
         unique_indices: a promise that no segment has two rows.
-        bucket_size: the number of rows that are combined first, in groups; None for all.
+        bucket_size: the number of rows in a group; groups are reduced first, then their results. None for one group.
         mode: the treatment of segments out of bounds, as in ``x.at[...]``; None to drop them.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: not supported; leave it at None.
 
     Returns:
         An array with a row for each segment, of the dtype of `data`; 0 for segments without rows.
 
     Raises:
-        ConcretizationTypeError: the number of segments is traced, or missing where `segment_ids` are.
+        ConcretizationTypeError: `num_segments` is traced, or not given for traced `segment_ids`.
+        NotImplementedError: `out_sharding` is given.
+        TypeError: `segment_ids` are not integers.
         ValueError: the shapes do not fit.
 
     Example:
         >>> xtrace.ops.segment_sum(jnp.array([1, 2, 3]), jnp.array([0, 0, 1]))
         Array([3, 3], dtype=int32)
     """
-    return _segments(
-        "segment_sum", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
+    return _reduce_by_ids(
+        "sum", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
         out_sharding,
     )
 
@@ -164,29 +166,31 @@ def segment_prod(
     """Return the products of the rows of each segment.
 
     Args:
-        data: an array whose first axes are those of `segment_ids`.
-        segment_ids: an array of integers, the segments of the rows.
+        data: an array with a row for each element of `segment_ids`.
+        segment_ids: a vector of integers, the segment of each row; or a scalar, the segment of all of `data`.
         num_segments: the number of segments, which must be concrete; None for one more than the largest of
             `segment_ids`. Rows of negative or larger segments are dropped.
         indices_are_sorted: a promise that `segment_ids` rise.
         unique_indices: a promise that no segment has two rows.
-        bucket_size: the number of rows that are combined first, in groups; None for all.
+        bucket_size: the number of rows in a group; groups are reduced first, then their results. None for one group.
         mode: the treatment of segments out of bounds, as in ``x.at[...]``; None to drop them.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: not supported; leave it at None.
 
     Returns:
         An array with a row for each segment, of the dtype of `data`; 1 for segments without rows.
 
     Raises:
-        ConcretizationTypeError: the number of segments is traced, or missing where `segment_ids` are.
+        ConcretizationTypeError: `num_segments` is traced, or not given for traced `segment_ids`.
+        NotImplementedError: `out_sharding` is given.
+        TypeError: `segment_ids` are not integers.
         ValueError: the shapes do not fit.
 
     Example:
         >>> xtrace.ops.segment_prod(jnp.array([1, 2, 3]), jnp.array([0, 0, 1]))
         Array([2, 3], dtype=int32)
     """
-    return _segments(
-        "segment_prod", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
+    return _reduce_by_ids(
+        "prod", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
         out_sharding,
     )
 
@@ -198,30 +202,32 @@ def segment_max(
     """Return the largest elements of the rows of each segment.
 
     Args:
-        data: an array whose first axes are those of `segment_ids`.
-        segment_ids: an array of integers, the segments of the rows.
+        data: an array with a row for each element of `segment_ids`.
+        segment_ids: a vector of integers, the segment of each row; or a scalar, the segment of all of `data`.
         num_segments: the number of segments, which must be concrete; None for one more than the largest of
             `segment_ids`. Rows of negative or larger segments are dropped.
         indices_are_sorted: a promise that `segment_ids` rise.
         unique_indices: a promise that no segment has two rows.
-        bucket_size: the number of rows that are combined first, in groups; None for all.
+        bucket_size: the number of rows in a group; groups are reduced first, then their results. None for one group.
         mode: the treatment of segments out of bounds, as in ``x.at[...]``; None to drop them.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: not supported; leave it at None.
 
     Returns:
         An array with a row for each segment, of the dtype of `data`; the lowest value of the dtype for segments
         without rows.
 
     Raises:
-        ConcretizationTypeError: the number of segments is traced, or missing where `segment_ids` are.
+        ConcretizationTypeError: `num_segments` is traced, or not given for traced `segment_ids`.
+        NotImplementedError: `out_sharding` is given.
+        TypeError: `segment_ids` are not integers.
         ValueError: the shapes do not fit.
 
     Example:
         >>> xtrace.ops.segment_max(jnp.array([1, 2, 3]), jnp.array([0, 0, 1]))
         Array([2, 3], dtype=int32)
     """
-    return _segments(
-        "segment_max", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
+    return _reduce_by_ids(
+        "max", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
         out_sharding,
     )
 
@@ -233,29 +239,31 @@ def segment_min(
     """Return the smallest elements of the rows of each segment.
 
     Args:
-        data: an array whose first axes are those of `segment_ids`.
-        segment_ids: an array of integers, the segments of the rows.
+        data: an array with a row for each element of `segment_ids`.
+        segment_ids: a vector of integers, the segment of each row; or a scalar, the segment of all of `data`.
         num_segments: the number of segments, which must be concrete; None for one more than the largest of
             `segment_ids`. Rows of negative or larger segments are dropped.
         indices_are_sorted: a promise that `segment_ids` rise.
         unique_indices: a promise that no segment has two rows.
-        bucket_size: the number of rows that are combined first, in groups; None for all.
+        bucket_size: the number of rows in a group; groups are reduced first, then their results. None for one group.
         mode: the treatment of segments out of bounds, as in ``x.at[...]``; None to drop them.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: not supported; leave it at None.
 
     Returns:
         An array with a row for each segment, of the dtype of `data`; the highest value of the dtype for segments
         without rows.
 
     Raises:
-        ConcretizationTypeError: the number of segments is traced, or missing where `segment_ids` are.
+        ConcretizationTypeError: `num_segments` is traced, or not given for traced `segment_ids`.
+        NotImplementedError: `out_sharding` is given.
+        TypeError: `segment_ids` are not integers.
         ValueError: the shapes do not fit.
 
     Example:
         >>> xtrace.ops.segment_min(jnp.array([1, 2, 3]), jnp.array([0, 0, 1]))
         Array([1, 3], dtype=int32)
     """
-    return _segments(
-        "segment_min", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
+    return _reduce_by_ids(
+        "min", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
         out_sharding,
     )

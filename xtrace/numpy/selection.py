@@ -1,4 +1,4 @@
-"""Elements chosen by conditions and by indices: select, piecewise, choose, compress, take_along_axis."""
+"""Elements selected by conditions and by indices: select, piecewise, choose, compress, take_along_axis."""
 
 from __future__ import annotations
 
@@ -34,14 +34,13 @@ from xtrace._src.ops.arrays.creation import full
 from xtrace._src.ops.arrays.gathering import gather
 from xtrace._src.ops.arrays.index_vectors import GatherDimensionNumbers, GatherScatterMode
 from xtrace._src.ops.arrays.shape import squeeze
-from xtrace._src.ops.comparisons import lt
 from xtrace._src.ops.control_flow.cond import switch
 from xtrace._src.ops.selection import select_n
 from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.creation import zeros
-from xtrace.numpy.indexing import getitem, position_of, take
+from xtrace.numpy.indexing import getitem, take, to_position
 from xtrace.numpy.nonzero_elements import flatnonzero
-from xtrace.numpy.operands import broadcast_operand_to, only_axis, refuse, scalar_of
+from xtrace.numpy.operands import broadcast_operand_to, only_axis, refuse, scalar_of, wrap_indices
 from xtrace.numpy.ranges import arange
 from xtrace.numpy.vectorization import vectorize
 
@@ -55,10 +54,10 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         default: the elements where no condition holds, an array or a scalar.
 
     Returns:
-        An array of the shape that all operands broadcast to, and the promoted dtype of choices and default.
+        An array of the operands' broadcast shape, and the promoted dtype of choices and default.
 
     Raises:
-        TypeError: an operand is no array and no scalar.
+        TypeError: an operand is neither an array nor a scalar.
         ValueError: the sequences are empty or of different lengths, or the shapes do not broadcast.
 
     Example:
@@ -77,8 +76,8 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return _select(*condlist, *choicelist, default)
 
 
-# The most conditions of a chain of selects, which XLA fuses into one loop, a hundred times as quick.
-_CHAINED = 64
+# Up to this many conditions become a chain of selects, which XLA fuses into one loop and runs a hundred times faster.
+_MAX_CHAIN = 64
 
 
 @inline_jit
@@ -91,11 +90,8 @@ def _select(*operands: ArrayLike) -> Array:
         broadcast_operand_to(cast(x, aval, dtype, weak), aval.shape, shape)
         for x, aval in zip(cases, avals, strict=True)
     ]
-    masks = [
-        broadcast_operand_to(truth(condition), operand_aval(condition, 0).shape, shape)
-        for condition in conditions
-    ]
-    if count > _CHAINED:
+    masks = [broadcast_operand_to(truth(x), operand_aval(x, 0).shape, shape) for x in conditions]
+    if count > _MAX_CHAIN:
         # A chain of thousands of selects would crash XLA's compiler.
         rows = stack([*masks, full(shape, True)])
         return select_n(reductions.argmax(rows, 0, np.int32), *values)
@@ -106,13 +102,13 @@ def _select(*operands: ArrayLike) -> Array:
 
 
 def piecewise(x: object, condlist: Any, funclist: list[Any], *args: object, **kw: Any) -> Array:
-    """Evaluate a function of each element of `x` that is chosen by conditions.
+    """Evaluate for each element of `x` the function that conditions select.
 
     Args:
         x: an array or a scalar.
         condlist: a sequence of arrays of booleans of the shape of `x`; the last one that holds decides.
-        funclist: functions of one number, or numbers, one for each condition; one more is for where none holds, by
-            default 0.
+        funclist: functions of one number, or numbers, one for each condition; a further one applies where no condition
+            holds, by default 0.
         args, kw: further arguments of the functions.
 
     Returns:
@@ -136,7 +132,7 @@ def piecewise(x: object, condlist: Any, funclist: list[Any], *args: object, **kw
             f"{len(funclist)}"
         )
     chosen = list(funclist) if len(funclist) > count else [*funclist, 0]
-    index = _last_true(*[asarray(c) for c in conditions], shape=x.shape)
+    index = _find_last_true(*[asarray(c) for c in conditions], shape=x.shape)
 
     def branch(function: object) -> Callable[[Any], Any]:
         if callable(function):
@@ -144,12 +140,12 @@ def piecewise(x: object, condlist: Any, funclist: list[Any], *args: object, **kw
         return lambda value: asarray(function).astype(value.dtype)
 
     branches = [branch(f) for f in (chosen[-1], *chosen[:-1])]
-    result: Array = vectorize(lambda place, value: switch(place, branches, value))(index, x)
-    return result
+    evaluate: Callable[[Array, Array], Array] = vectorize(lambda place, value: switch(place, branches, value))
+    return evaluate(index, x)
 
 
 @inline_jit
-def _last_true(*conditions: Array, shape: tuple[int, ...]) -> Array:
+def _find_last_true(*conditions: Array, shape: tuple[int, ...]) -> Array:
     """Return the number, from 1, of the last true condition; 0 if all are false."""
     position = broadcast_in_dim(scalar_of(0, dtypes.int32), shape, ())
     for i, condition in enumerate(conditions):
@@ -159,22 +155,22 @@ def _last_true(*conditions: Array, shape: tuple[int, ...]) -> Array:
 
 
 def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") -> Array:
-    """Return the elements of the choices that the elements of `a` number.
+    """Select for each element of `a` the element of the choice with that number.
 
     Args:
-        a: an array of integers, from 0 to the number of choices, not included.
-        choices: a sequence of arrays, or an array whose first axis counts them.
+        a: an array of integers below the number of choices, from 0.
+        choices: a sequence of arrays, or an array of them along the first axis.
         out: not supported; leave it at None.
-        mode: what a number out of range does: ``"raise"`` an error, for which `a` must be concrete; ``"wrap"`` it
-            counts modulo the number of choices; ``"clip"`` it is the nearest number in range.
+        mode: the treatment of numbers out of range: ``"raise"`` raises ValueError, and needs a concrete `a`;
+            ``"wrap"`` takes them modulo the number of choices; ``"clip"`` moves them to the nearest number in range.
 
     Returns:
-        An array of the shape that `a` and the choices broadcast to, and the promoted dtype of the choices.
+        An array of the broadcast shape of `a` and the choices, and the promoted dtype of the choices.
 
     Raises:
         ConcretizationTypeError: `a` is traced and `mode` is ``"raise"``.
         NotImplementedError: `out` is given.
-        ValueError: `a` has no integers or numbers no choice, there is no choice, `mode` is another text, or the
+        ValueError: `a` is not integer or out of range, there is no choice, `mode` has another value, or the
             shapes do not broadcast.
 
     Example:
@@ -206,20 +202,13 @@ def _choose(a: ArrayLike, *cases: ArrayLike, mode: str) -> Array:
     avals, dtype, _ = common_dtype(cases)
     own = operand_aval(a, 0).shape
     shape = check_broadcast([own, *[aval.shape for aval in avals]])
-    index, last = convert_to(a, dtypes.int32, False), scalar_of(len(cases) - 1, dtypes.int32)
-    zero, count = scalar_of(0, dtypes.int32), scalar_of(len(cases), dtypes.int32)
+    index = convert_to(a, dtypes.int32, False)
     if mode == "wrap":
-        index = elementwise.rem(index, count)
-        index = select_n(lt(index, zero), index, elementwise.add(index, count))
+        index = wrap_indices(index, len(cases))
     elif mode == "clip":
-        index = elementwise.clamp(zero, index, last)
-    values = [
-        broadcast_operand_to(cast(x, v, dtype, False), v.shape, shape)
-        for x, v in zip(cases, avals, strict=True)
-    ]
-    return select_n(broadcast_operand_to(index, own, shape), *values) if len(
-        values
-    ) > 1 else values[0]
+        index = elementwise.clamp(scalar_of(0, dtypes.int32), index, scalar_of(len(cases) - 1, dtypes.int32))
+    values = [broadcast_operand_to(cast(x, v, dtype, False), v.shape, shape) for x, v in zip(cases, avals, strict=True)]
+    return values[0] if len(values) == 1 else select_n(broadcast_operand_to(index, own, shape), *values)
 
 
 def fromfunction(
@@ -262,11 +251,11 @@ def compress(
     """Return the slices of `a` along `axis` where a condition holds.
 
     Args:
-        condition: a vector of booleans, or of numbers that hold where they are not zero.
+        condition: a vector of booleans, or of numbers, True where they are nonzero.
         a: an array.
-        axis: the axis that is compressed; None for the flattened array.
-        size: the number of slices, which is needed under `jit`: more are left out, missing ones filled.
-        fill_value: fills missing slices.
+        axis: the axis to compress; None for the flattened array.
+        size: the number of slices, required under `jit`: further ones are dropped, missing ones filled.
+        fill_value: the number that fills missing slices.
         out: not supported; leave it at None.
 
     Returns:
@@ -274,8 +263,8 @@ def compress(
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: an operand is no array.
-        ValueError: `condition` is no vector, or holds beyond the end of `a`.
+        TypeError: an operand is not an array.
+        ValueError: `condition` is not a vector, or holds beyond the end of `a`.
 
     Example:
         >>> jnp.compress(jnp.array([True, False, True]), jnp.array([1, 2, 3]))
@@ -286,19 +275,19 @@ def compress(
 
 
 def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
-    """Return the elements of `arr` where a condition is not zero, both flattened.
+    """Return the elements of `arr` where a condition is nonzero, both flattened.
 
     Args:
         condition: an array of booleans or numbers.
         arr: an array of the same size.
-        size: the number of elements, which is needed under `jit`: more are left out, missing ones filled.
-        fill_value: fills missing elements.
+        size: the number of elements, required under `jit`: further ones are dropped, missing ones filled.
+        fill_value: the number that fills missing elements.
 
     Returns:
         A vector of the dtype of `arr`.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
         ValueError: `condition` holds beyond the end of `arr`.
 
     Example:
@@ -322,15 +311,13 @@ def _compress(condition: Any, a: Any, axis: Any, size: Any, fill: Any) -> Array:
         if not isinstance(condition, Tracer) and np.asarray(beyond).any():
             raise ValueError(
                 f"{called_function()}: condition contains entries that are out of bounds: it has {condition.size} "
-                "elements for "
-                f"an axis of size {length}"
+                f"elements for an axis of size {length}"
             )
     condition = getitem(condition, slice(0, length))
     if size is not None and not 0 <= size <= length:
         raise ValueError(
             f"{called_function()}: size must not be negative nor greater than the size of the array axis; got "
-            f"size={size} for "
-            f"{length} elements"
+            f"size={size} for {length} elements"
         )
     places = flatnonzero(condition, size=size, fill_value=length)
     if not places.size:
@@ -345,14 +332,14 @@ def take_along_axis(
     arr: Any, indices: Any, axis: int | None = -1, mode: Any = None, fill_value: ArrayLike | None = None, *,
     wrap_negative_indices: bool | None = None,
 ) -> Array:
-    """Return the elements of `arr` at `indices` along an axis; at the other axes both broadcast.
+    """Return the elements of `arr` at `indices` along an axis; along the other axes both broadcast.
 
     Args:
         arr: an array.
         indices: an array of integers of the rank of `arr`. Negative ones count from the end.
-        axis: the axis that is indexed; None for the flattened array.
-        mode: what an index out of bounds gives: ``"fill"``, the default, `fill_value`; ``"clip"`` the nearest
-            element; ``"promise_in_bounds"`` any element.
+        axis: the axis to index; None for the flattened array.
+        mode: the result for an index out of bounds: ``"fill"``, the default, gives `fill_value`; ``"clip"`` the
+            nearest element; ``"promise_in_bounds"`` any element.
         fill_value: a number; None for NaN, the smallest signed or the largest unsigned integer.
         wrap_negative_indices: whether negative indices count from the end; None for all modes but a promise, and for
             that too where ``xtrace_jax_version`` is 0.12.
@@ -393,9 +380,7 @@ def take_along_axis(
 @inline_jit
 def _take_along(arr: Any, indices: Any, *, axis: int, mode: GatherScatterMode, fill: Any, wrap: bool) -> Array:
     shape, own = arr.shape, indices.shape
-    whole = check_broadcast(
-        [tuple([1 if i == axis else n for i, n in enumerate(x)]) for x in (shape, own)]
-    )
+    whole = check_broadcast([tuple([1 if i == axis else n for i, n in enumerate(x)]) for x in (shape, own)])
     whole = tuple([own[i] if i == axis else n for i, n in enumerate(whole)])
     if 0 in whole or not shape[axis]:
         return zeros(whole, arr.dtype)
@@ -407,7 +392,7 @@ def _take_along(arr: Any, indices: Any, *, axis: int, mode: GatherScatterMode, f
     together = [i for i in kept if i != axis and i not in dropped]
     aval = operand_aval(indices, 0)
     wide = config.enable_x64.value and aval.dtype.itemsize == 8
-    places = position_of(
+    places = to_position(
         indices, shape[axis], wrap and dtypes.is_signed(aval.dtype), dtypes.int64 if wide else dtypes.int32
     )
     numbers = GatherDimensionNumbers(

@@ -1,6 +1,6 @@
 """Arrays as sets: unique elements, unions, intersections, differences, and membership.
 
-The number of elements depends on values; under `jit` the parameter `size` gives it, and the result is cut or padded.
+The number of elements depends on values. Under `jit` the parameter `size` sets it, and the result is cut or padded.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from xtrace.numpy.operands import scalar_of
 from xtrace.numpy.ordering import searchsorted
 
 _METHODS = ("compare_all", "binary_search", "sort", "auto")
-# The largest number of elements for which comparing with each is quicker than searching.
-_FEW = 64
+# Up to this number of elements, comparing with each is faster than searching.
+_MAX_COMPARED = 64
 
 
 class UniqueAllResult(NamedTuple):
@@ -69,7 +69,7 @@ class UniqueInverseResult(NamedTuple):
 # Steps
 
 
-def _size(size: object, *operands: ArrayLike) -> int | None:
+def _to_size(size: object, *operands: ArrayLike) -> int | None:
     """Return `size` as an integer or None; raise ConcretizationTypeError for traced operands without a size."""
     if size is None:
         for x in operands:
@@ -82,8 +82,8 @@ def _size(size: object, *operands: ArrayLike) -> int | None:
     return number
 
 
-def _with_one_nan(x: Array) -> Array:
-    """Return `x` with complex NaNs, which are one element of a set, made equal: real NaN and imaginary 0."""
+def _unify_nans(x: Array) -> Array:
+    """Return `x` with all complex NaNs replaced by NaN + 0i, so that a set holds one of them."""
     return _normalize_nan(x) if dtypes.is_complex(x.dtype) else x
 
 
@@ -93,7 +93,7 @@ def _normalize_nan(x: Array) -> Array:
 
 
 @inline_jit
-def _order(rows: Array, *, equal_nan: bool) -> tuple[Any, Any, Any]:
+def _sort_rows(rows: Array, *, equal_nan: bool) -> tuple[Any, Any, Any]:
     """Return a sorting order of the rows, a mask of the first of equal rows in it, and the sorted first column."""
     columns = [reshape(x, (rows.shape[0],)) for x in split(rows, [1] * rows.shape[1], 1)] if rows.shape[1] else []
     in_order = sorting.sort([*columns, iota(dtypes.int32, rows.shape[0])], 0, num_keys=max(len(columns), 1))
@@ -112,8 +112,8 @@ def _order(rows: Array, *, equal_nan: bool) -> tuple[Any, Any, Any]:
 def _keep_elements(mask: Array, values: list[Any], fills: list[Any], size: int | None) -> list[Array]:
     """Return the elements of each of `values` where `mask` is true, cut or padded with `fills` to `size`."""
     if size is None:
-        chosen = np.asarray(mask)
-        kept = [asarray(np.asarray(x)[chosen], device=committed_device(x)) for x in values]
+        kept_mask = np.asarray(mask)
+        kept = [asarray(np.asarray(x)[kept_mask], device=committed_device(x)) for x in values]
         return [convert_to(y, x.dtype, x.aval.weak_type) for x, y in zip(values, kept, strict=True)]
     return _keep_to_size(mask, *values, *fills, size=size)
 
@@ -141,7 +141,7 @@ def _number_groups(order: Array, new: Array) -> Array:
 
 
 @inline_jit
-def _member(element: Any, tested: Any, *, compare: bool) -> Array:
+def _search_members(element: Any, tested: Any, *, compare: bool) -> Array:
     """Return whether each element is in the non-empty vector `tested` of the same type."""
     if compare:
         whole = (*element.shape, tested.size)
@@ -155,21 +155,19 @@ def _test_membership(element: Array, tested: Array, compare: bool = False) -> Ar
     """Return whether each element is in the vector `tested` of the same type."""
     if not tested.size or not element.size:
         return full(element.shape, False)
-    few = not is_symbolic(tested.size) and tested.size <= _FEW
+    few = not is_symbolic(tested.size) and tested.size <= _MAX_COMPARED
     few = few or dtypes.is_complex(element.dtype) or dtypes.is_boolean(element.dtype)
-    return _member(element, tested, compare=compare or few)
+    return _search_members(element, tested, compare=compare or few)
 
 
-def _pair(one: ArrayLike, other: ArrayLike) -> tuple[Any, Any]:
+def _flatten_pair(one: ArrayLike, other: ArrayLike) -> tuple[Any, Any]:
     """Return two operands flattened, in their common type."""
     _, dtype, weak = common_dtype((one, other))
-    first, second = (
-        ravel(convert_to(to_array_operand(x, i), dtype, weak)) for i, x in enumerate((one, other))
-    )
+    first, second = (ravel(convert_to(to_array_operand(x, i), dtype, weak)) for i, x in enumerate((one, other)))
     return first, second
 
 
-def _least(values: Array, mask: Array) -> Array:
+def _take_least(values: Array, mask: Array) -> Array:
     """Return the first of the sorted elements where `mask` is true; 0 if it is true nowhere."""
     return take(values, flatnonzero(mask, size=1, fill_value=mask.size)[0], 0, mode="fill", fill_value=0)
 
@@ -198,33 +196,33 @@ def unique(
     axis: int | None = None, *, equal_nan: bool = True, size: int | None = None, fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Any:
-    """Return the different elements of an array, sorted, or its different slices.
+    """Return the sorted unique elements of an array, or its unique slices.
 
     Args:
         ar: an array or a scalar.
-        return_index: whether the first position of each is returned, too.
-        return_inverse: whether the number of each element among them is returned, too.
-        return_counts: whether the number of occurrences of each is returned, too.
+        return_index: whether the first position of each unique element is returned, too.
+        return_inverse: whether the position of each element among the unique ones is returned, too.
+        return_counts: whether the count of each unique element is returned, too.
         axis: the axis of the slices; None for the elements of the flattened array.
         equal_nan: whether all NaN are one element.
-        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
-        fill_value: fills missing ones; None for the smallest one.
-        sorted: makes no difference.
+        size: the number of elements, required for traced arrays: further ones are dropped, missing ones filled.
+        fill_value: the element that fills missing ones; None for the smallest one.
+        sorted: ignored; the elements are always sorted.
 
     Returns:
         An array, or a tuple of it and of arrays of integers.
 
     Raises:
         ConcretizationTypeError: an array is traced and `size` is not given.
-        TypeError: `ar` is no array and no scalar.
+        TypeError: `ar` is neither an array nor a scalar.
         ValueError: `ar` has no such axis.
 
     Example:
         >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
         (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
     """
-    ar = _with_one_nan(to_array_operand(ar))
-    count = _size(size, ar)
+    ar = _unify_nans(to_array_operand(ar))
+    count = _to_size(size, ar)
     along = None if axis is None else canonical_axis(axis, ar.ndim)
     moved = reshape(ar, (ar.size,)) if along is None else moveaxis(ar, along, 0)
     length = moved.shape[0]
@@ -233,10 +231,10 @@ def unique(
     if empty and count and fill_value is None:
         raise ValueError("unique: for an input of size zero and a size other than 0, fill_value must be specified")
     if empty:
-        parts = _unique_of_none(moved, count, fill_value, inverse_shape)
+        parts = _take_unique_of_empty(moved, count, fill_value, inverse_shape)
     else:
-        order, new, _ = _order(reshape(moved, (length, moved.size // length)), equal_nan=bool(equal_nan))
-        parts = _gather(moved, order, new, fill_value, count)
+        order, new, _ = _sort_rows(reshape(moved, (length, moved.size // length)), equal_nan=bool(equal_nan))
+        parts = _take_unique(moved, order, new, fill_value, count)
         parts.insert(2, reshape(_number_groups(order, new), inverse_shape))
     if along is not None:
         parts[0] = moveaxis(parts[0], 0, along)
@@ -249,8 +247,8 @@ def unique(
     return tuple(wanted) if len(wanted) > 1 else wanted[0]
 
 
-def _unique_of_none(moved: Array, count: int | None, fill: Any, inverse_shape: tuple[int, ...]) -> list[Any]:
-    """Return the results of `unique` for no slices, or for slices without elements, which are equal.
+def _take_unique_of_empty(moved: Array, count: int | None, fill: Any, inverse_shape: tuple[int, ...]) -> list[Any]:
+    """Return the results of `unique` for no slices, or for slices without elements, which are all equal.
 
     As in JAX, only the slices themselves are cut or padded to `count`.
     """
@@ -262,7 +260,7 @@ def _unique_of_none(moved: Array, count: int | None, fill: Any, inverse_shape: t
     return [values, first, full(inverse_shape, 0, dtypes.int32), counts]
 
 
-def _gather(moved: Array, order: Array, new: Array, fill: Any, size: int | None) -> list[Any]:
+def _take_unique(moved: Array, order: Array, new: Array, fill: Any, size: int | None) -> list[Any]:
     """Return the unique slices, their first positions, and their counts."""
     if size is None:
         starts = np.flatnonzero(np.asarray(new))
@@ -272,41 +270,41 @@ def _gather(moved: Array, order: Array, new: Array, fill: Any, size: int | None)
         device = committed_device(moved)
         kept, *others = [asarray(x, device=device) for x in (values, first, counts)]
         return [convert_to(kept, moved.dtype, moved.aval.weak_type), *others]
-    return _gather_of_size(moved, order, new, *([] if fill is None else [fill]), size=size)
+    return _take_unique_to_size(moved, order, new, *([] if fill is None else [fill]), size=size)
 
 
 @inline_jit
-def _gather_of_size(moved: Array, order: Array, new: Array, *fills: ArrayLike, size: int) -> list[Any]:
+def _take_unique_to_size(moved: Array, order: Array, new: Array, *fills: ArrayLike, size: int) -> list[Any]:
     length = new.size
     starts = flatnonzero(new, size=size + 1, fill_value=length)
     own, later = getitem(starts, slice(None, -1)), getitem(starts, slice(1, None))
-    there = lt(own, scalar_of(length, own.dtype))
+    exists = lt(own, scalar_of(length, own.dtype))
     zero = broadcast_in_dim(scalar_of(0, own.dtype), own.shape, ())
-    first = take(order, select_n(there, zero, own), 0, mode="clip")
+    first = take(order, select_n(exists, zero, own), 0, mode="clip")
     values = take(moved, first, 0, mode="clip")
     filled = bool(fills) and size > 0
     if filled:
         fill = broadcast_to(convert_to(fills[0], moved.dtype), values.shape)
-        mask = broadcast_in_dim(there, values.shape, (0,))
+        mask = broadcast_in_dim(exists, values.shape, (0,))
         values = select_n(mask, fill, values)
     values = convert_to(values, moved.dtype, moved.aval.weak_type and not filled)
     return [values, first, convert_to(elementwise.sub(later, own), dtypes.int32)]
 
 
 def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> UniqueAllResult:
-    """Return the different elements, their first positions, the number of each element among them, and their counts.
+    """Return the unique elements, their first positions, the position of each element among them, and their counts.
 
     Args:
         x: an array or a scalar; every NaN is an element of its own.
-        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
-        fill_value: fills missing ones; None for the smallest one.
+        size: the number of elements, required for traced arrays: further ones are dropped, missing ones filled.
+        fill_value: the element that fills missing ones; None for the smallest one.
 
     Returns:
         A named tuple of arrays.
 
     Raises:
         ConcretizationTypeError: an array is traced and `size` is not given.
-        TypeError: `x` is no array and no scalar.
+        TypeError: `x` is neither an array nor a scalar.
 
     Example:
         >>> jnp.unique_all(jnp.array([3, 1, 3])).values
@@ -318,19 +316,19 @@ def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLik
 def unique_counts(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueCountsResult:
-    """Return the different elements and their counts.
+    """Return the unique elements and their counts.
 
     Args:
         x: an array or a scalar; every NaN is an element of its own.
-        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
-        fill_value: fills missing ones; None for the smallest one.
+        size: the number of elements, required for traced arrays: further ones are dropped, missing ones filled.
+        fill_value: the element that fills missing ones; None for the smallest one.
 
     Returns:
         A named tuple of arrays.
 
     Raises:
         ConcretizationTypeError: an array is traced and `size` is not given.
-        TypeError: `x` is no array and no scalar.
+        TypeError: `x` is neither an array nor a scalar.
 
     Example:
         >>> jnp.unique_counts(jnp.array([3, 1, 3])).values
@@ -342,19 +340,19 @@ def unique_counts(
 def unique_inverse(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueInverseResult:
-    """Return the different elements and the number of each element among them.
+    """Return the unique elements, and the position of each element among them.
 
     Args:
         x: an array or a scalar; every NaN is an element of its own.
-        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
-        fill_value: fills missing ones; None for the smallest one.
+        size: the number of elements, required for traced arrays: further ones are dropped, missing ones filled.
+        fill_value: the element that fills missing ones; None for the smallest one.
 
     Returns:
         A named tuple of arrays.
 
     Raises:
         ConcretizationTypeError: an array is traced and `size` is not given.
-        TypeError: `x` is no array and no scalar.
+        TypeError: `x` is neither an array nor a scalar.
 
     Example:
         >>> jnp.unique_inverse(jnp.array([3, 1, 3])).values
@@ -364,19 +362,19 @@ def unique_inverse(
 
 
 def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
-    """Return the different elements.
+    """Return the unique elements.
 
     Args:
         x: an array or a scalar; every NaN is an element of its own.
-        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
-        fill_value: fills missing ones; None for the smallest one.
+        size: the number of elements, required for traced arrays: further ones are dropped, missing ones filled.
+        fill_value: the element that fills missing ones; None for the smallest one.
 
     Returns:
         A vector.
 
     Raises:
         ConcretizationTypeError: an array is traced and `size` is not given.
-        TypeError: `x` is no array and no scalar.
+        TypeError: `x` is neither an array nor a scalar.
 
     Example:
         >>> jnp.unique_values(jnp.array([3, 1, 3]))
@@ -389,12 +387,12 @@ def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: Array
 
 
 def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
-    """Return the elements that are in one of two arrays or in both, sorted.
+    """Return the sorted union of the elements of two arrays.
 
     Args:
         ar1, ar2: arrays, which are flattened.
-        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
-        fill_value: fills missing ones; None for the smallest one.
+        size: the number of elements, required for traced arrays: further ones are dropped, missing ones filled.
+        fill_value: the element that fills missing ones; None for the smallest one.
 
     Returns:
         A vector of the promoted dtype.
@@ -407,8 +405,8 @@ def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_val
         >>> jnp.union1d(jnp.array([3, 1]), jnp.array([1, 2]))
         Array([1, 2, 3], dtype=int32)
     """
-    one, other = _pair(ar1, ar2)
-    _size(size, one, other)
+    one, other = _flatten_pair(ar1, ar2)
+    _to_size(size, one, other)
     return unique(concatenate([one, other]), size=size, fill_value=fill_value)
 
 
@@ -416,14 +414,14 @@ def intersect1d(
     ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, *,
     size: int | None = None, fill_value: ArrayLike | None = None,
 ) -> Any:
-    """Return the elements that are in both of two arrays, sorted.
+    """Return the sorted intersection of the elements of two arrays.
 
     Args:
         ar1, ar2: arrays, which are flattened.
-        assume_unique: whether the elements of each are different already.
+        assume_unique: a promise that the elements of each are unique; ignored.
         return_indices: whether the first positions in both are returned, too.
-        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
-        fill_value: fills missing ones; None for the first one.
+        size: the number of elements, required for traced arrays: further ones are dropped, missing ones filled.
+        fill_value: the element that fills missing ones; None for the first one.
 
     Returns:
         A vector of the promoted dtype, or a triple of it and of vectors of positions.
@@ -436,20 +434,20 @@ def intersect1d(
         >>> jnp.intersect1d(jnp.array([3, 1]), jnp.array([1, 2]))
         Array([1], dtype=int32)
     """
-    one, other = _pair(ar1, ar2)
-    count = _size(size, one, other)
-    dtype, weak = _type_of_filled(one, count, fill_value)
+    one, other = _flatten_pair(ar1, ar2)
+    count = _to_size(size, one, other)
+    dtype, weak = _find_padded_type(one, count, fill_value)
     if not one.size or not other.size:
         nothing = full((count or 0,), 0 if fill_value is None else fill_value, dtype)
         parts = [convert_to(nothing, dtype, weak)]
         parts += [full((count or 0,), x.size, dtypes.int32) for x in (one, other)]
     else:
-        order, new, ordered = _order(reshape(one, (one.size, 1)), equal_nan=True)
+        order, new, ordered = _sort_rows(reshape(one, (one.size, 1)), equal_nan=True)
         mask = bitwise_and(new, _test_membership(ordered, other))
         values = [convert_to(ordered, dtype, weak)]
-        fills = [_least(ordered, mask) if fill_value is None else fill_value]
+        fills = [_take_least(ordered, mask) if fill_value is None else fill_value]
         if return_indices:
-            values += [order, _place_in(ordered, other)]
+            values += [order, _find_positions(ordered, other)]
             fills += [one.size, other.size]
         parts = _keep_elements(mask, values, fills, count)
     if not return_indices:
@@ -458,10 +456,10 @@ def intersect1d(
     return (parts[0], *[convert_to(places, dtype) for places in parts[1:]])
 
 
-def _type_of_filled(operand: Array, size: int | None, fill: object) -> tuple[Any, bool]:
+def _find_padded_type(operand: Array, size: int | None, fill: object) -> tuple[Any, bool]:
     """Return the dtype of a set of elements of `operand` padded to `size` with `fill`, and whether it is weak.
 
-    It is promoted with the dtype of `fill`. Without padding it is weak if the operand is, and not complex.
+    It is promoted with the dtype of `fill`. Without padding, the weak type of an operand that is not complex remains.
     """
     if size is None:
         return operand.dtype, operand.weak_type and not dtypes.is_complex(operand.dtype)
@@ -471,9 +469,9 @@ def _type_of_filled(operand: Array, size: int | None, fill: object) -> tuple[Any
     return dtype, weak
 
 
-def _place_in(values: Array, other: Array) -> Array:
+def _find_positions(values: Array, other: Array) -> Array:
     """Return the first position of each of `values` in the vector `other`."""
-    order, _, ordered = _order(reshape(other, (other.size, 1)), equal_nan=True)
+    order, _, ordered = _sort_rows(reshape(other, (other.size, 1)), equal_nan=True)
     if not dtypes.is_complex(other.dtype):
         return take(order, searchsorted(ordered, values), 0, mode="clip")
     whole = (values.size, other.size)
@@ -485,13 +483,14 @@ def setdiff1d(
     ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """Return the elements that are in the first and not in the second of two arrays.
+    """Return the elements of one array that are not in another, sorted.
 
     Args:
         ar1, ar2: arrays, which are flattened.
-        assume_unique: whether the elements of `ar1` are returned as they stand, and not the different ones sorted.
-        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
-        fill_value: fills missing ones; None for 0.
+        assume_unique: whether to return elements of `ar1` in their order, with repetitions, instead of sorted unique
+            ones.
+        size: the number of elements, required for traced arrays: further ones are dropped, missing ones filled.
+        fill_value: the element that fills missing ones; None for 0.
 
     Returns:
         A vector of the dtype of `ar1`.
@@ -505,16 +504,16 @@ def setdiff1d(
         Array([3], dtype=int32)
     """
     own = operand_aval(ar1, 0)
-    count = _size(size, ar1)
+    count = _to_size(size, ar1)
     fill = 0 if fill_value is None else fill_value
     if not own.size:
         return convert_to(full((count or 0,), fill, own.dtype), own.dtype, own.weak_type)
-    _size(size, ar2)
-    one, other = _pair(ar1, ar2)
+    _to_size(size, ar2)
+    one, other = _flatten_pair(ar1, ar2)
     if assume_unique:
         mask, values = bitwise_not(_test_membership(one, other)), one
     else:
-        _, new, values = _order(reshape(_with_one_nan(one), (one.size, 1)), equal_nan=True)
+        _, new, values = _sort_rows(reshape(_unify_nans(one), (one.size, 1)), equal_nan=True)
         mask = bitwise_and(new, bitwise_not(_test_membership(values, other)))
     weak = own.weak_type and not dtypes.is_complex(own.dtype)
     return convert_to(_keep_elements(mask, [values], [fill], count)[0], own.dtype, weak)
@@ -528,9 +527,9 @@ def setxor1d(
 
     Args:
         ar1, ar2: arrays, which are flattened.
-        assume_unique: whether the elements of each are different already.
-        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
-        fill_value: fills missing ones; None for the first one.
+        assume_unique: a promise that the elements of each are unique; ignored.
+        size: the number of elements, required for traced arrays: further ones are dropped, missing ones filled.
+        fill_value: the element that fills missing ones; None for the first one.
 
     Returns:
         A vector of the promoted dtype.
@@ -543,34 +542,34 @@ def setxor1d(
         >>> jnp.setxor1d(jnp.array([3, 1]), jnp.array([1, 2]))
         Array([2, 3], dtype=int32)
     """
-    one, other = _pair(ar1, ar2)
-    count = _size(size, one, other)
-    joined = _with_one_nan(concatenate([one, other]))
-    dtype, weak = _type_of_filled(joined, count, fill_value)
+    one, other = _flatten_pair(ar1, ar2)
+    count = _to_size(size, one, other)
+    joined = _unify_nans(concatenate([one, other]))
+    dtype, weak = _find_padded_type(joined, count, fill_value)
     if not joined.size:
         return convert_to(full((count or 0,), 0 if fill_value is None else fill_value, dtype), dtype, weak)
-    order, new, ordered = _order(reshape(joined, (joined.size, 1)), equal_nan=True)
+    order, new, ordered = _sort_rows(reshape(joined, (joined.size, 1)), equal_nan=True)
     mask = bitwise_and(new, ne(_test_membership(ordered, one), _test_membership(ordered, other)))
     fill = fill_value
     if dtypes.is_inexact(joined.dtype):
-        of_nan = _first_nan(ordered, order, new, length=one.size)
+        of_nan = _mask_first_nans(ordered, order, new, length=one.size)
         mask = bitwise_or(mask, of_nan)
         if fill is None:
-            fill = _least_or_nan(ordered, mask, of_nan)
+            fill = _take_least_or_nan(ordered, mask, of_nan)
     elif fill is None:
-        fill = _least(ordered, mask)
+        fill = _take_least(ordered, mask)
     return _keep_elements(mask, [convert_to(ordered, dtype, weak)], [fill], count)[0]
 
 
 @inline_jit
-def _least_or_nan(ordered: Array, mask: Array, of_nan: Array) -> Array:
-    """Return `_least` of the elements; if one of them is NaN, NaN, or 0 for complex numbers."""
+def _take_least_or_nan(ordered: Array, mask: Array, of_nan: Array) -> Array:
+    """Return `_take_least` of the elements; if one of them is NaN, NaN, or 0 for complex numbers."""
     nan = scalar_of(0 if dtypes.is_complex(ordered.dtype) else np.nan, ordered.dtype)
-    return select_n(reduce_or(of_nan, (0,)), _least(ordered, mask), nan)
+    return select_n(reduce_or(of_nan, (0,)), _take_least(ordered, mask), nan)
 
 
 @inline_jit
-def _first_nan(ordered: Array, order: Array, new: Array, *, length: int) -> Array:
+def _mask_first_nans(ordered: Array, order: Array, new: Array, *, length: int) -> Array:
     """Return a mask of two NaNs: the first from before position `length`, and the first from after it."""
     second = ge(order, scalar_of(length, dtypes.int32))
     earlier = bitwise_not(concatenate([getitem(second, slice(0, 1)), getitem(second, slice(None, -1))]))
@@ -588,8 +587,8 @@ def isin(
     Args:
         element: an array or a scalar.
         test_elements: an array, which is flattened.
-        assume_unique: makes no difference.
-        invert: whether the answers are negated.
+        assume_unique: ignored.
+        invert: whether the result is negated.
         method: ``"compare_all"`` compares all pairs, ``"binary_search"`` and ``"sort"`` search sorted elements,
             ``"auto"`` chooses.
 
@@ -598,7 +597,7 @@ def isin(
 
     Raises:
         TypeError: an operand does not convert to an array.
-        ValueError: there is no such method.
+        ValueError: `method` has another value.
 
     Example:
         >>> jnp.isin(jnp.array([3, 1]), jnp.array([1, 2]))
@@ -608,9 +607,9 @@ def isin(
         raise ValueError(
             f"isin: method={abbreviate(method)} is not implemented; options are {', '.join(map(repr, _METHODS))}"
         )
-    shape_of_result = operand_aval(element, 0).shape
-    one, other = _pair(element, test_elements)
-    is_member = reshape(_test_membership(one, other, method == "compare_all"), shape_of_result)
+    shape = operand_aval(element, 0).shape
+    one, other = _flatten_pair(element, test_elements)
+    is_member = reshape(_test_membership(one, other, method == "compare_all"), shape)
     if method == "binary_search" and one.weak_type and one.size and other.size:
         # As in jax, the result of comparing two weakly typed operands.
         is_member = convert_to(is_member, is_member.dtype, True)

@@ -82,8 +82,8 @@ def convolve(
         A vector.
 
     Raises:
-        TypeError: an operand is no array.
-        ValueError: an operand is no vector or is empty, or `mode` is another text.
+        TypeError: an operand is not an array.
+        ValueError: an operand is not a vector or is empty, or `mode` has another value.
 
     Example:
         >>> jnp.convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 10.0]))
@@ -109,8 +109,8 @@ def correlate(
         A vector.
 
     Raises:
-        TypeError: an operand is no array.
-        ValueError: an operand is no vector or is empty, or `mode` is another text.
+        TypeError: an operand is not an array.
+        ValueError: an operand is not a vector or is empty, or `mode` has another value.
 
     Example:
         >>> jnp.correlate(jnp.array([1.0, 2.0]), jnp.array([1.0, 10.0]))

@@ -14,10 +14,11 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.trace import Tracer
 from xtrace.numpy.creation import ones
 from xtrace.numpy.ranges import arange
-from xtrace.numpy.ufuncs import cos, i0, maximum, sqrt
+from xtrace.numpy.special_functions import i0
+from xtrace.numpy.ufuncs import cos, maximum, sqrt
 
 
-def _length(M: Any) -> int:
+def _to_length(M: Any) -> int:
     if isinstance(M, Tracer):
         raise explain.concretization(M, f"numpy.{called_function()} as the length M, which must be known while tracing")
     count = int(M)
@@ -26,23 +27,25 @@ def _length(M: Any) -> int:
     return count
 
 
-def _places(count: int) -> Array:
+def _count_samples(count: int) -> Array:
     return arange(count, dtype=dtypes.default_float(config.enable_x64.value))
 
 
 @inline_jit
 def _sample_cosine_window(*, count: int, weights: tuple[float, ...]) -> Array:
     """Return the sum of `weights` times the cosines of multiples of an angle from 0 to 2π."""
-    total: Any = weights[0]
-    for i, weight in enumerate(weights[1:], 1):
-        angle = true_divide(multiply(_places(count), 2 * math.pi * i), count - 1)
-        total = add(total, multiply(cos(angle), weight))
-    result: Array = total
-    return result
+    def term(i: int) -> Array:
+        angle = true_divide(multiply(_count_samples(count), 2 * math.pi * i), count - 1)
+        return multiply(cos(angle), weights[i])
+
+    total = add(weights[0], term(1))
+    for i in range(2, len(weights)):
+        total = add(total, term(i))
+    return total
 
 
-def _cosine_window(M: object, weights: tuple[float, ...]) -> Array:
-    count = _length(M)
+def _make_cosine_window(M: object, weights: tuple[float, ...]) -> Array:
+    count = _to_length(M)
     return ones(count) if count <= 1 else _sample_cosine_window(count=count, weights=weights)
 
 
@@ -50,7 +53,7 @@ def blackman(M: ArrayLike) -> Array:
     """Return the samples of Blackman's window, 0.42 - 0.5 cos(t) + 0.08 cos(2t) for t from 0 to 2π.
 
     Args:
-        M: the number of samples; a number with a fraction is rounded down.
+        M: the number of samples; fractions are rounded down.
 
     Returns:
         A vector of the default floating dtype.
@@ -67,14 +70,14 @@ def blackman(M: ArrayLike) -> Array:
         F. J. Harris, On the use of windows for harmonic analysis with the discrete Fourier transform, Proc. IEEE 66
         (1978).
     """
-    return _cosine_window(M, (0.42, -0.5, 0.08))
+    return _make_cosine_window(M, (0.42, -0.5, 0.08))
 
 
 def hamming(M: ArrayLike) -> Array:
     """Return the samples of Hamming's window, 0.54 - 0.46 cos(t) for t from 0 to 2π.
 
     Args:
-        M: the number of samples; a number with a fraction is rounded down.
+        M: the number of samples; fractions are rounded down.
 
     Returns:
         A vector of the default floating dtype.
@@ -91,14 +94,14 @@ def hamming(M: ArrayLike) -> Array:
         F. J. Harris, On the use of windows for harmonic analysis with the discrete Fourier transform, Proc. IEEE 66
         (1978).
     """
-    return _cosine_window(M, (0.54, -0.46))
+    return _make_cosine_window(M, (0.54, -0.46))
 
 
 def hanning(M: ArrayLike) -> Array:
     """Return the samples of Hann's window, 0.5 - 0.5 cos(t) for t from 0 to 2π.
 
     Args:
-        M: the number of samples; a number with a fraction is rounded down.
+        M: the number of samples; fractions are rounded down.
 
     Returns:
         A vector of the default floating dtype.
@@ -115,14 +118,14 @@ def hanning(M: ArrayLike) -> Array:
         F. J. Harris, On the use of windows for harmonic analysis with the discrete Fourier transform, Proc. IEEE 66
         (1978).
     """
-    return _cosine_window(M, (0.5, -0.5))
+    return _make_cosine_window(M, (0.5, -0.5))
 
 
 def bartlett(M: ArrayLike) -> Array:
     """Return the samples of Bartlett's window, which rises from 0 to 1 and falls again.
 
     Args:
-        M: the number of samples; a number with a fraction is rounded down.
+        M: the number of samples; fractions are rounded down.
 
     Returns:
         A vector of the default floating dtype.
@@ -139,20 +142,20 @@ def bartlett(M: ArrayLike) -> Array:
         F. J. Harris, On the use of windows for harmonic analysis with the discrete Fourier transform, Proc. IEEE 66
         (1978).
     """
-    count = _length(M)
-    return ones(count) if count <= 1 else _triangle(count=count)
+    count = _to_length(M)
+    return ones(count) if count <= 1 else _sample_triangle(count=count)
 
 
 @inline_jit
-def _triangle(*, count: int) -> Array:
-    return subtract(1.0, absolute(subtract(true_divide(multiply(_places(count), 2.0), count - 1), 1.0)))
+def _sample_triangle(*, count: int) -> Array:
+    return subtract(1.0, absolute(subtract(true_divide(multiply(_count_samples(count), 2.0), count - 1), 1.0)))
 
 
 def kaiser(M: ArrayLike, beta: ArrayLike) -> Array:
     """Return the samples of Kaiser's window, I₀(β sqrt(1 - t²)) / I₀(β) for t from -1 to 1.
 
     Args:
-        M: the number of samples; a number with a fraction is rounded down.
+        M: the number of samples; fractions are rounded down.
         beta: the shape β, a number.
 
     Returns:
@@ -170,13 +173,13 @@ def kaiser(M: ArrayLike, beta: ArrayLike) -> Array:
         F. J. Harris, On the use of windows for harmonic analysis with the discrete Fourier transform, Proc. IEEE 66
         (1978).
     """
-    count = _length(M)
+    count = _to_length(M)
     return ones(count) if count <= 1 else _sample_bessel_window(beta, count=count)
 
 
 @inline_jit
 def _sample_bessel_window(beta: Any, *, count: int) -> Array:
     middle = 0.5 * (count - 1)
-    place = true_divide(subtract(_places(count), middle), middle)
+    place = true_divide(subtract(_count_samples(count), middle), middle)
     inside = maximum(subtract(1.0, multiply(place, place)), 0.0)
     return true_divide(i0(multiply(beta, sqrt(inside))), i0(beta))

@@ -21,11 +21,11 @@ from xtrace._src.ops.comparisons import gt
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.creation import full
 from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill
-from xtrace.numpy.reductions import accumulator, check_divides, keep_axes, masks_of, sum, to_strong
+from xtrace.numpy.reductions import accumulator_dtype, check_divides, keep_axes, sum, to_masks, to_strong
 
 
 @inline_jit
-def _range(a: ArrayLike, *, axes: tuple[int, ...], keepdims: bool) -> Array:
+def _subtract_extrema(a: ArrayLike, *, axes: tuple[int, ...], keepdims: bool) -> Array:
     aval = operand_aval(a, 0)
     a = to_strong(a, aval.dtype)
     extent = elementwise.sub(reductions.reduce_max(a, axes), reductions.reduce_min(a, axes))
@@ -38,17 +38,17 @@ def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
 
     Args:
         a: an array or a scalar of numbers.
-        axis: the axis that is reduced, or several; None for all.
+        axis: the axis to reduce, or several; None for all.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
 
     Returns:
-        An array of the axes that are not reduced, of the dtype of `a`.
+        An array of the remaining axes, of the dtype of `a`.
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` has booleans, or is no array and no scalar.
-        ValueError: `a` has no such axis, or there is no element.
+        TypeError: `a` has booleans, or is neither an array nor a scalar.
+        ValueError: `a` has no such axis, or `a` is empty.
 
     Example:
         >>> jnp.ptp(jnp.array([[1, 2], [3, 4]]), axis=0)
@@ -59,33 +59,33 @@ def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     axes = axes_of(axis, aval.ndim)
     if 0 in [aval.shape[i] for i in axes]:
         raise ValueError(f"ptp: no elements along axis {axis} of an array of shape {aval.shape}")
-    return _range(a, axes=axes, keepdims=bool(keepdims))
+    return _subtract_extrema(a, axes=axes, keepdims=bool(keepdims))
 
 
-def _count(own: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+def _count_literal(own: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """Return the number of elements along the axes as a literal."""
     return scalar_of(math.prod([own[i] for i in axes]), dtype)
 
 
-def _mean_in(a: Any, masks: tuple[Any, ...], axes: tuple[int, ...], compute: Any, keepdims: bool) -> Array:
+def _compute_mean(a: Any, masks: tuple[Any, ...], axes: tuple[int, ...], compute: Any, keepdims: bool) -> Array:
     """Return the mean of `a`, of element type `compute`, over `axes`."""
     if masks:
         total = reductions.reduce_sum(select_or_fill(masks[0], a, 0), axes)
         count = reductions.reduce_sum(to_strong(broadcast_to(masks[0], a.shape), compute), axes)
         count = keep_axes(count, axes, a.shape) if keepdims else count
     else:
-        total, count = reductions.reduce_sum(a, axes), _count(a.shape, axes, compute)
+        total, count = reductions.reduce_sum(a, axes), _count_literal(a.shape, axes, compute)
     return elementwise.div(keep_axes(total, axes, a.shape) if keepdims else total, count)
 
 
 @inline_jit
-def _mean(
+def _reduce_to_mean(
     a: ArrayLike, *masks: Array, axes: tuple[int, ...], compute: np.dtype[Any], dtype: np.dtype[Any], keepdims: bool
 ) -> Array:
-    return to_strong(_mean_in(to_strong(a, compute), masks, axes, compute, keepdims), dtype)
+    return to_strong(_compute_mean(to_strong(a, compute), masks, axes, compute, keepdims), dtype)
 
 
-def _inexact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def _to_inexact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return as_inexact(dtype, False)[0]
 
 
@@ -94,23 +94,23 @@ def mean(
     a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False, *,
     where: ArrayLike | None = None
 ) -> Array:
-    """Return the means of elements over axes, NaN if there are none.
+    """Return the means of elements over axes; NaN of no elements.
 
     Args:
         a: an array or a scalar.
-        axis: the axis that is reduced, or several; None for all.
-        dtype: the dtype of the computation and the result; None for the one below.
+        axis: the axis to reduce, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
-        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
 
     Returns:
-        An array of the axes that are not reduced, of the dtype of `a`, or the default floating one if that is
-        integer or boolean. float16 and bfloat16 are added in float32.
+        An array of the remaining axes, of the dtype of `a`, for integers and booleans of the
+        default floating dtype. float16 and bfloat16 are added in float32.
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is no array and no scalar.
+        TypeError: `a` is neither an array nor a scalar.
         ValueError: `a` has no such axis.
 
     Example:
@@ -122,38 +122,36 @@ def mean(
     wanted = requested_dtype(dtype)
     compute = wanted
     if wanted is None:
-        wanted = _inexact_dtype(aval.dtype)
-        compute = accumulator(aval.dtype, wanted)
+        wanted = _to_inexact_dtype(aval.dtype)
+        compute = accumulator_dtype(aval.dtype, wanted)
     check_divides(wanted)
-    return _mean(
-        a, *masks_of(where), axes=axes_of(axis, aval.ndim), compute=compute, dtype=wanted,
+    return _reduce_to_mean(
+        a, *to_masks(where), axes=axes_of(axis, aval.ndim), compute=compute, dtype=wanted,
         keepdims=bool(keepdims),
     )
 
 
 @inline_jit
-def _variance(
+def _compute_variance(
     a: ArrayLike, correction: ArrayLike, *options: Array, axes: tuple[int, ...], compute: np.dtype[Any],
     dtype: np.dtype[Any], keepdims: bool, masked: bool, root: bool,
 ) -> Array:
     """Return the variance, or its `root`; `options` are the mask and the mean, if given."""
     masks, means = (options[:1], options[1:]) if masked else ((), options)
     a = to_strong(a, compute)
-    centre = means[0] if means else _mean_in(a, masks, axes, compute, True)
+    centre = means[0] if means else _compute_mean(a, masks, axes, compute, True)
     centred = elementwise.sub(a, convert_to(centre, compute))
-    complex_product = dtypes.is_complex(compute)
-    squares = (
-        complex_numbers.real(elementwise.mul(centred, complex_numbers.conj(centred)))
-        if complex_product
-        else elementwise.square(centred)
-    )
+    if dtypes.is_complex(compute):
+        squares = complex_numbers.real(elementwise.mul(centred, complex_numbers.conj(centred)))
+    else:
+        squares = elementwise.square(centred)
     part = squares.dtype
     if masks:
         count = reductions.reduce_sum(to_strong(broadcast_to(masks[0], a.shape), part), axes)
         squares = select_or_fill(masks[0], squares, 0)
     else:
-        count = _count(a.shape, axes, part)
-    # A traced correction keeps the divisor out of XLA's constants, which it would invert first.
+        count = _count_literal(a.shape, axes, part)
+    # A traced correction keeps the divisor from being a constant, which XLA would replace by its reciprocal.
     divisor = elementwise.sub(count, to_strong(correction, part))
     variance = to_strong(elementwise.div(reductions.reduce_sum(squares, axes), divisor), dtype)
     if not dtypes.is_inexact(dtype):
@@ -168,9 +166,9 @@ def _variance(
 def variance_dtypes(own: Any, dtype: DTypeLike) -> tuple[Any, Any]:
     """Return the dtypes of the computation and the result of a variance of `own` elements; `dtype` is requested."""
     wanted = requested_dtype(dtype)
-    inexact = _inexact_dtype(own)
+    inexact = _to_inexact_dtype(own)
     if wanted is None:
-        compute, wanted = accumulator(inexact, inexact), dtypes.real_part_dtype(inexact)
+        compute, wanted = accumulator_dtype(inexact, inexact), dtypes.real_part_dtype(inexact)
     elif dtypes.is_complex(inexact) and not dtypes.is_complex(wanted):
         raise ValueError(
             f"{called_function()}: dtype {wanted.name} is real and the array is complex; take x.real, or leave dtype "
@@ -178,9 +176,9 @@ def variance_dtypes(own: Any, dtype: DTypeLike) -> tuple[Any, Any]:
         )
     elif dtypes.is_inexact(own) and dtypes.is_inexact(wanted):
         compute = _promote_dtypes(own, wanted)
-        compute = accumulator(compute, compute)
+        compute = accumulator_dtype(compute, compute)
     else:
-        compute = accumulator(wanted, wanted)
+        compute = accumulator_dtype(wanted, wanted)
     return compute, wanted
 
 
@@ -191,20 +189,19 @@ def check_correction(ddof: ArrayLike) -> None:
         raise ValueError(f"{called_function()}: ddof must be a scalar; got shape {shape}")
 
 
-def _correction(ddof: object, correction: ArrayLike | None) -> Array:
-    """Return the correction, given by either of its two names, as an operand."""
+def _resolve_correction(ddof: object, correction: ArrayLike | None) -> Any:
+    """Return the correction as an operand; ValueError if both of its names are given."""
     if correction is not None:
         if ddof:
             raise ValueError(
                 f"{called_function()}: ddof and correction can't be provided simultaneously; they mean the same"
             )
         ddof = correction
-    result: Array = to_number_operand(ddof)
-    return result
+    return to_number_operand(ddof)
 
 
 @inline_jit(static=("axis", "dtype", "out", "keepdims", "root"), public=True)
-def _check_variance(
+def _reduce_to_variance(
     a: ArrayLike, ddof: Any, axis: Axes, dtype: Any, out: object, keepdims: bool, mask: Any,
     mean: object, root: bool,
 ) -> Array:
@@ -212,20 +209,20 @@ def _check_variance(
     aval = operand_aval(a, 0)
     compute, wanted = variance_dtypes(aval.dtype, dtype)
     if root and not dtypes.is_inexact(wanted):
-        raise ValueError(f"{called_function()}: dtype must be inexact, since a root is no integer; got {wanted.name}")
+        raise ValueError(f"{called_function()}: dtype must be inexact, since roots are not integers; got {wanted.name}")
     check_divides(wanted)
     check_correction(ddof)
-    options = list(masks_of(mask))
+    options = list(to_masks(mask))
     if mean is not None:
         options.append(mean)
-    return _variance(
+    return _compute_variance(
         a, ddof, *options, axes=axes_of(axis, aval.ndim), compute=compute, dtype=wanted,
         keepdims=bool(keepdims), masked=mask is not None, root=root,
     )
 
 
 def _promote_dtypes(*own: np.dtype[Any]) -> np.dtype[Any]:
-    x64, _, wide = config.promotion()
+    x64, _, wide = config.promotion_settings()
     return dtypes.promote(tuple((d, False) for d in own), x64, wide=wide)[0]
 
 
@@ -238,30 +235,30 @@ def var(
 
     Args:
         a: an array or a scalar.
-        axis: the axis that is reduced, or several; None for all.
-        dtype: the dtype of the computation and the result; None for the one below.
+        axis: the axis to reduce, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
-        ddof: the sums are divided by the number of elements less `ddof`; NaN where that is not positive.
+        ddof: the divisor is the number of elements minus `ddof`; the result is NaN for a divisor below 1.
         keepdims: whether the reduced axes stay, with size 1.
-        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
         mean: the mean, with the reduced axes kept; None to compute it.
         correction: another name of `ddof`.
 
     Returns:
-        An array of the axes that are not reduced, of the dtype of `a`, or the default floating one if that is
-        integer or boolean, real for complex numbers.
+        An array of the remaining axes, of the dtype of `a`, for integers and booleans of the
+        default floating dtype, real for complex numbers.
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is no array and no scalar.
+        TypeError: `a` is neither an array nor a scalar.
         ValueError: `a` has no such axis, or `ddof` and `correction` are given.
 
     Example:
         >>> jnp.var(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([1., 1.], dtype=float32)
     """
-    ddof = _correction(ddof, correction)
-    return _check_variance(a, ddof, axis, dtype, out, keepdims, where, mean, False)
+    ddof = _resolve_correction(ddof, correction)
+    return _reduce_to_variance(a, ddof, axis, dtype, out, keepdims, where, mean, False)
 
 
 @inline_jit(static=("axis", "dtype", "out", "ddof", "keepdims", "correction"), public=True)
@@ -273,30 +270,30 @@ def std(
 
     Args:
         a: an array or a scalar.
-        axis: the axis that is reduced, or several; None for all.
-        dtype: the dtype of the computation and the result; None for the one below.
+        axis: the axis to reduce, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
-        ddof: the sums are divided by the number of elements less `ddof`; NaN where that is not positive.
+        ddof: the divisor is the number of elements minus `ddof`; the result is NaN for a divisor below 1.
         keepdims: whether the reduced axes stay, with size 1.
-        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
         mean: the mean, with the reduced axes kept; None to compute it.
         correction: another name of `ddof`.
 
     Returns:
-        An array of the axes that are not reduced, of the dtype of `a`, or the default floating one if that is
-        integer or boolean, real for complex numbers.
+        An array of the remaining axes, of the dtype of `a`, for integers and booleans of the
+        default floating dtype, real for complex numbers.
 
     Raises:
         NotImplementedError: `out` is given.
-        TypeError: `a` is no array and no scalar.
+        TypeError: `a` is neither an array nor a scalar.
         ValueError: `a` has no such axis, or `ddof` and `correction` are given.
 
     Example:
         >>> jnp.std(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([1., 1.], dtype=float32)
     """
-    ddof = _correction(ddof, correction)
-    return _check_variance(a, ddof, axis, dtype, out, keepdims, where, mean, True)
+    ddof = _resolve_correction(ddof, correction)
+    return _reduce_to_variance(a, ddof, axis, dtype, out, keepdims, where, mean, True)
 
 
 @inline_jit(static=("axis", "returned", "keepdims"), public=True)
@@ -307,7 +304,7 @@ def average(
 
     Args:
         a: an array or a scalar.
-        axis: the axis that is reduced, or several; None for all.
+        axis: the axis to reduce, or several; None for all.
         weights: the weights, an array of the shape of `a`, or a vector of its length along `axis`; None for equal
             weights.
         returned: whether the sums of the weights are returned, too.
@@ -317,8 +314,8 @@ def average(
         An array of a floating or complex dtype, or with `returned` a pair of it and the sums.
 
     Raises:
-        TypeError: an operand is no array and no scalar.
-        ValueError: `weights` do not have the shape, or `a` has no such axis.
+        TypeError: an operand is neither an array nor a scalar.
+        ValueError: `weights` have another shape, or `a` has no such axis.
 
     Example:
         >>> jnp.average(jnp.array([1.0, 2.0]), weights=jnp.array([3, 1]))
@@ -342,12 +339,12 @@ def average(
                 f"average: Shape of weights {own.shape} must be consistent with shape of a {aval.shape} along axis "
                 f"{axis}"
             )
-    averages, total = _weigh(a, weights, axes=axes, keepdims=bool(keepdims))
+    averages, total = _compute_weighted_average(a, weights, axes=axes, keepdims=bool(keepdims))
     return (averages, total) if returned else averages
 
 
 @inline_jit
-def _weigh(a: ArrayLike, weights: ArrayLike, *, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _compute_weighted_average(a: ArrayLike, weights: ArrayLike, *, axes: tuple[int, ...], keepdims: bool) -> Any:
     (aval, own), dtype, _ = common_dtype((a, weights), as_inexact)
     a, weights = to_strong(a, dtype), to_strong(weights, dtype)
     if own.shape != aval.shape:

@@ -1,4 +1,4 @@
-"""The methods of NumPy's own ufuncs: `add` reduces by `sum`, accumulates by `cumsum`, and so on."""
+"""Methods of NumPy's ufuncs with an operation of their own: `add` reduces by `sum`, accumulates by `cumsum`."""
 
 from __future__ import annotations
 
@@ -25,47 +25,24 @@ from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy import cumulative, reductions
 from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.operands import axes_of, scalar_of, select_or_fill
-from xtrace.numpy.ufunc_objects import ufunc
 
 _Method = Callable[..., Array]
 
 
-def as_ufunc(function: Callable[..., Array]) -> ufunc:
-    """Return the ufunc of `function`, which takes arrays, with the methods for its name."""
-    name = function.__name__
-    own = {"nin": 2, **_OWN[name]}
-    made = ufunc(function, nout=1, name=name, call=function, **own)
-    made._own_name, made.__module__ = name, "xtrace.numpy"
-    made.__doc__ = _with_numpy_parameters(function.__doc__ or "")
-    return made
+def _make_at(update: str, update_booleans: str = "") -> _Method:
+    """Return the method that scatters by ``x.at[indices].update(b)``, booleans by `update_booleans`."""
 
-
-def _with_numpy_parameters(docstring: str) -> str:
-    """Return the docstring of an elementwise function, with the parameters of a ufunc as its Args."""
-    operands, rest = docstring.split("\n\n    Returns:", 1)
-    contract, operands = operands.split("Args:\n", 1)
-    return (
-        f"{contract}Args:\n        args:{operands.partition(':')[2]}\n"
-        f"        out, where: not supported; leave them out.\n\n    Returns:{rest}"
-    ).replace("Raises:\n", "Raises:\n        NotImplementedError: `out` or `where` is given.\n", 1)
-
-
-def _at(update: str, of_booleans: str = "") -> _Method:
-    """Return the method that scatters by ``x.at[indices].update(b)``, or by `of_booleans` for booleans."""
-
-    def at(a: Any, indices: Any, b: Any) -> Array:
-        if of_booleans and dtypes.is_boolean(a.dtype):
-            result: Array = getattr(a.at[indices], of_booleans)(convert_to(b, dtypes.bool_, False))
-            return result
-        result = getattr(a.at[indices], update)(b)
-        return result
+    def at(a: Any, indices: Any, b: Any) -> Any:
+        if update_booleans and dtypes.is_boolean(a.dtype):
+            return getattr(a.at[indices], update_booleans)(convert_to(b, dtypes.bool_, False))
+        return getattr(a.at[indices], update)(b)
 
     return at
 
 
-def _extreme_at(update: str) -> _Method:
-    """Return a method such as `_at`, for operands whose common dtype is that of `a`; the result is strongly typed."""
-    scatter = _at(update)
+def _make_extremum_at(update: str) -> _Method:
+    """Return the method of `maximum` or `minimum`: NotImplemented unless the common dtype is the dtype of `a`."""
+    scatter = _make_at(update)
 
     def at(a: Any, indices: Any, b: Any) -> Any:
         if common_dtype((a, b), function=update)[1] != a.dtype:
@@ -75,23 +52,22 @@ def _extreme_at(update: str) -> _Method:
     return at
 
 
-def _accumulate_along(running: Callable[..., Array]) -> _Method:
+def _make_accumulation(running: Callable[..., Array]) -> _Method:
     """Return the method that accumulates by the operation `running` along one axis."""
 
-    def accumulate(a: ArrayLike, *, axis: int | None, dtype: DType) -> Array:
+    def accumulate(a: ArrayLike, *, axis: int | None, dtype: DType) -> Any:
         a = to_array_operand(a)
         if axis is None or isinstance(axis, tuple):
             raise ValueError(f"accumulate does not allow multiple axes, got axis={axis}")
         wanted = requested_dtype(dtype) or a.dtype
         if dtypes.is_boolean(wanted):
-            result: Array = NotImplemented
-            return result
+            return NotImplemented
         return running(convert_to(a, wanted, False), canonical_axis(axis, a.ndim))
 
     return accumulate
 
 
-def _extreme(reduction: Callable[..., Array]) -> _Method:
+def _make_extremum_reduction(reduction: Callable[..., Array]) -> _Method:
     def reduce(
         a: ArrayLike, *, axis: int | None, dtype: DType, keepdims: bool, initial: Array, where: ArrayLike | None
     ) -> Array:
@@ -103,7 +79,7 @@ def _extreme(reduction: Callable[..., Array]) -> _Method:
     return reduce
 
 
-def _monoid(name: str, operation: Any, join: Any, identity: int, *, logical: bool = False) -> _Method:
+def _make_reduction(name: str, operation: Any, join: Any, identity: int, *, logical: bool = False) -> _Method:
     """Return the method that reduces by `operation`; `logical`: on booleans."""
 
     @inline_jit
@@ -112,7 +88,7 @@ def _monoid(name: str, operation: Any, join: Any, identity: int, *, logical: boo
         a = truth(a) if logical else convert_to(a, a.dtype if dtype is None else dtype, False)
         neutral = bool(identity) if dtypes.is_boolean(a.dtype) else identity
         if masked:
-            a = select_or_fill(rest.pop(0), a, neutral if neutral != -1 else _all_bits(a.dtype))
+            a = select_or_fill(rest.pop(0), a, neutral if neutral != -1 else _set_all_bits(a.dtype))
         reduced = operation(a, axes)
         if rest:
             reduced = join(reduced, truth(rest[0]) if logical else convert_to(rest[0], a.dtype, False))
@@ -125,19 +101,18 @@ def _monoid(name: str, operation: Any, join: Any, identity: int, *, logical: boo
         options = [asarray(x) for x in (where, initial) if x is not None]
         return combine(
             a, *options, axes=axes_of(axis, a.ndim, function=f"{name}.reduce"), keepdims=keepdims,
-            masked=where is not None,
-            dtype=requested_dtype(dtype, function=f"{name}.reduce"),
+            masked=where is not None, dtype=requested_dtype(dtype, function=f"{name}.reduce"),
         )
 
     return reduce
 
 
-def _all_bits(dtype: np.dtype[Any]) -> int:
+def _set_all_bits(dtype: np.dtype[Any]) -> int:
     return -1 if dtypes.is_signed(dtype) else int(dtypes.iinfo(dtype).max)
 
 
-def _log_of_sum(name: str, base: float) -> _Method:
-    """Return the reduction of logaddexp to a base: the largest element is taken out before the powers are summed."""
+def _make_log_sum_exp(name: str, base: float) -> _Method:
+    """Return the reduction of logaddexp to a base: the largest element is subtracted before the powers are summed."""
     scale = math.log(base)
 
     @inline_jit
@@ -179,8 +154,7 @@ def _log_of_sum(name: str, base: float) -> _Method:
         options = [asarray(x) for x in (where, initial) if x is not None]
         return combine(
             a, *options, axes=axes_of(axis, a.ndim, function=f"{name}.reduce"), keepdims=keepdims,
-            masked=where is not None,
-            dtype=as_inexact(wanted, False)[0],
+            masked=where is not None, dtype=as_inexact(wanted, False)[0],
         )
 
     return reduce
@@ -190,36 +164,38 @@ def _broadcast_axes(x: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> 
     return broadcast_in_dim(x, shape, [i for i in range(len(shape)) if i not in axes])
 
 
-_OWN: dict[str, dict[str, Any]] = {
-    "add": {"identity": 0, "reduce": reductions.sum, "accumulate": cumulative.cumsum, "at": _at("add", "max")},
+METHODS: dict[str, dict[str, Any]] = {
+    "add": {"identity": 0, "reduce": reductions.sum, "accumulate": cumulative.cumsum, "at": _make_at("add", "max")},
     "multiply": {
-        "identity": 1, "reduce": reductions.prod, "accumulate": cumulative.cumprod, "at": _at("multiply", "min")
+        "identity": 1, "reduce": reductions.prod, "accumulate": cumulative.cumprod, "at": _make_at("multiply", "min")
     },
-    "subtract": {"at": _at("subtract")},
-    "negative": {"nin": 1},
+    "subtract": {"at": _make_at("subtract")},
+    "negative": {},
     "maximum": {
-        "reduce": _extreme(reductions.max), "accumulate": _accumulate_along(operations.cummax), "at": _extreme_at("max")
+        "reduce": _make_extremum_reduction(reductions.max), "accumulate": _make_accumulation(operations.cummax),
+        "at": _make_extremum_at("max"),
     },
     "minimum": {
-        "reduce": _extreme(reductions.min), "accumulate": _accumulate_along(operations.cummin), "at": _extreme_at("min")
+        "reduce": _make_extremum_reduction(reductions.min), "accumulate": _make_accumulation(operations.cummin),
+        "at": _make_extremum_at("min"),
     },
-    "logaddexp": {"identity": -math.inf, "reduce": _log_of_sum("logaddexp", math.e)},
-    "logaddexp2": {"identity": -math.inf, "reduce": _log_of_sum("logaddexp2", 2.0)},
+    "logaddexp": {"identity": -math.inf, "reduce": _make_log_sum_exp("logaddexp", math.e)},
+    "logaddexp2": {"identity": -math.inf, "reduce": _make_log_sum_exp("logaddexp2", 2.0)},
     "bitwise_and": {
-        "identity": -1, "reduce": _monoid("bitwise_and", operations.reduce_and, bitwise_and, -1)
+        "identity": -1, "reduce": _make_reduction("bitwise_and", operations.reduce_and, bitwise_and, -1)
     },
-    "bitwise_or": {"identity": 0, "reduce": _monoid("bitwise_or", operations.reduce_or, bitwise_or, 0)},
-    "bitwise_xor": {"identity": 0, "reduce": _monoid("bitwise_xor", operations.reduce_xor, bitwise_xor, 0)},
+    "bitwise_or": {"identity": 0, "reduce": _make_reduction("bitwise_or", operations.reduce_or, bitwise_or, 0)},
+    "bitwise_xor": {"identity": 0, "reduce": _make_reduction("bitwise_xor", operations.reduce_xor, bitwise_xor, 0)},
     "logical_and": {
         "identity": True,
-        "reduce": _monoid("logical_and", operations.reduce_and, bitwise_and, 1, logical=True),
+        "reduce": _make_reduction("logical_and", operations.reduce_and, bitwise_and, 1, logical=True),
     },
     "logical_or": {
         "identity": False,
-        "reduce": _monoid("logical_or", operations.reduce_or, bitwise_or, 0, logical=True),
+        "reduce": _make_reduction("logical_or", operations.reduce_or, bitwise_or, 0, logical=True),
     },
     "logical_xor": {
         "identity": False,
-        "reduce": _monoid("logical_xor", operations.reduce_xor, bitwise_xor, 0, logical=True),
+        "reduce": _make_reduction("logical_xor", operations.reduce_xor, bitwise_xor, 0, logical=True),
     },
 }

@@ -1,4 +1,4 @@
-"""ufuncs: elementwise functions that also reduce, accumulate, scatter and combine in pairs."""
+"""ufuncs: elementwise functions with NumPy's methods reduce, accumulate, at, reduceat and outer."""
 
 from __future__ import annotations
 
@@ -29,40 +29,40 @@ from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.ops.comparisons import bitwise_and, gt, lt
 from xtrace._src.ops.selection import select_n
-from xtrace.numpy import indexing
+from xtrace._src.xla.late_modules import late_modules
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import full
-from xtrace.numpy.manipulation import moveaxis
 from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of
-from xtrace.numpy.ranges import arange
-from xtrace.numpy.vectorization import vectorize
+
+with late_modules(globals()):
+    from xtrace.numpy import indexing, manipulation, ranges, ufunc_methods, vectorization
 
 _Method = Callable[..., Array] | None
 
 
 class ufunc(functools.partial[Array]):
-    """A function of `nin` numbers with `nout` results, made one of arrays, with NumPy's methods.
+    """An elementwise function of `nin` operands with `nout` results, and the methods of NumPy's ufuncs.
 
     Args:
         func: the function of numbers; it is traced.
         nin: the number of operands.
         nout: the number of results.
-        name: the name in messages; by default that of `func`.
+        name: the name in messages; None for the name of `func`.
         nargs: the number of operands and results that a call takes; by default `nin`.
-        identity: the operand that leaves the other one as it is; reductions begin with it. None for none.
-        call: a function of arrays that is called in the place of `func`.
+        identity: the neutral operand, with which reductions begin; None for none.
+        call: a function of arrays to call instead of `func`.
         reduce, accumulate, at, reduceat: functions with the parameters of these methods, which replace the general
             ones; `accumulate` and `at` may return NotImplemented.
 
     Raises:
-        TypeError: `func` is no function, or `nin` or `nout` is no integer.
+        TypeError: `func` is not a function, or `nin` or `nout` is not an integer.
 
     Example:
         >>> jnp.frompyfunc(lambda x, y: 10 * x + y, 2, 1).reduce(jnp.array([1, 2, 3]))
         Array(123, dtype=int32)
     """
 
-    # A partial object, because Python calls it quicker than an object with a method `__call__`.
+    # A partial object, because Python calls it faster than an object with a method `__call__`.
 
     _numbers: tuple[int, int, int, Any]
     _function: Callable[..., Any]
@@ -84,7 +84,7 @@ class ufunc(functools.partial[Array]):
             raise TypeError(f"frompyfunc: the first argument must be a function, got {abbreviate(func)}")
         nin, nout = to_integer("nin", nin), to_integer("nout", nout)
         known = name or str(getattr(func, "__name__", type(func).__name__))
-        elementwise_call = call or vectorize(func)
+        elementwise_call = call or vectorization.vectorize(func)
 
         made = super().__new__(cls, operation(_with_numpy_parameters(elementwise_call, known, nin if call else None)))
         made._numbers = (nin, nout, nin if nargs is None else to_integer("nargs", nargs, function="ufunc"), identity)
@@ -112,10 +112,16 @@ class ufunc(functools.partial[Array]):
         return self._numbers[2]
 
     @property
-    def identity(self) -> Array:
+    def identity(self) -> Any:
         """The identity element; None if there is none."""
-        result: Array = self._numbers[3]
-        return result
+        if self._own_name is not None:
+            return ufunc_methods.METHODS[self._own_name].get("identity")
+        return self._numbers[3]
+
+    def _own_method(self, name: str) -> _Method:
+        """Return the method that replaces the general one; None if there is none."""
+        own = self._own if self._own_name is None else ufunc_methods.METHODS[self._own_name]
+        return own.get(name)
 
     def _key(self) -> tuple[Any, ...]:
         return self._function, self.nin, self.nout, repr(self.identity), self.__name__
@@ -130,12 +136,12 @@ class ufunc(functools.partial[Array]):
         return f"<xtrace.numpy.ufunc {self.__name__!r}>"
 
     def __reduce__(self) -> Any:
-        # NumPy's own are pickled by their names.
+        # NumPy's ufuncs are pickled by their names.
         if self._own_name is not None:
             return self._own_name
-        return _ufunc_of, (self._function, self._numbers, self.__name__)
+        return _restore_ufunc, (self._function, self._numbers, self.__name__)
 
-    def _check(self, method: str, out: Any = None) -> str:
+    def _check_binary(self, method: str, out: Any = None) -> str:
         """Return the method's name for messages; ValueError unless the ufunc has two operands and one result."""
         name = f"{self.__name__}.{method}"
         if self.nin != 2:
@@ -145,17 +151,16 @@ class ufunc(functools.partial[Array]):
         refuse(out=out, function=name)
         return name
 
-    def _operand(self, name: str, a: Array, dtype: object) -> Array:
+    def _convert_operand(self, name: str, a: Array, dtype: object) -> Array:
         """Return `a` converted to `dtype`, by default the dtype of the ufunc's result for two elements of `a`."""
         a = to_array_operand(a, function=name)
         wanted = requested_dtype(dtype, function=name)
-        return convert_to(a, self._result_dtype(a, a) if wanted is None else wanted, False)
+        return convert_to(a, self._find_result_dtype(a, a) if wanted is None else wanted, False)
 
-    def _result_dtype(self, *operands: Array) -> np.dtype[Any]:
+    def _find_result_dtype(self, *operands: Array) -> Any:
         """Return the dtype of the function's result for elements of `operands`."""
         scalars = [ShapedArray((), x.dtype, x.aval.weak_type) for x in operands]
-        result: np.dtype[Any] = eval_shape(self._call, *scalars).dtype
-        return result
+        return eval_shape(self._call, *scalars).dtype
 
     @operation
     def reduce(
@@ -166,12 +171,12 @@ class ufunc(functools.partial[Array]):
 
         Args:
             a: an array.
-            axis: the axis that is reduced, an integer; None for all axes.
-            dtype: the dtype that is worked in; by default that of the ufunc's result for two elements of `a`.
+            axis: the axis to reduce, an integer; None for all axes.
+            dtype: the dtype of the computation; None for the dtype of the ufunc's result for two elements of `a`.
             out: not supported; leave it at None.
             keepdims: whether the reduced axes stay, with size 1.
             initial: the value before the first element.
-            where: an array of booleans that broadcasts against `a`: the elements that count.
+            where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
 
         Returns:
             An array of the other axes.
@@ -185,17 +190,18 @@ class ufunc(functools.partial[Array]):
             >>> jnp.add.reduce(jnp.array([[1, 2], [3, 4]]))
             Array([4, 6], dtype=int32)
         """
-        name = self._check("reduce", out)
+        name = self._check_binary("reduce", out)
         if where is not None and self.identity is None and initial is None:
             raise ValueError(
                 f"reduction operation '{self.__name__}' does not have an identity, so to use a where mask one has to "
                 "specify 'initial'."
             )
-        if self._own["reduce"] is not None:
-            return self._own["reduce"](a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
+        own = self._own_method("reduce")
+        if own is not None:
+            return own(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
         if isinstance(axis, tuple):
             raise NotImplementedError(f"{name}: a tuple of axes; reduce over one after the other, got {axis}")
-        a = self._operand(name, a, dtype)
+        a = self._convert_operand(name, a, dtype)
         rank = a.ndim
         options = []
         if where is not None:
@@ -206,7 +212,7 @@ class ufunc(functools.partial[Array]):
         else:
             along = canonical_axis(axis, rank, function=name)
         if initial is None:
-            # An identity is used for non-empty arrays, too: a user's function may not leave elements unchanged.
+            # Also for non-empty arrays: a user's function may change elements that it combines with its identity.
             initial = self.identity
         if initial is None and not a.shape[along]:
             raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
@@ -221,12 +227,12 @@ class ufunc(functools.partial[Array]):
 
     @operation
     def accumulate(self, a: Array, axis: int = 0, dtype: DType | None = None, out: None = None) -> Array:
-        """Combine the first element along `axis`, the first two, and so on, as `reduce` does.
+        """Return the partial results of `reduce` along `axis`: of the first element, the first two, and so on.
 
         Args:
             a: an array.
             axis: the axis along which elements are combined, an integer.
-            dtype: the dtype that is worked in; by default that of the ufunc's result for two elements of `a`.
+            dtype: the dtype of the computation; None for the dtype of the ufunc's result for two elements of `a`.
             out: not supported; leave it at None.
 
         Returns:
@@ -234,20 +240,21 @@ class ufunc(functools.partial[Array]):
 
         Raises:
             NotImplementedError: `out` is given.
-            ValueError: the ufunc does not have two operands and one result, or `axis` is no single axis.
+            ValueError: the ufunc does not have two operands and one result, or `axis` is not a single axis.
 
         Example:
             >>> jnp.add.accumulate(jnp.array([1, 2, 3]))
             Array([1, 3, 6], dtype=int32)
         """
-        name = self._check("accumulate", out)
-        if self._own["accumulate"] is not None:
-            result = self._own["accumulate"](a, axis=axis, dtype=dtype)
+        name = self._check_binary("accumulate", out)
+        own = self._own_method("accumulate")
+        if own is not None:
+            result = own(a, axis=axis, dtype=dtype)
             if result is not NotImplemented:
                 return result
         if axis is None or isinstance(axis, tuple):
             raise ValueError(f"{name}: accumulate does not allow multiple axes, got axis={axis}")
-        a = self._operand(name, a, dtype)
+        a = self._convert_operand(name, a, dtype)
         along = canonical_axis(axis, a.ndim, function=name)
         return _accumulate(a, ufunc=self, axis=along) if a.shape[along] else a
 
@@ -266,7 +273,7 @@ class ufunc(functools.partial[Array]):
 
         Raises:
             NotImplementedError: `inplace` is not False.
-            TypeError: the number of operands is not that of the ufunc.
+            TypeError: the ufunc takes another number of operands.
 
         Example:
             >>> jnp.add.at(jnp.zeros(3), jnp.array([0, 0, 2]), 1.0, inplace=False)
@@ -283,13 +290,14 @@ class ufunc(functools.partial[Array]):
         name = f"{self.__name__}.at"
         a = to_array_operand(a, function=name)
         operands = [] if b is None else [to_array_operand(b, 2, function=name)]
-        if self._own["at"] is not None:
-            result = self._own["at"](a, indices, *operands)
+        own = self._own_method("at")
+        if own is not None:
+            result = own(a, indices, *operands)
             if result is not NotImplemented:
                 return result
-        dtype = self._result_dtype(a, *operands)
+        dtype = self._find_result_dtype(a, *operands)
         # Positions in the flattened array; updates out of bounds have none and are dropped.
-        places = indexing.get_at(reshape(arange(a.size), a.shape), indices, mode="fill", fill_value=a.size)
+        places = indexing.get_at(reshape(ranges.arange(a.size), a.shape), indices, mode="fill", fill_value=a.size)
         # Converted before they broadcast, so that their cotangents are summed in the wider dtype.
         if dtypes.is_inexact(dtype):
             operands = [convert_to(x, dtype) if dtypes.is_inexact(x.dtype) else x for x in operands]
@@ -307,9 +315,9 @@ class ufunc(functools.partial[Array]):
         Args:
             a: an array.
             indices: an array of integers of rank 1. Where the next index is not larger, the result is the element at
-                the index alone. An index out of bounds gives the same as in `take`.
-            axis: the axis that is reduced, an integer.
-            dtype: the dtype that is worked in; by default that of the ufunc's result for two elements of `a`.
+                the index alone. An index out of bounds gives the same element as in `take`.
+            axis: the axis to reduce, an integer.
+            dtype: the dtype of the computation; None for the dtype of the ufunc's result for two elements of `a`.
             out: not supported; leave it at None.
 
         Returns:
@@ -317,15 +325,16 @@ class ufunc(functools.partial[Array]):
 
         Raises:
             NotImplementedError: `out` is given.
-            ValueError: `indices` is no array of integers of rank 1, or `axis` is no single axis.
+            ValueError: `indices` is not an array of integers of rank 1, or `axis` is not a single axis.
 
         Example:
             >>> jnp.add.reduceat(jnp.arange(6), jnp.array([0, 2, 4]))
             Array([1, 5, 9], dtype=int32)
         """
-        name = self._check("reduceat", out)
-        if self._own["reduceat"] is not None:
-            return self._own["reduceat"](a, indices, axis=axis, dtype=dtype)
+        name = self._check_binary("reduceat", out)
+        own = self._own_method("reduceat")
+        if own is not None:
+            return own(a, indices, axis=axis, dtype=dtype)
         if axis is None or isinstance(axis, tuple):
             raise ValueError(f"{name}: reduceat requires a single integer axis, got {axis}")
         aval = operand_aval(indices, 1, function=name)
@@ -333,22 +342,22 @@ class ufunc(functools.partial[Array]):
             raise ValueError(f"{name}: indices must have an integer type, got {aval.dtype.name}")
         if aval.ndim != 1:
             raise ValueError(f"{name}: indices must be one-dimensional, got shape {aval.shape}")
-        given, a = to_array_operand(a, function=name), self._operand(name, a, dtype)
+        given, a = to_array_operand(a, function=name), self._convert_operand(name, a, dtype)
         reduced = _reduce_at(a, indices, ufunc=self, axis=canonical_axis(axis, a.ndim, function=name))
         return convert_to(reduced, reduced.dtype, given.weak_type and dtype is None)
 
     @operation
     def outer(self, A: Array, B: Array, /) -> Array:
-        """Return the function of every element of `A` with every element of `B`.
+        """Apply the function to every element of `A` with every element of `B`.
 
         Args:
             A, B: arrays or scalars.
 
         Returns:
-            An array of the axes of `A` followed by those of `B`.
+            An array of the axes of `A`, then of `B`.
 
         Raises:
-            TypeError: an operand is no array and no scalar.
+            TypeError: an operand is neither an array nor a scalar.
             ValueError: the ufunc does not have two operands and one result.
 
         Example:
@@ -356,7 +365,7 @@ class ufunc(functools.partial[Array]):
             Array([[3, 4],
                    [6, 8]], dtype=int32)
         """
-        name = self._check("outer")
+        name = self._check_binary("outer")
         shapes = [operand_aval(x, i, function=name).shape for i, x in enumerate((A, B))]
         if not all(shapes):
             return self._call(A, B)
@@ -366,7 +375,7 @@ class ufunc(functools.partial[Array]):
 def _with_numpy_parameters(function: Callable[..., Array], name: str, nin: int | None) -> Callable[..., Any]:
     """Return `function` of `nin` operands with NumPy's parameters `out` and `where`, which raise if given.
 
-    Its own messages name it where the number is fixed.
+    Messages of the interpreter name the ufunc if `nin` is 1 or 2.
     """
 
     def binary(x1: Array, x2: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
@@ -395,7 +404,7 @@ _SIGNATURE = inspect.Signature([
 ])
 
 
-def _ufunc_of(func: Callable[..., Any], numbers: tuple[Any, ...], name: str) -> ufunc:
+def _restore_ufunc(func: Callable[..., Any], numbers: tuple[Any, ...], name: str) -> ufunc:
     nin, nout, nargs, identity = numbers
     return ufunc(func, nin, nout, name=name, nargs=nargs, identity=identity)
 
@@ -409,8 +418,8 @@ def _outer(A: Any, B: Any, *, ufunc: ufunc) -> Array:
 @inline_jit
 def _reduce(a: Array, *options: ArrayLike, ufunc: ufunc, axis: int, masked: bool, initialised: bool) -> Array:
     rest, dtype = list(options), a.dtype
-    a = moveaxis(a, axis, 0)
-    elements: Any = (a, moveaxis(rest.pop(0), axis, 0)) if masked else (a,)
+    a = manipulation.moveaxis(a, axis, 0)
+    elements: Any = (a, manipulation.moveaxis(rest.pop(0), axis, 0)) if masked else (a,)
     if initialised:
         start = broadcast_in_dim(convert_to(rest.pop(), dtype, False), a.shape[1:], ())
     else:
@@ -428,14 +437,14 @@ def _accumulate(a: Array, *, ufunc: ufunc, axis: int) -> Array:
     if a.shape[axis] == 1:
         return a
     dtype = a.dtype
-    a = moveaxis(a, axis, 0)
+    a = manipulation.moveaxis(a, axis, 0)
 
     def step(carry: Any, element: ArrayLike) -> tuple[Any, Any]:
         result = convert_to(ufunc._call(carry, element), dtype, False)
         return result, result
 
     later = lax.scan(step, indexing.getitem(a, 0), indexing.getitem(a, slice(1, None)))[1]
-    return moveaxis(concatenate([indexing.getitem(a, slice(0, 1)), later], 0), 0, axis)
+    return manipulation.moveaxis(concatenate([indexing.getitem(a, slice(0, 1)), later], 0), 0, axis)
 
 
 @inline_jit
@@ -456,11 +465,11 @@ def _update(a: Array, places: Array, *operands: Array, ufunc: ufunc, dtype: np.d
 
 @inline_jit
 def _reduce_at(a: ArrayLike, indices: Any, *, ufunc: ufunc, axis: int) -> Array:
-    a = moveaxis(a, axis, 0)
+    a = manipulation.moveaxis(a, axis, 0)
     length, count = a.shape[0], indices.shape[0]
     start = indexing.take(a, indices, 0)
     if not length or not count:
-        return moveaxis(start, 0, axis)
+        return manipulation.moveaxis(start, 0, axis)
     indices = convert_to(indices, dtypes.int32, False)
     zero, size = (scalar_of(n, dtypes.int32) for n in (0, length))
     first = select_n(lt(indices, zero), indices, elementwise.add(indices, size))
@@ -473,7 +482,7 @@ def _reduce_at(a: ArrayLike, indices: Any, *, ufunc: ufunc, axis: int) -> Array:
         result = ufunc._call(carry, expand_dims(value, (0,)))
         return select_n(inside, carry, convert_to(result, carry.dtype, False)), None
 
-    return moveaxis(lax.scan(step, start, (arange(length, dtype=dtypes.int32), a))[0], 0, axis)
+    return manipulation.moveaxis(lax.scan(step, start, (ranges.arange(length, dtype=dtypes.int32), a))[0], 0, axis)
 
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: object = None) -> ufunc:
@@ -483,16 +492,35 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: ob
         func: a function of `nin` numbers that returns `nout`; it is traced, and mapped over elements by `vectorize`.
         nin: the number of operands.
         nout: the number of results.
-        identity: the operand that leaves the other one as it is, for reductions; None for none.
+        identity: the neutral operand, with which reductions begin; None for none.
 
     Returns:
         The ufunc, whose calls broadcast their operands.
 
     Raises:
-        TypeError: `func` is no function, or `nin` or `nout` is no integer.
+        TypeError: `func` is not a function, or `nin` or `nout` is not an integer.
 
     Example:
         >>> jnp.frompyfunc(lambda x, y: x + 2 * y, 2, 1)(jnp.array([1, 2]), 10)
         Array([21, 22], dtype=int32)
     """
     return ufunc(func, nin, nout, identity=identity)
+
+
+def as_ufunc(function: Callable[..., Array], nin: int = 2) -> ufunc:
+    """Return the ufunc of a function of arrays, with the methods for its name in `ufunc_methods`."""
+    name = function.__name__
+    made = ufunc(function, nin, 1, name=name, call=function)
+    made._own_name, made.__module__ = name, "xtrace.numpy"
+    made.__doc__ = _add_numpy_parameters(function.__doc__ or "")
+    return made
+
+
+def _add_numpy_parameters(docstring: str) -> str:
+    """Return the docstring of an elementwise function, with the parameters of a ufunc as its Args."""
+    operands, rest = docstring.split("\n\n    Returns:", 1)
+    contract, operands = operands.split("Args:\n", 1)
+    return (
+        f"{contract}Args:\n        args:{operands.partition(':')[2]}\n"
+        f"        out, where: not supported; leave them out.\n\n    Returns:{rest}"
+    ).replace("Raises:\n", "Raises:\n        NotImplementedError: `out` or `where` is given.\n", 1)

@@ -6,12 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any, overload
 
-import numpy as np
-
 from xtrace._src.algebra.kinds import BOOL, COMPLEX, INTEGER
-from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, operand_aval
+from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api import operators
-from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.elementwise_functions import (
     REAL_NUMBERS,
     alias,
@@ -22,59 +19,23 @@ from xtrace._src.api.elementwise_functions import (
 )
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import scalar_like, select_where
-from xtrace._src.api.promotion import as_inexact, common_dtype, promote, scalar_value
+from xtrace._src.api.promotion import as_inexact, common_dtype, promote
 from xtrace._src.core import dtypes, jax_version
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.diagnostics.messages import called_function
+from xtrace._src.core.avals import aval_of
 from xtrace._src.core.function_names import copy_with_name
-from xtrace._src.core.ir import Literal, scalar_literal
 from xtrace._src.ops import complex_numbers
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.comparisons import bitwise_or, eq, ne
 from xtrace._src.ops.selection import select
-from xtrace._src.ops.special import bessel_i0e
 from xtrace._src.runtime.transfer import to_array
 from xtrace._src.xla.late_modules import late_modules
-from xtrace.numpy.ufunc_methods import as_ufunc
+from xtrace.numpy.operands import apply_to_parts, refuse_complex, strong_scalar
+from xtrace.numpy.ufunc_objects import as_ufunc
 
 with late_modules(globals()):
     from xtrace.numpy import nonzero_elements
-
-
-def strong_scalar(example: Any, value: object) -> Literal:
-    """Return the strongly typed scalar `value` of the dtype of `example`."""
-    return scalar_literal(value, aval_of(example).dtype)
-
-
-def fill_as(x: ArrayLike, value: ArrayLike, dtype: np.dtype[Any] | None = None, weak: bool = False) -> Array:
-    """Return `value` in the shape of `x`, in its dtype or another."""
-    aval = aval_of(x)
-    kind = aval.dtype if dtype is None else dtype
-    literal = Literal(scalar_value(value, kind), ShapedArray((), kind, weak))
-    return broadcast_in_dim.bind_positional((literal,), (aval.shape, (), None))
-
-
-def refuse_complex(error: type[Exception] = TypeError, *, function: str = "") -> Callable[..., Any]:
-    """Return an operation that raises `error`: `function` is not defined for complex numbers."""
-
-    def refuse(*_: Array) -> Array:
-        raise error(
-            f"{function or called_function()} does not support complex dtypes; take the absolute value or a part "
-            "first"
-        )
-
-    return refuse
-
-
-def apply_to_parts(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return the function of complex numbers that applies `function` to both parts."""
-
-    def by_parts(x: ArrayLike) -> Array:
-        return complex_numbers.complex(function(complex_numbers.real(x)), function(complex_numbers.imag(x)))
-
-    return by_parts
 
 
 # Arithmetic
@@ -82,7 +43,7 @@ def apply_to_parts(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 add = as_ufunc(operators.add)
 subtract = as_ufunc(operators.subtract)
 multiply = as_ufunc(operators.multiply)
-negative = as_ufunc(operators.negative)
+negative = as_ufunc(operators.negative, 1)
 true_divide = operators.true_divide
 divide = binary_function(
     "divide", lax.div, "Return the quotients of elements as floating numbers.", adjust=as_inexact,
@@ -253,65 +214,6 @@ log10 = unary_function(
 )
 
 
-# log(e^x + e^y) = max(x, y) + log1p(e^-|x - y|); x - y is NaN for equal infinities, whose sum is the result.
-# Its derivatives are e^(x - f) and e^(y - f), also where x = y, where neither max nor |x - y| has one.
-def _logaddexp(exponential: Callable[[Any], Any], scale: float) -> Callable[[Any, Any], Any]:
-    @custom_jvp
-    def of_reals(x: ArrayLike, y: ArrayLike) -> Array:
-        difference = lax.sub(x, y)
-        correction = lax.log1p(exponential(lax.neg(lax.abs(difference))))
-        if scale != 1:
-            correction = lax.mul(correction, scalar_like(correction, scale))
-        return select(ne(difference, difference), lax.add(x, y), lax.add(lax.max(x, y), correction))
-
-    @of_reals.defjvp
-    def _(primals: Any, tangents: tuple[Array, ...]) -> tuple[Array, ...]:
-        result = of_reals(*primals)
-        end = _finite_above(result)
-        terms = [
-            operators.multiply(t, exponential(operators.subtract(_finite_above(x), end)))
-            for x, t in zip(primals, tangents, strict=True)
-        ]
-        return result, operators.add(*terms)
-
-    return lambda x, y: of_reals(to_array(x), to_array(y))
-
-
-def _finite_above(x: Array) -> Array:
-    return select_where(operators.equal(x, math.inf), 0, x)
-
-
-# The imaginary part of a complex result is brought into (-π, π], in units of the base.
-def _logaddexp_of_complex(exponential: Callable[[Any], Any], scale: float) -> Callable[[Any, Any], Any]:
-    def of_complex(x: ArrayLike, y: Array) -> Array:
-        larger = select_where(eq(lax.max(x, y), x), x, y)
-        correction = lax.log1p(exponential(operators.subtract(lax.add(x, y), operators.multiply(larger, 2))))
-        if scale != 1:
-            correction = lax.mul(correction, scalar_like(correction, scale))
-        total = lax.add(larger, correction)
-        turn = operators.remainder(operators.add(complex_numbers.imag(total), math.pi * scale), 2 * math.pi * scale)
-        total = complex_numbers.complex(complex_numbers.real(total), operators.subtract(turn, math.pi * scale))
-        # As in jax, only scalars stay weakly typed.
-        return convert_to(total, aval_of(total).dtype, False) if aval_of(total).shape else total
-
-    return of_complex
-
-
-logaddexp = binary_function(
-    "logaddexp", _logaddexp(lax.exp, 1), "Return log(exp(x1) + exp(x2)), without overflow.", adjust=as_inexact,
-    cases={COMPLEX: _logaddexp_of_complex(lax.exp, 1)},
-    example=("jnp.logaddexp(0.0, -jnp.inf)", "Array(0., dtype=float32, weak_type=True)"),
-)
-
-logaddexp2 = binary_function(
-    "logaddexp2", _logaddexp(lax.exp2, 1 / math.log(2)), "Return log2(2**x1 + 2**x2), without overflow.",
-    adjust=as_inexact, cases={COMPLEX: _logaddexp_of_complex(lax.exp2, 1 / math.log(2))},
-    example=("jnp.logaddexp2(3.0, 3.0)", "Array(4., dtype=float32, weak_type=True)"),
-)
-
-logaddexp, logaddexp2 = as_ufunc(logaddexp), as_ufunc(logaddexp2)
-
-
 # Trigonometric and hyperbolic functions
 
 sin = unary_function(
@@ -408,59 +310,6 @@ rad2deg = unary_function(
 )
 
 radians, degrees = alias(deg2rad, "radians"), alias(rad2deg, "degrees")
-
-
-def _sinc_at_zero_value(x: Array, order: int) -> Array:
-    # The power series of sin(πx) / (πx) has the coefficients (-1)^k π^2k / (2k + 1)! of x^2k.
-    value = 0.0 if order % 2 else (-1) ** (order // 2) * math.pi**order / (order + 1)
-    return fill_as(x, value, weak=aval_of(x).weak_type)
-
-
-# The derivative of sinc at 0 of the given order; its own derivative is that of the next order.
-_sinc_at_zero = custom_jvp(_sinc_at_zero_value, nondiff_argnums=(1,))
-
-
-@_sinc_at_zero.defjvp
-def _sinc_at_zero_jvp(order: int, primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    values = [_sinc_at_zero(primals[0], n) for n in (order, order + 1)]
-    return values[0], lax.mul(tangents[0], values[1])
-
-
-@inline_jit
-def sinc(x: Any, /) -> Array:
-    """Return sin(πx) / (πx), and 1 where `x` is 0.
-
-    Args:
-        x: an array or a scalar of numbers or booleans.
-
-    Returns:
-        An array of the shape of `x` and its dtype, as a floating one if that is integer or boolean.
-
-    Raises:
-        TypeError: `x` is no array and no scalar.
-
-    Example:
-        >>> jnp.sinc(0.0)
-        Array(1., dtype=float32, weak_type=True)
-    """
-    (x,) = promote(x, adjust=as_inexact)
-    zero = operators.equal(x, 0)
-    scaled = select_where(zero, scalar_like(x, 1.0), operators.multiply(x, math.pi))
-    return select_where(zero, _sinc_at_zero(x, 0), lax.div(lax.sin(scaled), scaled))
-
-
-def _i0(x: Array) -> Array:
-    # |x| with derivative 0 at 0, where the function is even.
-    return lax.mul(lax.exp(lax.mul(x, lax.sign(x))), bessel_i0e(x))
-
-
-i0 = unary_function(
-    "i0", _i0, "Return the modified Bessel function of the first kind of order 0.", adjust=as_inexact,
-    cases={COMPLEX: refuse_complex(ValueError, function="i0")}, by_keyword=True, domain=REAL_NUMBERS,
-    raises={"ValueError": "the operand is complex."},
-    reference="NIST Digital Library of Mathematical Functions, section 10.25.",
-    example=("jnp.i0(0.0).round(4)", "Array(1., dtype=float32, weak_type=True)"),
-)
 
 
 # Larger and smaller

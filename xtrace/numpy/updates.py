@@ -1,4 +1,4 @@
-"""``x.at[index]``: copies of an array changed where an index reads."""
+"""``x.at[index]``: elements read, and copies of an array with elements changed."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from xtrace._src.ops.arrays.creation import iota
 from xtrace._src.ops.arrays.gathering import Scatter
 from xtrace.numpy.conversion import asarray
 from xtrace.numpy.creation import ones_like, zeros
-from xtrace.numpy.indexing import Options, Plan, get_at, position_of, read, with_axes
+from xtrace.numpy.indexing import Options, Plan, get_at, insert_axes, read_index, to_position
 from xtrace.numpy.operands import broadcast_operand_to, scalar_of
 
 
 class _Target:
     """The axes of the updates of a plan, and their division into batch dimensions and windows of a scatter.
 
-    axes: the operand's axis for each axis of the updates, None for the index arrays' block. batch: the positions in
-    `axes` of the block and of axes with a stride, over which index vectors run. windows: the positions of the others.
+    axes: the operand's axis for each axis of the updates, None for the index arrays' block. batch: positions in `axes`
+    of the block and of axes with a stride; index vectors run over these. windows: positions of the other axes.
     """
 
     def __init__(self, plan: Plan, rank: int, block: tuple[int, ...]) -> None:
@@ -57,7 +57,7 @@ class _Target:
         return [k for k, n in enumerate(self.batch) if self.axes[n] == axis]
 
 
-def _index_vectors(
+def _make_index_vectors(
     shape: tuple[int, ...], operands: Any, plan: Plan, options: Options, target: _Target, block: tuple[int, ...]
 ) -> tuple[Any, tuple[int, ...]]:
     """Return the index vectors of a scatter, along the last axis, and the operand axes of their entries."""
@@ -67,7 +67,7 @@ def _index_vectors(
     whole = target.batch_shape
     vectors: dict[int, Any] = {}
     for index, aval, axis in zip(operands, avals, plan.gathered or (), strict=True):
-        position = position_of(index, shape[axis], options.wrap and dtypes.is_signed(aval.dtype), dtype)
+        position = to_position(index, shape[axis], options.wrap and dtypes.is_signed(aval.dtype), dtype)
         position = broadcast_operand_to(position, aval.shape, block, function="indexing")
         vectors[axis] = broadcast_in_dim(position, whole, target.find_positions(None))
     for axis, start in enumerate(plan.starts):
@@ -87,7 +87,7 @@ def _index_vectors(
 
 @inline_jit
 def _scatter(
-    x: Any, values: Any, *operands: ArrayLike, plan: Plan, options: Options, dtype: np.dtype[Any], write: Any,
+    x: Array, values: Any, *operands: ArrayLike, plan: Plan, options: Options, dtype: np.dtype[Any], write: Any,
     apply: Any,
 ) -> Array:
     """Return a copy of `x` with `values` written by the operation `write` where a plan reads, or `apply` applied.
@@ -95,10 +95,10 @@ def _scatter(
     Both are combined as elements of type `dtype`; the result has the type of `x`.
     """
     given, own = x, operand_aval(x, 0, function="ndarray.at")
-    x = with_axes(convert_to(x, dtype, own.weak_type and own.dtype == dtype), plan.inserted)
+    x = insert_axes(convert_to(x, dtype, own.weak_type and own.dtype == dtype), plan.inserted)
     block = check_broadcast([operand_aval(i, 0, function="indexing").shape for i in operands], function="indexing")
     target = _Target(plan, x.ndim, block)
-    indices, axes = _index_vectors(x.shape, operands, plan, options, target, block)
+    indices, axes = _make_index_vectors(x.shape, operands, plan, options, target, block)
     numbers = index_vectors.ScatterDimensionNumbers(tuple(target.windows), tuple(target.inserted), axes)
     # Without index arrays, the index vectors of slices are sorted and unique.
     flags = {
@@ -112,8 +112,7 @@ def _scatter(
         values = convert_to(values, dtype, values.aval.weak_type)
         values = reshape(broadcast_operand_to(values, values.shape, tuple(shape), function="ndarray.at"), target.shape)
     if 0 in target.shape:
-        result: Array = given
-        return result
+        return given
     if apply is not None:
         x = gathering.scatter_apply(x, indices, apply, numbers, update_shape=target.shape, **flags)
     else:
@@ -127,7 +126,7 @@ def _update(
     mode: object, wrap_negative_indices: bool, apply: object = None,
 ) -> Array:
     """Return a copy of `x` with values, cast to its dtype, written at an index."""
-    reading = read(x.aval.shape, index, False, True)
+    reading = read_index(x.aval.shape, index, False, True)
     options = Options(
         index_vectors.GatherScatterMode.from_any(mode), None, bool(indices_are_sorted), bool(unique_indices),
         bool(wrap_negative_indices),
@@ -138,16 +137,16 @@ def _update(
         # An integer outside the range of int32 takes the dtype of `x`.
         own = x.dtype if type(values) is int and not -0x80000000 <= values <= 0x7FFFFFFF else None
         values = asarray(values, own)
-    dtype = x.dtype if apply is not None else _common_dtype(x, values)
+    dtype = x.dtype if apply is not None else _find_common_dtype(x, values)
     return _scatter(
         x, values, *reading.operands, plan=reading.plan, options=options, dtype=dtype, write=write, apply=apply
     )
 
 
-def _common_dtype(x: Array, values: Any) -> np.dtype[Any]:
-    """Return the dtype of the combination of values and elements of `x`; FutureWarning if it is not that of `x`."""
+def _find_common_dtype(x: Array, values: Any) -> np.dtype[Any]:
+    """Return the common dtype of values and elements of `x`; FutureWarning unless it is the dtype of `x`."""
     pairs = tuple((a.dtype, a.weak_type) for a in (x.aval, values.aval))
-    dtype, _ = dtypes.promote(pairs, *config.promotion())
+    dtype, _ = dtypes.promote(pairs, *config.promotion_settings())
     if dtype != x.dtype:
         warn_user(
             f"scatter inputs have incompatible types: cannot safely cast value from dtype={values.dtype.name} to "
@@ -161,8 +160,8 @@ def _common_dtype(x: Array, values: Any) -> np.dtype[Any]:
 class IndexedArray:
     """``x.at[index]``: reads with `get`, and returns changed copies of ``x`` with the other methods.
 
-    Where an index is out of bounds, reading takes the nearest element and writing does nothing, unless `mode` says
-    otherwise: 'clip', 'fill' (for reading), 'drop', 'promise_in_bounds'. Values broadcast to the shape of ``x[index]``
+    Out of bounds, reading takes the nearest element and writing does nothing, unless `mode` is another: 'clip', 'fill'
+    (for reading), 'drop', 'promise_in_bounds'. Values broadcast to the shape of ``x[index]``
     and are cast to the dtype of ``x``. Where index arrays name an element twice, `add` and the like use every value,
     and `set` one of them. `indices_are_sorted` and `unique_indices` are promises that can save time.
     """
@@ -181,10 +180,10 @@ class IndexedArray:
 
         Args:
             indices_are_sorted, unique_indices: promises about the index that can save time.
-            mode: the elements out of bounds: ``"clip"``, the default, the nearest; ``"fill"`` `fill_value`;
-                ``"promise_in_bounds"`` any.
+            mode: the result for indices out of bounds: ``"clip"``, the default, gives the nearest element; ``"fill"``
+                `fill_value`; ``"promise_in_bounds"`` any element.
             fill_value: a number; None for NaN, the smallest signed or the largest unsigned integer.
-            out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+            out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
             wrap_negative_indices: whether negative indices count from the end.
 
         Returns:
@@ -216,15 +215,15 @@ class IndexedArray:
         Args:
             func: a function of a number of the array's dtype.
             indices_are_sorted, unique_indices: promises about the index that can save time.
-            mode: where the index is out of bounds: ``"drop"``, the default, writes nothing, ``"clip"`` to the nearest
-                element.
+            mode: the treatment of indices out of bounds: ``"drop"``, the default, writes nothing, ``"clip"`` writes to
+                the nearest element.
             wrap_negative_indices: whether negative indices count from the end.
 
         Returns:
             An array of the same shape and dtype.
 
         Raises:
-            TypeError: `func` is no function, or the index is of another type.
+            TypeError: `func` is not a function, or the index is of another type.
             ValueError: there is no such mode.
 
         Example:
@@ -251,16 +250,16 @@ class IndexedArray:
 
 _INDEX_OPTIONS = {
     "indices_are_sorted, unique_indices": "promises about the index that can save time.",
-    "mode": "where the index is out of bounds: ``\"drop\"``, the default, writes nothing, ``\"clip\"`` to the nearest.",
-    "out_sharding": "the sharding of the result over explicit mesh axes; None for the one that follows.",
+    "mode": "the treatment of indices out of bounds: ``\"drop\"``, the default, skips them; ``\"clip\"`` clips them.",
+    "out_sharding": "the sharding of the result over explicit mesh axes; None to infer it.",
     "wrap_negative_indices": "whether negative indices count from the end.",
 }
 
 
-def _writer(name: str, write: Any, contract: str, example: str, combine: Any = None) -> Any:
+def _make_writer(name: str, write: Any, contract: str, example: str, combine: Any = None) -> Any:
     """Return the method of `IndexedArray` that writes by `write`; `example`: the elements of its example's result.
 
-    With `combine`, the factors gathered in an array of ones are combined with the whole of ``x``.
+    With `combine`, `write` accumulates factors in an array of ones, which `combine` applies to ``x``.
     """
 
     def method(
@@ -282,8 +281,7 @@ def _writer(name: str, write: Any, contract: str, example: str, combine: Any = N
         | _INDEX_OPTIONS,
         "An array of the same shape and dtype.",
         {
-            "NotImplementedError": "`out_sharding` is given.",
-            "TypeError": "the index or `values` is no array and no scalar.",
+            "TypeError": "the index or `values` is neither an array nor a scalar.",
             "ValueError": "the values do not broadcast, or there is no such mode.",
         },
         (f"jnp.array([1.0, 2.0]).at[0].{name}(3.0)", f"Array([{example}], dtype=float32)"),
@@ -300,18 +298,18 @@ for _name, _write, _contract, _result in (
     ("min", gathering.scatter_min, "Return a copy of the array with the smaller numbers at the index.", "1., 2."),
     ("max", gathering.scatter_max, "Return a copy of the array with the larger numbers at the index.", "3., 2."),
 ):
-    setattr(IndexedArray, _name, _writer(_name, _write, _contract, _result))
-IndexedArray.divide = _writer(
+    setattr(IndexedArray, _name, _make_writer(_name, _write, _contract, _result))
+IndexedArray.divide = _make_writer(
     "divide", gathering.scatter_mul, "Return a copy of the array divided by values at the index.",
     "0.33333334, 2.        ", true_divide,
 )
-IndexedArray.power = _writer(
+IndexedArray.power = _make_writer(
     "power", gathering.scatter_mul, "Return a copy of the array raised to values at the index.", "1., 2.", power
 )
 
 
 class IndexUpdater:
-    """``x.at``: ``x.at[index]`` is the place that a method of the result reads or changes a copy of."""
+    """``x.at``: ``x.at[index]`` has methods that read elements, or return changed copies of ``x``."""
 
     __slots__ = ("array",)
 

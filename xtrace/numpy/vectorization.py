@@ -31,7 +31,7 @@ class _Signature(NamedTuple):
     outputs: tuple[_Names, ...]
 
 
-def _parse(text: str) -> _Signature:
+def _parse_signature(text: str) -> _Signature:
     if not _SIGNATURE.fullmatch(text):
         raise ValueError(f"vectorize: signature must look like '(n,m),(m)->(n)', got {abbreviate(text)}")
     sides = [tuple([tuple(re.findall(r"\w+", term)) for term in re.findall(_TERM, side)]) for side in text.split("->")]
@@ -41,19 +41,19 @@ def _parse(text: str) -> _Signature:
 def vectorize(
     pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = frozenset(), signature: str | None = None
 ) -> Callable[..., Any]:
-    """Return a function of single numbers as one of arrays that broadcast against each other.
+    """Return a function of arrays, which broadcast, from a function of single numbers.
 
     Args:
         pyfunc: the function, which is traced and mapped by `vmap`.
-        excluded: positions and names of arguments that are handed over as they are.
+        excluded: positions and names of arguments to pass on unchanged.
         signature: the axes that `pyfunc` itself takes and returns, such as ``"(n,m),(m)->(n)"``; None for none.
-            None as an argument is handed over as it is.
+            An argument None is passed on unchanged.
 
     Returns:
         A function.
 
     Raises:
-        TypeError: at the call, an argument is no array, or the number of arguments is another one.
+        TypeError: at the call, an argument is not an array, or the number of arguments differs.
         ValueError: `signature` cannot be read, or, at the call, arguments or results do not fit it.
 
     Example:
@@ -65,12 +65,12 @@ def vectorize(
     if any(isinstance(exclude, int) and exclude < 0 for exclude in excluded):
         raise ValueError(f"vectorize: excluded={abbreviate(excluded)} contains negative numbers; count from the front")
     without = frozenset(excluded)
-    parsed = None if signature is None else _parse(signature)
+    parsed = None if signature is None else _parse_signature(signature)
     about = f"of the function vectorized with excluded={set(without) or '{}'} and signature={signature!r}"
 
     @operation
     @functools.wraps(pyfunc)
-    def vectorized(*args: Array, **kwargs: object) -> Array:
+    def vectorized(*args: Array, **kwargs: object) -> Any:
         mapped = [i for i, x in enumerate(args) if i not in without and (x is not None or parsed is None)]
         names = [k for k in kwargs if k not in without]
         if names:
@@ -100,16 +100,16 @@ def vectorize(
                     )
             cores = tuple([of_argument[i] for i in mapped])
         values = [asarray(args[i]) for i in mapped]
-        sizes = _core_sizes(values, cores, about)
+        sizes = _find_core_sizes(values, cores, about)
         if parsed is not None:
             function = _check_results(function, parsed.outputs, sizes, about)
         check_mapped_ranks([x.shape for x in values], [len(core) for core in cores], function=f"vectorize {about}")
-        return _map(function, values, [x.ndim - len(core) for x, core in zip(values, cores, strict=True)])
+        return _map_over_batch(function, values, [x.ndim - len(core) for x, core in zip(values, cores, strict=True)])
 
     return vectorized
 
 
-def _core_sizes(values: list[Any], cores: Iterable[_Names], about: str) -> dict[str, int]:
+def _find_core_sizes(values: list[Any], cores: Iterable[_Names], about: str) -> dict[str, int]:
     """Return the length of each named axis; ValueError where two differ, or an array has too few axes."""
     sizes: dict[str, int] = {}
     for value, names in zip(values, cores, strict=True):
@@ -118,11 +118,11 @@ def _core_sizes(values: list[Any], cores: Iterable[_Names], about: str) -> dict[
                 f"vectorize: input with shape {value.shape} does not have enough dimensions for all core dimensions "
                 f"{names} {about}"
             )
-        _match(value.shape[value.ndim - len(names) :], names, sizes, about)
+        _check_sizes(value.shape[value.ndim - len(names) :], names, sizes, about)
     return sizes
 
 
-def _match(shape: tuple[int, ...], names: _Names, sizes: dict[str, int], about: str) -> None:
+def _check_sizes(shape: tuple[int, ...], names: _Names, sizes: dict[str, int], about: str) -> None:
     for name, size in zip(names, shape, strict=True):
         if sizes.setdefault(name, size) != size:
             raise ValueError(
@@ -135,8 +135,8 @@ def _check_results(
 ) -> Callable[..., Any]:
     """Return `function` with a check of its results against its signature."""
 
-    def call(*values: ArrayLike) -> Array:
-        output: Array = function(*values)
+    def call(*values: ArrayLike) -> Any:
+        output = function(*values)
         results = output if isinstance(output, (list, tuple)) else (output,)
         if len(outputs) > 1 and not isinstance(output, (list, tuple)):
             raise TypeError(f"vectorize: output must be a tuple {about}; got {abbreviate(output)}")
@@ -149,19 +149,19 @@ def _check_results(
             shape = asarray(result).shape
             if len(shape) != len(names):
                 raise ValueError(f"vectorize: output shape {shape} does not match core dimensions {names} {about}")
-            _match(shape, names, known, about)
+            _check_sizes(shape, names, known, about)
         return output
 
     return call
 
 
-def _map(function: Callable[..., Any], values: list[Any], ranks: list[int]) -> Array:
+def _map_over_batch(function: Callable[..., Any], values: list[Any], ranks: list[int]) -> Any:
     """Return `function` mapped over the broadcast leading axes of `values`; `ranks` are their numbers."""
     whole = check_broadcast([x.shape[:rank] for x, rank in zip(values, ranks, strict=True)])
     ready, kept = [], []
     for x, rank in zip(values, ranks, strict=True):
         axes = range(len(whole) - rank, len(whole))
-        # Axes of size 1 are not mapped, so no elements are repeated; an axis of size 1 in all arrays is added later.
+        # Axes of size 1 are not mapped, so no elements are repeated; axes of size 1 in all arrays are added at the end.
         kept.append([axis for axis in axes if x.shape[axis - len(whole) + rank] != 1])
         ready.append(squeeze(x, [i for i, axis in enumerate(axes) if axis not in kept[-1]]))
     for axis in reversed(range(len(whole))):
@@ -170,15 +170,13 @@ def _map(function: Callable[..., Any], values: list[Any], ranks: list[int]) -> A
             function = vmap(function, in_axes=positions)
     result = function(*ready)
     added = [axis for axis, size in enumerate(whole) if size == 1]
-    if not added:
-        made: Array = pytree.tree_map(asarray, result) if not whole else result
-        return made
-    made = pytree.tree_map(lambda x: expand_dims(asarray(x), added), result)
-    return made
+    if added:
+        return pytree.tree_map(lambda x: expand_dims(asarray(x), added), result)
+    return result if whole else pytree.tree_map(asarray, result)
 
 
 def apply_along_axis(
-    func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: ArrayLike, **kwargs: object
+    func1d: Callable[..., Array], axis: int, arr: ArrayLike, *args: ArrayLike, **kwargs: object
 ) -> Array:
     """Apply a function to every vector of an array along an axis.
 
@@ -189,10 +187,10 @@ def apply_along_axis(
         args, kwargs: further arguments of the function.
 
     Returns:
-        An array, with the axes of the function's result in the place of `axis`.
+        An array, with the axes of the function's result in place of `axis`.
 
     Raises:
-        TypeError: `arr` is no array.
+        TypeError: `arr` is not an array.
         ValueError: `arr` has no such axis.
 
     Example:
@@ -202,16 +200,15 @@ def apply_along_axis(
     arr = to_array_operand(arr)
     along = canonical_axis(axis, arr.ndim)
 
-    def function(vector: Any) -> Any:
+    def function(vector: Array) -> Array:
         return func1d(vector, *args, **kwargs)
 
-    # In the result, the axes after `axis` follow those of the function's result, in order.
+    # In the result, the axes after `axis` follow the axes of the function's result.
     for i in range(1, arr.ndim - along):
         function = vmap(function, in_axes=i, out_axes=-1)
     for _ in range(along):
         function = vmap(function)
-    result: Array = function(arr)
-    return result
+    return function(arr)
 
 
 def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Iterable[int]) -> Any:
@@ -226,7 +223,7 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Iterable[int]
         An array of the rank of `a`.
 
     Raises:
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: the function returns an array of another rank.
 
     Example:

@@ -1,4 +1,4 @@
-"""Random numbers from explicit keys, as ``jax.random`` has them: the same bits for the same key, shape and dtype."""
+"""Random numbers from explicit keys (``jax.random``): the same bits for the same key, shape and dtype."""
 # ruff: noqa: I001
 
 from xtrace._src.core.public_modules import late_imports as _late_imports

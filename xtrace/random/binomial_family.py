@@ -20,22 +20,24 @@ from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import while_loop
 from xtrace._src.ops.random.keys import random_clone, random_split
-from xtrace._src.ops.reductions import cumsum, reduce_or
+from xtrace._src.ops.reductions import cumsum
 from xtrace.numpy.indexing import take
-from xtrace.random.continuous import constant, unit_interval
+from xtrace.random.continuous import constant, draw_unit_uniform
 from xtrace.random.keys import check_key
 from xtrace.random.sampling import (
-    broadcast,
+    broadcast_parameters,
     draw,
+    find_result_shape,
     fit_parameter,
-    float_dtype,
-    new_keys,
-    result_shape,
-    shape_of_parameter,
+    get_parameter_shape,
+    is_any_true,
+    split_key,
+    to_float_dtype,
     with_typed_key,
 )
 
-_LAST = 9
+# The largest k whose remainder is tabulated.
+_LAST_EXACT = 9
 
 
 def _compute_stirling_remainder(k: int) -> float:
@@ -43,7 +45,7 @@ def _compute_stirling_remainder(k: int) -> float:
     return math.lgamma(k + 1) - (k + 0.5) * math.log(k + 1) + (k + 1) - math.log(2 * math.pi) / 2
 
 
-_STIRLING_REMAINDERS = np.array([_compute_stirling_remainder(k) for k in range(_LAST + 1)])
+_STIRLING_REMAINDERS = np.array([_compute_stirling_remainder(k) for k in range(_LAST_EXACT + 1)])
 
 
 def _find_remainder(k: Array) -> Array:
@@ -52,15 +54,11 @@ def _find_remainder(k: Array) -> Array:
     The true remainder decreases further. The constant makes samples agree with jax's.
     """
     dtype = aval_of(k).dtype
-    inside = lax.clamp(constant(0, dtype), k, constant(_LAST, dtype))
+    inside = lax.clamp(constant(0, dtype), k, constant(_LAST_EXACT, dtype))
     square = (inside + 1) * (inside + 1)
     series = (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / (inside + 1)
     exact = take(_STIRLING_REMAINDERS.astype(dtype), convert_to(inside, dtypes.int32))
-    return select_where(k <= _LAST, exact, series)
-
-
-def _any(which: Array) -> Array:
-    return reduce_or(which, tuple(range(aval_of(which).ndim)))
+    return select_where(k <= _LAST_EXACT, exact, series)
 
 
 def _count_by_waiting(key: Array, count: Array, log_failure: Array) -> Array:
@@ -70,12 +68,13 @@ def _count_by_waiting(key: Array, count: Array, log_failure: Array) -> Array:
 
     def wait(state: tuple[Array, ...]) -> tuple[Array, ...]:
         successes, waited, key = state
-        used, key = new_keys(key, 2)
+        used, key = split_key(key, 2)
         successes = select_where(waited <= count, successes + 1, successes)
-        return successes, waited + lax.ceil(lax.log(unit_interval(used, shape=shape, dtype=dtype)) / log_failure), key
+        drawn = draw_unit_uniform(used, shape=shape, dtype=dtype)
+        return successes, waited + lax.ceil(lax.log(drawn) / log_failure), key
 
     zeros = broadcast_to_shape(constant(0, dtype), shape)
-    return while_loop(lambda state: _any(state[1] <= count), wait, (zeros, zeros, key))[0] - 1
+    return while_loop(lambda state: is_any_true(state[1] <= count), wait, (zeros, zeros, key))[0] - 1
 
 
 def _count_by_rejection(key: Array, n: Array, p: Array) -> Array:
@@ -92,9 +91,9 @@ def _count_by_rejection(key: Array, n: Array, p: Array) -> Array:
 
     def attempt(state: tuple[Array, ...]) -> tuple[Array, ...]:
         sample, done, key = state
-        key, first, second = new_keys(key, 3)
-        u = unit_interval(first, shape=shape, dtype=dtype) - 0.5
-        v = unit_interval(second, shape=shape, dtype=dtype)
+        key, first, second = split_key(key, 3)
+        u = draw_unit_uniform(first, shape=shape, dtype=dtype) - 0.5
+        v = draw_unit_uniform(second, shape=shape, dtype=dtype)
         distance = 0.5 - lax.abs(u)
         k = lax.floor((2 * a / distance + b) * u + centre)
         height = lax.log(v * alpha / (a / (distance * distance) + b))
@@ -107,13 +106,13 @@ def _count_by_rejection(key: Array, n: Array, p: Array) -> Array:
         return select_where(accepted, k, sample), done | accepted, key
 
     start = broadcast_to_shape(constant(-1, dtype), shape), broadcast_to_shape(constant(False, bool), shape), key
-    return while_loop(lambda state: _any(~state[1]), attempt, start)[0]
+    return while_loop(lambda state: is_any_true(~state[1]), attempt, start)[0]
 
 
 def _draw_counts(key: Array, n: Array, p: Array) -> Array:
     """Draw numbers of successes; `n` and `p` have the shape and dtype of the result."""
     rare = p < 0.5
-    # Successes are counted where they are the rarer outcome, failures elsewhere.
+    # Count the rarer outcome: successes or failures.
     chance = select_where(rare, p, 1 - p)
     no_count, no_chance = (n != n) | (n < 0), (chance != chance) | (chance < 0)
     endless = lax.abs(n) == math.inf
@@ -121,7 +120,7 @@ def _draw_counts(key: Array, n: Array, p: Array) -> Array:
     # For n = inf and p = 0 rejection would not end.
     few = no_count | (n * chance <= 10) | (endless & (chance == 0))
     whole = lax.floor(n)
-    # Where a method's sample is not used, other parameters keep its loop short.
+    # Where the sample of a method is unused, other parameters keep its loop short.
     waited = _count_by_waiting(key, select_where(few & ~endless, whole, 0.0), lax.log1p(-chance))
     rejected = _count_by_rejection(
         random_clone.bind_positional((key,)), select_where(few, 1e4, whole), select_where(few, 0.5, chance)
@@ -145,16 +144,16 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     Args:
         key: a random key, typed or legacy.
         n: the number of trials; a number or array.
-        p: the probability of success, likewise.
-        shape: the shape of the result; None for the shape that the parameters broadcast to.
+        p: the probability of success; a number or array.
+        shape: the shape of the result; None for the broadcast shape of the parameters.
         dtype: the floating dtype of the result; None for the default floating dtype.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -178,36 +177,36 @@ def _multinomial(
     # The probability of each category, given that no earlier one was drawn.
     chances = chances / select_where(left == 0, 1, left)
 
-    def one(remaining: Any, category: tuple[Array, ...]) -> Any:
+    def draw_category(remaining: Any, category: tuple[Array, ...]) -> Any:
         chance, key = category
         chance = lax.min(constant(1, number), lax.max(constant(0, number), chance))
         count = _draw_counts(key, remaining, chance)
         return remaining - count, count
 
     keys = random_split.bind_positional((key,), ((shape[-1],),))
-    counts = scan(one, fit_parameter(n, shape[:-1], number), (chances, keys), unroll=unroll)[1]
+    counts = scan(draw_category, fit_parameter(n, shape[:-1], number), (chances, keys), unroll=unroll)[1]
     return convert_to(move_axis(counts, 0, len(shape) - 1), dtype)
 
 
 def multinomial(
     key: ArrayLike, n: object, p: object, *, shape: ShapeLike | None = None, dtype: Any = None, unroll: int | bool = 1
 ) -> Any:
-    """Draw how often each outcome comes up in `n` trials.
+    """Draw the counts of outcomes in `n` trials.
 
     Args:
         key: a random key, typed or legacy.
         n: the number of trials; a number or array.
         p: the probabilities of the outcomes along the last axis.
-        shape: the shape of the result; None for the shape that the parameters broadcast to.
+        shape: the shape of the result; None for the broadcast shape of the parameters.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        unroll: how many outcomes are drawn in each round of the loop over them.
+        unroll: the number of outcomes to draw in each step of the loop.
 
     Returns:
-        An array whose last axis is that of `p`.
+        An array with the count of each outcome along the last axis.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -218,15 +217,12 @@ def multinomial(
         Devroye, "Non-Uniform Random Variate Generation" (1986), section XI.1: conditional binomials.
     """
     check_key(key)
-    if dtype is None:
-        requested = float_dtype(None)
-    else:
-        requested = requested_dtype(dtype)
-    own = shape_of_parameter("p", p)
+    requested = to_float_dtype(None) if dtype is None else requested_dtype(dtype)
+    own = get_parameter_shape("p", p)
     if not own:
         raise ValueError("multinomial: axis -1 is out of bounds: p must have an axis of outcomes, got a scalar")
-    wanted = own if shape is None else result_shape(shape, p=p)
-    counts = shape_of_parameter("n", n)
-    if broadcast({"n": counts, "shape without outcomes": wanted[:-1]}) != wanted[:-1]:
+    wanted = own if shape is None else find_result_shape(shape, p=p)
+    counts = get_parameter_shape("n", n)
+    if broadcast_parameters({"n": counts, "shape without outcomes": wanted[:-1]}) != wanted[:-1]:
         raise ValueError(f"multinomial: n of shape {counts} does not broadcast to {wanted[:-1]}, the shape of samples")
     return _multinomial(key, n, p, shape=wanted, dtype=requested, unroll=unroll)

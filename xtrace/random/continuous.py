@@ -27,27 +27,19 @@ from xtrace._src.ops.reinterpretation import bitcast_convert_type
 from xtrace._src.ops.special import erf_inv
 from xtrace.random.keys import check_key, warns_of_legacy
 from xtrace.random.sampling import (
-    broadcast,
+    broadcast_parameters,
     draw,
-    float_dtype,
-    new_keys,
-    shape_of_parameter,
+    get_parameter_shape,
+    split_key,
+    to_float_dtype,
     with_typed_key,
 )
-
-_UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
 
 
 def constant(value: object, dtype: DTypeLike) -> Any:
     """Return a number as a constant of `dtype`."""
     number = value if is_symbolic(value) else dtypes.cast(value, dtype)[()]
     return Literal(number, ShapedArray((), dtype))
-
-
-def make_one(dtype: DTypeLike) -> Literal:
-    """Return the constant 1 of `dtype`."""
-    result: Literal = constant(1, dtype)
-    return result
 
 
 def _bits(key: Array, *, shape: tuple[int, ...], width: int) -> Array:
@@ -64,14 +56,14 @@ def bits(
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: an unsigned integer dtype; None for uint32, or uint64 where 64 bits are enabled.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key, or `shape` has a negative size.
-        ValueError: `key` holds several keys, or `dtype` is no unsigned integer dtype.
+        TypeError: `key` is not a random key, or `shape` has a negative size.
+        ValueError: `key` holds several keys, or `dtype` is not an unsigned integer dtype.
 
     Example:
         >>> random.bits(random.key(0), (2,))
@@ -82,10 +74,7 @@ def bits(
     """
     if out_sharding is not None:
         return with_out_sharding(bits, out_sharding, key, shape, dtype)
-    if dtype is None:
-        requested = dtypes.default_uint(config.enable_x64.value)
-    else:
-        requested = requested_dtype(dtype)
+    requested = dtypes.default_uint(config.enable_x64.value) if dtype is None else requested_dtype(dtype)
     if not dtypes.is_integer(requested) or dtypes.is_signed(requested):
         raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtypes.full_name(requested)}")
     check_key(key)
@@ -95,16 +84,16 @@ def bits(
 bits_program = inline_jit(with_typed_key(_bits))
 
 
-def uniform_numbers(key: ArrayLike, low: object, high: Any, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
-    """Draw numbers from [low, high): random mantissa bits make a number of [1, 2), which is shifted and scaled."""
+def draw_uniform(key: ArrayLike, low: object, high: Any, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+    """Draw numbers from [low, high): random mantissa bits make a number in [1, 2), which is shifted and scaled."""
     width, mantissa = dtypes.bit_width(dtype), int(dtypes.finfo(dtype).nmant)
     drawn = width if mantissa >= 8 else 8
-    words = convert_to(random_bits.bind_positional((key,), (drawn, shape)), _UNSIGNED[width])
-    word = _UNSIGNED[width]
+    words = convert_to(random_bits.bind_positional((key,), (drawn, shape)), dtypes.unsigned_dtypes[width])
+    word = dtypes.unsigned_dtypes[width]
     exponent = int(np.array(1, dtype).view(word))
     words = shift_right_logical.bind_positional((words, constant(drawn - mantissa, word)))
     words = bitwise_or.bind_positional((words, constant(exponent, word)))
-    unit = lax.sub.bind_positional((bitcast_convert_type(words, dtype), make_one(dtype)))
+    unit = lax.sub.bind_positional((bitcast_convert_type(words, dtype), constant(1, dtype)))
     low, high = [broadcast_to_shape(x, shape) if aval_of(x).shape else x for x in (low, high)]
     return lax.max(low, lax.add(lax.mul(unit, lax.sub(high, low)), low))
 
@@ -112,12 +101,12 @@ def uniform_numbers(key: ArrayLike, low: object, high: Any, *, shape: tuple[int,
 @inline_jit
 @with_typed_key
 def _uniform(key: Array, low: ArrayLike, high: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    return uniform_numbers(key, convert_to(low, dtype), convert_to(high, dtype), shape=shape, dtype=dtype)
+    return draw_uniform(key, convert_to(low, dtype), convert_to(high, dtype), shape=shape, dtype=dtype)
 
 
-def unit_interval(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, low: ArrayLike = 0) -> Array:
-    """Return numbers from [low, 1)."""
-    return uniform_numbers(key, constant(low, dtype), make_one(dtype), shape=shape, dtype=dtype)
+def draw_unit_uniform(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, low: ArrayLike = 0) -> Array:
+    """Draw numbers from [low, 1)."""
+    return draw_uniform(key, constant(low, dtype), constant(1, dtype), shape=shape, dtype=dtype)
 
 
 @inline_jit(static=("shape", "dtype", "out_sharding"), public=True, unless=warns_of_legacy)
@@ -131,16 +120,16 @@ def uniform(
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        minval: the lower bound, which belongs to the interval; a number or an array that broadcasts to `shape`.
-        maxval: the upper bound, which does not, likewise.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        minval: the lower bound, included; a number or an array that broadcasts to `shape`.
+        maxval: the upper bound, excluded; a number or an array that broadcasts to `shape`.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, `dtype` is no floating dtype, or a bound does not broadcast to `shape`.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, `dtype` is not a floating dtype, or a bound does not broadcast to `shape`.
 
     Example:
         >>> random.uniform(random.key(0), (2,))
@@ -151,31 +140,31 @@ def uniform(
     """
     if out_sharding is not None:
         return with_out_sharding(uniform, out_sharding, key, shape, dtype, minval, maxval)
-    dtype = float_dtype(dtype)
+    dtype = to_float_dtype(dtype)
     if dtypes.bit_width(dtype) < 8:
         raise TypeError(f"uniform only accepts 8-, 16-, 32-, or 64-bit dtypes, got {dtype.name}")
     check_key(key)
     shape = canonical_shape(shape)
     if type(minval) is not float or type(maxval) is not float:
-        own = {name: shape_of_parameter(name, v) for name, v in (("minval", minval), ("maxval", maxval))}
-        if broadcast({**own, "shape": shape}) != shape:
+        own = {name: get_parameter_shape(name, v) for name, v in (("minval", minval), ("maxval", maxval))}
+        if broadcast_parameters({**own, "shape": shape}) != shape:
             raise ValueError(f"uniform: minval and maxval of shapes {own} do not broadcast to the shape {shape}")
     return _uniform(key, minval, maxval, shape=shape, dtype=dtype)
 
 
-def normal_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+def draw_normal(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Draw normally distributed numbers by the inverse of the cumulative distribution function."""
     if dtypes.is_complex(dtype):
         part = dtypes.real_part_dtype(dtype)
-        real, imaginary = [convert_to(normal_numbers(k, shape=shape, dtype=part), dtype) for k in new_keys(key, 2)]
+        real, imaginary = [convert_to(draw_normal(k, shape=shape, dtype=part), dtype) for k in split_key(key, 2)]
         root = complex(dtypes.cast(math.sqrt(2), part).item())
         return lax.div(real + constant(1j, dtype) * imaginary, constant(root, dtype))
     low = np.nextafter(np.array(-1, dtype), np.array(0, dtype), dtype=dtype)[()]
-    drawn = unit_interval(key, shape=shape, dtype=dtype, low=low)
+    drawn = draw_unit_uniform(key, shape=shape, dtype=dtype, low=low)
     return lax.mul(constant(math.sqrt(2), dtype), erf_inv(drawn))
 
 
-_normal = inline_jit(with_typed_key(normal_numbers))
+_normal = inline_jit(with_typed_key(draw_normal))
 
 
 @inline_jit(static=("shape", "dtype", "out_sharding"), public=True, unless=warns_of_legacy)
@@ -186,13 +175,13 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating or complex dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
+        TypeError: `key` is not a random key.
         ValueError: `key` holds several keys, or `dtype` is neither floating nor complex.
 
     Example:
@@ -205,23 +194,23 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     return draw(_normal, key, shape, dtype, out_sharding, complex_too=True)
 
 
-def gumbel_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, mode: str) -> Array:
-    """Return numbers from the Gumbel distribution; the mode "high" takes twice the bits, for values far in the tail."""
+def draw_gumbel(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, mode: str) -> Array:
+    """Draw numbers from the Gumbel distribution; the mode "high" takes twice the bits, for values far in the tail."""
     info = dtypes.finfo(dtype)
     tiny, eps = [constant(x, dtype) for x in (info.tiny, info.eps)]
     if mode == "low":
-        drawn = unit_interval(key, shape=shape, dtype=dtype, low=info.tiny)
+        drawn = draw_unit_uniform(key, shape=shape, dtype=dtype, low=info.tiny)
         return -lax.log(-lax.log(drawn))
-    pair = unit_interval(key, shape=(2, *shape), dtype=dtype)
+    pair = draw_unit_uniform(key, shape=(2, *shape), dtype=dtype)
     high, low = [index_in_dim(pair, i, 0, keepdims=False) for i in (0, 1)]
     fine = lax.add(lax.add(high, lax.mul(eps, low)), tiny)
     return -lax.log(-lax.log1p(-select_where(ge(high, constant(0.5, dtype)), high, fine)))
 
 
-_gumbel = inline_jit(with_typed_key(gumbel_numbers))
+_gumbel = inline_jit(with_typed_key(draw_gumbel))
 
 
-def gumbel_mode(mode: object) -> str:
+def choose_gumbel_mode(mode: object) -> str:
     """Return `mode`, or the setting's mode for None; ValueError unless it is "low" or "high"."""
     if mode is None:
         return "high" if config.high_dynamic_range_gumbel.value else "low"
@@ -239,15 +228,15 @@ def gumbel(
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        mode: "low" or "high": the number of random bits behind each number; None for the one of the settings.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        mode: "low" or "high", the number of random bits for each number; None for the setting's.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, `dtype` is no floating dtype, or `mode` is unknown.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, `dtype` is not a floating dtype, or `mode` is unknown.
 
     Example:
         >>> random.gumbel(random.key(0), (2,))
@@ -256,5 +245,5 @@ def gumbel(
     Reference:
         Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
     """
-    mode = gumbel_mode(mode)
+    mode = choose_gumbel_mode(mode)
     return draw(lambda k, **s: _gumbel(k, mode=mode, **s), key, shape, dtype, out_sharding)

@@ -30,26 +30,23 @@ from xtrace._src.ops.random.keys import random_bits
 from xtrace._src.ops.reductions import argmax, cumsum
 from xtrace._src.ops.selection import select
 from xtrace.numpy.indexing import take
-from xtrace.random.continuous import constant, gumbel_mode, gumbel_numbers, unit_interval
+from xtrace.random.continuous import choose_gumbel_mode, constant, draw_gumbel, draw_unit_uniform
 from xtrace.random.keys import check_key
 from xtrace.random.sampling import (
-    broadcast,
+    broadcast_parameters,
+    find_result_shape,
     fit_parameter,
-    float_dtype,
-    int_dtype,
-    new_keys,
-    result_shape,
-    shape_of_parameter,
+    get_parameter_shape,
+    split_key,
+    to_float_dtype,
+    to_int_dtype,
     with_typed_key,
 )
-
-_UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
-
 
 # Integers
 
 
-def integers(
+def draw_integers(
     key: ArrayLike, minval: ArrayLike, maxval: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike
 ) -> Array:
     """Draw integers of a 32- or 64-bit `dtype` from [minval, maxval); an empty range gives minval.
@@ -57,12 +54,12 @@ def integers(
     Each integer is a random number of two words modulo the size of the range.
     """
     width = dtypes.bit_width(dtype)
-    word, bounds = _UNSIGNED[width], dtypes.iinfo(dtype)
+    word, bounds = dtypes.unsigned_dtypes[width], dtypes.iinfo(dtype)
     lowest, highest = int(bounds.min), int(bounds.max)
     # A bound above the largest number of the type includes that number.
     beyond = _is_above(maxval, highest)
     low, high = [fit_parameter(_clip_bounds(x, lowest, highest), shape, dtype) for x in (minval, maxval)]
-    words = [random_bits.bind_positional((k,), (width, shape)) for k in new_keys(key, 2)]
+    words = [random_bits.bind_positional((k,), (width, shape)) for k in split_key(key, 2)]
     span = convert_to(lax.sub(high, low), word)
     one, half = constant(1, word), constant(1 << (width // 2), word)
     span = select(le(high, low), broadcast_to_shape(one, shape), span)
@@ -98,11 +95,11 @@ def _randint(
     key: Array, minval: ArrayLike, maxval: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Array:
     if dtypes.bit_width(dtype) >= 32:
-        return integers(key, _as_integers(minval), _as_integers(maxval), shape=shape, dtype=dtype)
+        return draw_integers(key, _as_integers(minval), _as_integers(maxval), shape=shape, dtype=dtype)
     bounds = dtypes.iinfo(dtype)
     low = _narrow_bounds(minval, int(bounds.min), int(bounds.max))
     high = _narrow_bounds(maxval, int(bounds.min), int(bounds.max) + 1)
-    return convert_to(integers(key, low, high, shape=shape, dtype=dtypes.int32), dtype)
+    return convert_to(draw_integers(key, low, high, shape=shape, dtype=dtypes.int32), dtype)
 
 
 def _as_integers(x: ArrayLike) -> Any:
@@ -125,16 +122,16 @@ def randint(
     Args:
         key: a random key, typed or legacy.
         shape: the shape of the result.
-        minval: the lower bound, which belongs to the interval; an integer or array.
-        maxval: the upper bound, which does not, likewise.
-        dtype: the integer dtype of the result; None for the default one.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        minval: the lower bound, included; an integer or array.
+        maxval: the upper bound, excluded; an integer or array.
+        dtype: the integer dtype of the result; None for the default integer dtype.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key, or `dtype` is no integer dtype.
+        TypeError: `key` is not a random key, or `dtype` is not an integer dtype.
         ValueError: `key` holds several keys, or a bound does not broadcast to `shape`.
 
     Example:
@@ -146,22 +143,22 @@ def randint(
     """
     if out_sharding is not None:
         return with_out_sharding(randint, out_sharding, key, shape, minval, maxval, dtype)
-    dtype = int_dtype(dtype, TypeError)
+    dtype = to_int_dtype(dtype, TypeError)
     check_key(key)
-    shape = result_shape(shape, minval=minval, maxval=maxval)
+    shape = find_result_shape(shape, minval=minval, maxval=maxval)
     return _randint(key, minval, maxval, shape=shape, dtype=dtype)
 
 
-# Coins
+# Booleans and signs
 
 
-def coins(key: ArrayLike, p: ArrayLike, *, shape: tuple[int, ...], mode: str) -> Array:
-    """Return booleans that are true with probability `p`; the mode "high" takes twice the bits."""
+def draw_booleans(key: ArrayLike, p: ArrayLike, *, shape: tuple[int, ...], mode: str) -> Array:
+    """Draw booleans that are true with probability `p`; the mode "high" takes twice the bits."""
     dtype = aval_of(p).dtype
     p = broadcast_to_shape(p, shape) if aval_of(p).shape else p
     if mode == "low":
-        return lt(unit_interval(key, shape=shape, dtype=dtype), p)
-    pair = unit_interval(key, shape=(2, *shape), dtype=dtype)
+        return lt(draw_unit_uniform(key, shape=shape, dtype=dtype), p)
+    pair = draw_unit_uniform(key, shape=(2, *shape), dtype=dtype)
     high, low = [index_in_dim(pair, i, 0, keepdims=False) for i in (0, 1)]
     eps = constant(dtypes.finfo(dtype).eps, dtype)
     return lt(lax.mul(low, eps), lax.sub(p, high))
@@ -170,7 +167,7 @@ def coins(key: ArrayLike, p: ArrayLike, *, shape: tuple[int, ...], mode: str) ->
 @inline_jit
 @with_typed_key
 def _bernoulli(key: Array, p: ArrayLike, *, shape: tuple[int, ...], mode: str) -> Array:
-    return coins(key, p, shape=shape, mode=mode)
+    return draw_booleans(key, p, shape=shape, mode=mode)
 
 
 def bernoulli(
@@ -181,15 +178,15 @@ def bernoulli(
     Args:
         key: a random key, typed or legacy.
         p: the probability; a floating number or array.
-        shape: the shape of the result; None for the shape that p has.
-        mode: "low" or "high": the number of random bits behind each boolean.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        shape: the shape of the result; None for the shape of `p`.
+        mode: "low" or "high", the number of random bits for each boolean.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of booleans.
 
     Raises:
-        TypeError: `key` is no random key, or `p` is not floating.
+        TypeError: `key` is not a random key, or `p` is not floating.
         ValueError: `key` holds several keys, `p` does not broadcast to `shape`, or `mode` is unknown.
 
     Example:
@@ -204,23 +201,23 @@ def bernoulli(
     if mode not in ("high", "low"):
         raise ValueError(f"bernoulli: got mode={abbreviate(mode)}, expected 'high' or 'low'")
     check_key(key)
-    shape = result_shape(shape, p=p)
+    shape = find_result_shape(shape, p=p)
     dtype = aval_of(p).dtype
     if not dtypes.is_floating(dtype):
         raise TypeError(f"bernoulli probability `p` must have a floating dtype, got {dtype.name}.")
     return _bernoulli(key, p, shape=shape, mode=mode)
 
 
-def signs(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
-    """Return -1 and 1 with equal probability."""
+def draw_signs(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+    """Draw -1 and 1 with equal probability."""
     half = constant(0.5, dtypes.default_float(config.enable_x64.value))
-    heads = coins(key, half, shape=shape, mode="low")
+    heads = draw_booleans(key, half, shape=shape, mode="low")
     if dtypes.is_boolean(dtype):
         return convert_to(2 * convert_to(heads, dtypes.int32) - 1, dtype)
     return 2 * convert_to(heads, dtype) - 1
 
 
-_rademacher = inline_jit(with_typed_key(signs))
+_rademacher = inline_jit(with_typed_key(draw_signs))
 
 
 def rademacher(
@@ -232,13 +229,13 @@ def rademacher(
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the dtype of the numbers; None for the default integer dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
+        TypeError: `key` is not a random key.
         ValueError: `key` holds several keys.
 
     Example:
@@ -250,10 +247,7 @@ def rademacher(
     """
     if out_sharding is not None:
         return with_out_sharding(rademacher, out_sharding, key, shape, dtype)
-    if dtype is None:
-        requested = dtypes.default_int(config.enable_x64.value)
-    else:
-        requested = requested_dtype(dtype)
+    requested = dtypes.default_int(config.enable_x64.value) if dtype is None else requested_dtype(dtype)
     check_key(key)
     return _rademacher(key, shape=canonical_shape(shape), dtype=requested)
 
@@ -265,7 +259,7 @@ def _geometric(key: Array, p: Array, *, shape: tuple[int, ...], dtype: np.dtype[
         p = convert_to(p, dtypes.default_float(config.enable_x64.value))
     own = aval_of(p).dtype
     p = broadcast_to_shape(p, shape)
-    drawn = unit_interval(key, shape=shape, dtype=own)
+    drawn = draw_unit_uniform(key, shape=shape, dtype=own)
     drawn = select(eq(drawn, constant(0, own)), broadcast_to_shape(constant(1, own), shape), drawn)
     return convert_to(lax.floor(lax.div(lax.log(drawn), lax.log1p(-p))) + 1.0, dtype)
 
@@ -276,16 +270,16 @@ def geometric(key: Any, p: object, shape: Any = None, dtype: Any = None, *, out_
     Args:
         key: a random key, typed or legacy.
         p: the probability of success; a number or array.
-        shape: the shape of the result; None for the shape that p has.
-        dtype: the integer dtype of the result; None for the default one.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        shape: the shape of the result; None for the shape of `p`.
+        dtype: the integer dtype of the result; None for the default integer dtype.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, `p` does not broadcast to `shape`, or `dtype` is no integer dtype.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, `p` does not broadcast to `shape`, or `dtype` is not an integer dtype.
 
     Example:
         >>> random.geometric(random.key(0), 0.25, (4,))
@@ -296,15 +290,15 @@ def geometric(key: Any, p: object, shape: Any = None, dtype: Any = None, *, out_
     """
     if out_sharding is not None:
         return with_out_sharding(geometric, out_sharding, key, p, shape, dtype)
-    dtype = int_dtype(dtype)
+    dtype = to_int_dtype(dtype)
     check_key(key)
-    return _geometric(key, p, shape=result_shape(shape, p=p), dtype=dtype)
+    return _geometric(key, p, shape=find_result_shape(shape, p=p), dtype=dtype)
 
 
 # Permutations and choices
 
 
-def shuffle_elements(key: ArrayLike, x: Any, axis: int) -> Array:
+def shuffle_elements(key: ArrayLike, x: Array, axis: int) -> Array:
     """Permute `x` along an axis: sort it by random words, in enough rounds to make ties unlikely."""
     size = aval_of(x).size
     if is_symbolic(size):
@@ -315,11 +309,10 @@ def shuffle_elements(key: ArrayLike, x: Any, axis: int) -> Array:
     size = max(1, size)
     # After 3 log(size) / log(2³²) rounds it is unlikely that two elements tie in every round.
     for _ in range(math.ceil(3 * math.log(size) / math.log(2**32 - 1))):
-        key, other = new_keys(key, 2)
+        key, other = split_key(key, 2)
         words = random_bits.bind_positional((other,), (32, aval_of(x).shape))
         x = sort((words, x), axis, num_keys=1)[1]
-    result: Array = x
-    return result
+    return x
 
 
 def _make_indices(count: int) -> Array:
@@ -335,39 +328,41 @@ def _permute_numbers(key: Array, *, count: int) -> Array:
 
 @inline_jit
 @with_typed_key
-def _permutation(key: Array, x: ArrayLike, *, axis: int, independent: bool) -> Array:
+def _permutation(key: Array, x: Any, *, axis: int, independent: bool) -> Array:
     if independent or aval_of(x).ndim == 1:
         return shuffle_elements(key, x, axis)
     return take(x, shuffle_elements(key, _make_indices(aval_of(x).shape[axis]), 0), axis)
 
 
-def _to_length(function: str, x: Any) -> int:
+def _to_length(x: Any) -> int:
     """Return the integer `x`, the length of a range; TypeError for anything else."""
     if isinstance(x, Tracer):
-        raise explain.concretization(x, function)
+        raise explain.concretization(x, called_function())
     try:
         return operator.index(x)
     except TypeError:
-        raise TypeError(f"{function}: x must be an integer or at least 1-dimensional, got {abbreviate(x)}") from None
+        raise TypeError(
+            f"{called_function()}: x must be an integer or at least 1-dimensional, got {abbreviate(x)}"
+        ) from None
 
 
 def permutation(
     key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool = False, *, out_sharding: object = None
 ) -> Array:
-    """Return the parts of an array in random order, or a permutation of the integers below a number.
+    """Return the slices of an array in random order, or a permutation of the integers below a number.
 
     Args:
         key: a random key, typed or legacy.
         x: an integer, for ``arange(x)``, or an array.
-        axis: the axis along which the parts lie.
-        independent: whether each vector along `axis` is ordered on its own.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        axis: the axis of the slices.
+        independent: whether each vector along `axis` is permuted independently.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `key` is no random key.
+        TypeError: `key` is not a random key.
         ValueError: `key` holds several keys, or `x` has no such axis.
 
     Example:
@@ -375,15 +370,15 @@ def permutation(
         Array([0, 1, 3, 2], dtype=int32)
 
     Reference:
-        Sorting by random keys, in as many rounds as make equal keys improbable.
+        Sorting by random words, in enough rounds to make ties improbable.
     """
     if out_sharding is not None:
         return with_out_sharding(permutation, out_sharding, key, x, axis, independent)
     check_key(key)
-    rank = len(shape_of_parameter("x", x))
+    rank = len(get_parameter_shape("x", x))
     axis = canonical_axis(axis, max(rank, 1))
     if not rank:
-        return _permute_numbers(key, count=max(_to_length("permutation", x), 0))
+        return _permute_numbers(key, count=max(_to_length(x), 0))
     return _permutation(key, x, axis=axis, independent=bool(independent))
 
 
@@ -391,14 +386,14 @@ def permutation(
 @with_typed_key
 def _draw_numbers(key: Array, *, count: int, shape: tuple[int, ...]) -> Array:
     dtype = dtypes.default_int(config.enable_x64.value)
-    return integers(key, constant(0, dtype), constant(count, dtype), shape=shape, dtype=dtype)
+    return draw_integers(key, constant(0, dtype), constant(count, dtype), shape=shape, dtype=dtype)
 
 
 @inline_jit
 @with_typed_key
 def _draw_elements(key: Array, a: ArrayLike, *, axis: int, shape: tuple[int, ...]) -> Array:
     dtype, count = dtypes.default_int(config.enable_x64.value), aval_of(a).shape[axis]
-    return take(a, integers(key, constant(0, dtype), constant(count, dtype), shape=shape, dtype=dtype), axis)
+    return take(a, draw_integers(key, constant(0, dtype), constant(count, dtype), shape=shape, dtype=dtype), axis)
 
 
 @inline_jit
@@ -421,12 +416,12 @@ def _draw_by_probability(
     dtype, whole = aval_of(p).dtype, dtypes.default_int(config.enable_x64.value)
     if replace:
         sums = cumsum(p)
-        drawn = lax.mul(broadcast_to_shape(sums[-1], shape), 1 - unit_interval(key, shape=shape, dtype=dtype))
+        drawn = lax.mul(broadcast_to_shape(sums[-1], shape), 1 - draw_unit_uniform(key, shape=shape, dtype=dtype))
         # The insertion position is the number of cumulative sums below the number.
         below = convert_to(drawn[..., None] > broadcast_to_shape(sums, (*shape, *aval_of(sums).shape)), whole)
         numbers = convert_to(below.sum(-1), whole)
     else:
-        noise = -gumbel_numbers(key, shape=aval_of(p).shape, dtype=dtype, mode=mode) - lax.log(p)
+        noise = -draw_gumbel(key, shape=aval_of(p).shape, dtype=dtype, mode=mode) - lax.log(p)
         order = sort((noise, _make_indices(aval_of(p).shape[0])), 0, num_keys=1)[1]
         numbers = order[: math.prod(shape)].reshape(shape)
     return take(a[0], numbers, axis) if a else numbers
@@ -436,22 +431,22 @@ def choice(
     key: ArrayLike, a: ArrayLike, shape: ShapeLike = (), replace: bool = True, p: ArrayLike | None = None,
     axis: int = 0, mode: object = None
 ) -> Array:
-    """Draw a sample of integers below a number, or of the parts of an array.
+    """Draw a sample of the integers below a number, or of the slices of an array.
 
     Args:
         key: a random key, typed or legacy.
         a: an integer, for ``arange(a)``, or an array.
         shape: the shape of the result.
-        replace: whether a part may be drawn more than once.
-        p: the probabilities of the parts; None for equal ones.
-        axis: the axis along which the parts of an array lie.
-        mode: "low" or "high": the number of random bits; None for the one of the settings.
+        replace: whether a slice may be drawn more than once.
+        p: the probabilities of the slices; None for equal ones.
+        axis: the axis of the slices.
+        mode: "low" or "high": the number of random bits; None for the setting's.
 
     Returns:
-        An array of the shape, in which each element is a part of `a`.
+        An array of `shape` whose elements are slices of `a`.
 
     Raises:
-        TypeError: `key` is no random key.
+        TypeError: `key` is not a random key.
         ValueError: `key` holds several keys, the sample is larger than the population without `replace`, or `p` does
             not fit.
 
@@ -466,7 +461,7 @@ def choice(
         raise TypeError(f"choice: the argument shape must be a sequence, got {abbreviate(shape)}")
     shape = canonical_shape(shape)
     check_key(key)
-    own = shape_of_parameter("a", a)
+    own = get_parameter_shape("a", a)
     axis = canonical_axis(axis, max(len(own), 1))
     count, array = (own[axis], (a,)) if own else (_to_int(a), ())
     drawn = math.prod(shape)
@@ -477,14 +472,14 @@ def choice(
             f"choice: Cannot take a larger sample (size {drawn}) than population (size {count}) when 'replace=False'"
         )
     if p is not None:
-        probabilities = shape_of_parameter("p", p)
+        probabilities = get_parameter_shape("p", p)
         if probabilities != (count,):
             raise ValueError(
                 "choice: p must be None or a 1D vector with the same size as a.shape[axis]. p has shape "
                 f"{probabilities} and a.shape[axis] is {count}."
             )
         return _draw_by_probability(
-            key, p, *array, axis=axis, shape=shape, replace=bool(replace), mode=gumbel_mode(mode)
+            key, p, *array, axis=axis, shape=shape, replace=bool(replace), mode=choose_gumbel_mode(mode)
         )
     if not replace:
         return _draw_without_replacement(key, *array, count=count, axis=axis, shape=shape)
@@ -509,9 +504,9 @@ def _categorical(
     dtype, count = aval_of(logits).dtype, aval_of(logits).shape[axis]
     if replace:
         whole = (*prefix, *batch[:axis], count, *batch[axis:])
-        noisy = lax.add(gumbel_numbers(key, shape=whole, dtype=dtype, mode=mode), broadcast_to_shape(logits, whole))
+        noisy = lax.add(draw_gumbel(key, shape=whole, dtype=dtype, mode=mode), broadcast_to_shape(logits, whole))
         return argmax(noisy, axis + len(prefix), index_dtype)
-    noisy = lax.add(logits, gumbel_numbers(key, shape=aval_of(logits).shape, dtype=dtype, mode=mode))
+    noisy = lax.add(logits, draw_gumbel(key, shape=aval_of(logits).shape, dtype=dtype, mode=mode))
     best = convert_to(top_k(noisy, math.prod(prefix), axis=axis)[1], index_dtype)
     return move_axis(best, axis, 0).reshape((*prefix, *batch))
 
@@ -526,17 +521,17 @@ def categorical(
         key: a random key, typed or legacy.
         logits: an array of real numbers, the logarithms of probabilities up to a constant.
         axis: the axis of the categories.
-        shape: the shape of the result; None for that of `logits` without `axis`.
+        shape: the shape of the result; None for the shape of `logits` without `axis`.
         replace: whether a category may be drawn more than once.
-        mode: "low" or "high": the number of random bits; None for the one of the settings.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        mode: "low" or "high": the number of random bits; None for the setting's.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of integers.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, or `shape` does not fit that of `logits`.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, or `logits` do not broadcast to `shape`.
         IndexError: there is no such axis.
 
     Example:
@@ -548,16 +543,16 @@ def categorical(
     """
     if out_sharding is not None:
         return with_out_sharding(categorical, out_sharding, key, logits, axis, shape, replace, mode)
-    mode = gumbel_mode(mode)
+    mode = choose_gumbel_mode(mode)
     check_key(key)
-    own = shape_of_parameter("logits", logits)
+    own = get_parameter_shape("logits", logits)
     if not -len(own) <= axis < len(own):
         raise IndexError(f"categorical: axis {axis} is out of bounds for logits of shape {own}")
     axis %= len(own)
-    float_dtype(aval_of(logits).dtype)
+    to_float_dtype(aval_of(logits).dtype)
     batch = own[:axis] + own[axis + 1 :]
     wanted = batch if shape is None else canonical_shape(shape)
-    if broadcast({"shape": wanted, "logits without the axis": batch}) != wanted:
+    if broadcast_parameters({"shape": wanted, "logits without the axis": batch}) != wanted:
         raise ValueError(f"categorical: logits without axis {axis} of shape {batch} do not broadcast to {wanted}")
     if not own[axis]:
         raise ValueError(f"categorical: there is nothing to choose from along axis {axis} of logits of shape {own}")

@@ -27,14 +27,14 @@ from xtrace._src.ops.reductions import add_elements, reduce_max, reduce_or
 from xtrace._src.ops.selection import select
 from xtrace._src.ops.special import random_gamma_grad
 from xtrace._src.ops.stop_gradient import stop_gradient
-from xtrace.random.continuous import constant, normal_numbers, unit_interval
-from xtrace.random.discrete import signs
-from xtrace.random.sampling import broadcast, draw, fit_parameter, new_keys, with_typed_key
-from xtrace.random.transformed_distributions import exponential_numbers
+from xtrace.random.continuous import constant, draw_normal, draw_unit_uniform
+from xtrace.random.discrete import draw_signs
+from xtrace.random.sampling import broadcast_parameters, draw, fit_parameter, split_key, with_typed_key
+from xtrace.random.transformed_distributions import draw_exponential
 
 
 def _gamma_abstract(key: ShapedArray, a: ShapedArray, *, log_space: bool) -> ShapedArray:
-    """Samples from gamma distributions of the shapes `a`, or their logarithms."""
+    """Return the type of samples of gamma distributions of the shapes `a`, or of their logarithms."""
     if not is_key(key) or key.shape != a.shape[: key.ndim]:
         raise TypeError(f"random_gamma: keys {key.str_short()} do not fit the parameters {a.str_short()}")
     return ShapedArray(a.shape, a.dtype)
@@ -73,7 +73,7 @@ def _gamma_formula(key: Array, a: Array, *, log_space: bool) -> Array:
     def one_step(c: ArrayLike, keys: Array, x: ArrayLike, v: ArrayLike) -> list[Any]:
         todo = le(v, constant(0, dtype))
         following, used = _split_each(keys, 2)
-        drawn = normal_numbers(used, shape=(), dtype=dtype)
+        drawn = draw_normal(used, shape=(), dtype=dtype)
         state = zip((following, drawn, 1 + drawn * c), (keys, x, v), strict=True)
         return [c, *[select(todo, new, old) for new, old in state]]
 
@@ -83,7 +83,7 @@ def _gamma_formula(key: Array, a: Array, *, log_space: bool) -> Array:
             lambda c, keys, x, v: any_of(le(v, constant(0, dtype))), one_step,
             [c, normal_keys, x_squared * 0, x_squared * 0 - 1],
         )
-        new = following, x * x, root * root * root, unit_interval(uniform_keys, shape=(), dtype=dtype)
+        new = following, x * x, root * root * root, draw_unit_uniform(uniform_keys, shape=(), dtype=dtype)
         todo = is_rejected(d, x_squared, v, u)
         chosen = [select(todo, y, z) for y, z in zip(new, (keys, x_squared, v, u), strict=True)]
         return [d, c, *chosen]
@@ -91,10 +91,10 @@ def _gamma_formula(key: Array, a: Array, *, log_space: bool) -> Array:
     state = [d, c, keys, number(0), number(1), number(2)]
     v = repeat_while(lambda d, c, keys, x, v, u: any_of(is_rejected(d, x, v, u)), step, state)[4]
     if not log_space:
-        drawn = 1 - unit_interval(boost_keys, shape=(), dtype=dtype)
+        drawn = 1 - draw_unit_uniform(boost_keys, shape=(), dtype=dtype)
         boost = select(large, number(1), lax.pow(drawn, lax.div(number(1), a)))
         return reshape(lax.mul(lax.mul(d, v), boost), shape)
-    drawn = -exponential_numbers(boost_keys, shape=(), dtype=dtype)
+    drawn = -draw_exponential(boost_keys, shape=(), dtype=dtype)
     none = bitwise_or(large, eq(drawn, number(0)))
     boost = select(none, number(0), lax.mul(drawn, lax.div(number(1), a)))
     return reshape(lax.add(lax.add(lax.log(d), lax.log(v)), boost), shape)
@@ -125,34 +125,34 @@ random_gamma_p = ArrayPrimitive(
 )
 
 
-def gamma_numbers(
+def draw_gamma(
     key: ArrayLike, a: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, log_space: bool = False
 ) -> Array:
-    """Return samples of gamma distributions, or their logarithms, which are finite where samples underflow."""
+    """Draw from gamma distributions, or draw logarithms, which stay finite for samples that underflow."""
     return random_gamma_p.bind_positional((key, fit_parameter(a, shape, dtype)), (log_space,))
 
 
-_gamma = inline_jit(with_typed_key(gamma_numbers))
+_gamma = inline_jit(with_typed_key(draw_gamma))
 
 
 def gamma(key: ArrayLike, a: object, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Draw numbers from the gamma distribution of scale 1, differentiable with respect to `a`.
 
-    For small `a` many of the numbers are 0: `loggamma` is then more accurate.
+    For small `a` many of the numbers underflow to 0: `loggamma` is then more accurate.
 
     Args:
         key: a random key, typed or legacy.
         a: the shape parameter; a positive number or array.
-        shape: the shape of the result; None for the shape that a has.
+        shape: the shape of the result; None for the shape of `a`.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -171,16 +171,16 @@ def loggamma(key: ArrayLike, a: object, shape: Any = None, dtype: Any = None, *,
     Args:
         key: a random key, typed or legacy.
         a: the shape parameter; a positive number or array.
-        shape: the shape of the result; None for the shape that a has.
+        shape: the shape of the result; None for the shape of `a`.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -196,8 +196,8 @@ def loggamma(key: ArrayLike, a: object, shape: Any = None, dtype: Any = None, *,
 @inline_jit
 @with_typed_key
 def _beta(key: Array, a: Array, b: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
-    keys = zip(new_keys(key, 2), (a, b), strict=True)
-    x, y = [gamma_numbers(k, p, shape=shape, dtype=dtype, log_space=True) for k, p in keys]
+    keys = zip(split_key(key, 2), (a, b), strict=True)
+    x, y = [draw_gamma(k, p, shape=shape, dtype=dtype, log_space=True) for k, p in keys]
     largest = lax.max(x, y)
     x, y = lax.exp(x - largest), lax.exp(y - largest)
     return x / (x + y)
@@ -209,17 +209,17 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_
     Args:
         key: a random key, typed or legacy.
         a: the first shape parameter; a positive number or array.
-        b: the second one, likewise.
-        shape: the shape of the result; None for the shape that the parameters broadcast to.
+        b: the second shape parameter; a positive number or array.
+        shape: the shape of the result; None for the broadcast shape of the parameters.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -237,7 +237,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_
 @with_typed_key
 def _dirichlet(key: Array, alpha: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
     whole = (*shape, aval_of(alpha).shape[-1])
-    logs = gamma_numbers(key, alpha, shape=whole, dtype=dtype, log_space=True)
+    logs = draw_gamma(key, alpha, shape=whole, dtype=dtype, log_space=True)
     axis, kept = len(shape), (*shape, 1)
     largest = stop_gradient(reshape(reduce_max(logs, (axis,)), kept)) if whole[-1] else 0
     parts = lax.exp(logs - largest)
@@ -252,15 +252,15 @@ def dirichlet(
     Args:
         key: a random key, typed or legacy.
         alpha: the concentrations along the last axis; an array of positive numbers.
-        shape: the shape of the result without the last axis; None for that of `alpha`.
+        shape: the shape of the result without the last axis; None for the leading axes of `alpha`.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape, followed by the length of the last axis of `alpha`.
 
     Raises:
-        TypeError: `key` is no random key.
+        TypeError: `key` is not a random key.
         ValueError: `key` holds several keys, `alpha` has no axis or does not broadcast to `shape`, or `dtype` is no
             floating dtype.
 
@@ -275,18 +275,18 @@ def dirichlet(
     if not own:
         raise ValueError("dirichlet requires alpha.ndim >= 1, got alpha.ndim == 0")
     batch = own[:-1] if shape is None else canonical_shape(shape)
-    if broadcast({"shape": batch, "alpha without its last axis": own[:-1]}) != batch:
+    if broadcast_parameters({"shape": batch, "alpha without its last axis": own[:-1]}) != batch:
         raise ValueError(f"dirichlet: alpha of shape {own} does not broadcast to the shape {batch}")
     return draw(lambda k, **s: _dirichlet(k, alpha, **s), key, batch, dtype, out_sharding)
 
 
-def chisquare_numbers(key: ArrayLike, df: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
-    """Return samples of chi-square distributions."""
+def draw_chisquare(key: ArrayLike, df: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+    """Draw from chi-square distributions."""
     half = fit_parameter(df, shape, dtype) / 2.0
-    return lax.exp(gamma_numbers(key, half, shape=shape, dtype=dtype, log_space=True)) * 2.0
+    return lax.exp(draw_gamma(key, half, shape=shape, dtype=dtype, log_space=True)) * 2.0
 
 
-_chisquare = inline_jit(with_typed_key(chisquare_numbers))
+_chisquare = inline_jit(with_typed_key(draw_chisquare))
 
 
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -295,16 +295,16 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sh
     Args:
         key: a random key, typed or legacy.
         df: the degrees of freedom; a positive number or array.
-        shape: the shape of the result; None for the shape that df has.
+        shape: the shape of the result; None for the shape of `df`.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -321,9 +321,9 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sh
 @with_typed_key
 def _f(key: Array, dfnum: Array, dfden: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     dfnum, dfden = fit_parameter(dfnum, shape, dtype), fit_parameter(dfden, shape, dtype)
-    below, above = new_keys(key, 2)
-    numerator = chisquare_numbers(above, dfnum, shape=shape, dtype=dtype) / dfnum
-    return numerator / (chisquare_numbers(below, dfden, shape=shape, dtype=dtype) / dfden)
+    below, above = split_key(key, 2)
+    numerator = draw_chisquare(above, dfnum, shape=shape, dtype=dtype) / dfnum
+    return numerator / (draw_chisquare(below, dfden, shape=shape, dtype=dtype) / dfden)
 
 
 def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
@@ -332,17 +332,17 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
     Args:
         key: a random key, typed or legacy.
         dfnum: the degrees of freedom of the numerator; a positive number or array.
-        dfden: those of the denominator, likewise.
-        shape: the shape of the result; None for the shape that the parameters broadcast to.
+        dfden: the degrees of freedom of the denominator; a positive number or array.
+        shape: the shape of the result; None for the broadcast shape of the parameters.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -358,10 +358,10 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
 @inline_jit
 @with_typed_key
 def _t(key: Array, df: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
-    first, second = new_keys(key, 2)
+    first, second = split_key(key, 2)
     half = fit_parameter(df, shape, dtype) / 2.0
-    drawn = normal_numbers(first, shape=shape, dtype=dtype)
-    return drawn * lax.sqrt(half / gamma_numbers(second, half, shape=shape, dtype=dtype))
+    drawn = draw_normal(first, shape=shape, dtype=dtype)
+    return drawn * lax.sqrt(half / draw_gamma(second, half, shape=shape, dtype=dtype))
 
 
 def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
@@ -370,16 +370,16 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: 
     Args:
         key: a random key, typed or legacy.
         df: the degrees of freedom; a positive number or array.
-        shape: the shape of the result; None for the shape that df has.
+        shape: the shape of the result; None for the shape of `df`.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -393,10 +393,10 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: 
 
 
 def _draw_generalized_normal(key: Array, p: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    first, second = new_keys(key, 2)
+    first, second = split_key(key, 2)
     power = convert_to(1 / convert_to(p, aval_of(p).dtype), dtype)
-    size = gamma_numbers(first, power, shape=shape, dtype=dtype)
-    return lax.mul(signs(second, shape=shape, dtype=dtype), size**power)
+    size = draw_gamma(first, power, shape=shape, dtype=dtype)
+    return lax.mul(draw_signs(second, shape=shape, dtype=dtype), size**power)
 
 
 _generalized_normal = inline_jit(with_typed_key(_draw_generalized_normal))
@@ -410,14 +410,14 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
         p: the exponent; a positive number.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, or `dtype` is not a floating dtype.
 
     Example:
         >>> random.generalized_normal(random.key(0), 4.0, (2,))
@@ -433,9 +433,9 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
 @with_typed_key
 def _ball(key: Array, p: ArrayLike, *, d: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     # Barthe, Guédon, Mendelson and Naor, "A probabilistic approach to the geometry of the l_p^n-ball" (2005).
-    first, second = new_keys(key, 2)
+    first, second = split_key(key, 2)
     g = _draw_generalized_normal(first, p, shape=(*shape, d), dtype=dtype)
-    e = exponential_numbers(second, shape=shape, dtype=dtype)
+    e = draw_exponential(second, shape=shape, dtype=dtype)
     own = convert_to(p, aval_of(p).dtype)
     norm = add_elements(lax.abs(g) ** convert_to(own, dtype), (len(shape),)) + e
     return g / reshape(norm ** convert_to(1 / own, dtype), (*shape, 1))
@@ -453,15 +453,14 @@ def ball(
         p: the exponent of the norm; a positive number.
         shape: the shape of the result without its last axis.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape, followed by `d`.
 
     Raises:
-        TypeError: `key` is no random key.
-        TypeError: `d` is negative.
-        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
+        TypeError: `key` is not a random key, or `d` is negative.
+        ValueError: `key` holds several keys, or `dtype` is not a floating dtype.
 
     Example:
         >>> random.ball(random.key(0), 3).shape

@@ -36,7 +36,7 @@ from xtrace._src.ops.random.keys import (
 )
 from xtrace._src.runtime.transfer import to_constant
 
-# For annotations: type checkers distinguish keys from other arrays; at run time it returns its argument.
+# For annotations: type checkers tell keys from other arrays; at run time it returns its argument.
 Key = NewType("Key", Array)
 Key.__module__ = "xtrace.random"
 Key.__doc__ = """The type of typed random keys, for annotations; called, it returns its argument.
@@ -123,15 +123,15 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
 
     Args:
         seed: an integer, or an array of shape ().
-        impl: the name of the generator, such as "threefry2x32" or "rbg", or one that `xtrace.extend.random` has;
-            None for the one of the settings.
-        dtype: a dtype of keys, in the place of `impl`.
+        impl: the generator: a name, such as "threefry2x32" or "rbg", or one made with `xtrace.extend.random`;
+            None for the setting's.
+        dtype: a dtype of keys, instead of `impl`.
 
     Returns:
         A typed key: an array of shape () and a dtype such as ``key<fry>``.
 
     Raises:
-        TypeError: `seed` is no integer.
+        TypeError: `seed` is not an integer.
         ValueError: `seed` has axes, or the generator is unknown.
 
     Example:
@@ -150,14 +150,14 @@ def PRNGKey(seed: ArrayLike, *, impl: object = None) -> Array:
 
     Args:
         seed: an integer, or an array of shape ().
-        impl: the name of the generator, such as "threefry2x32" or "rbg", or one that `xtrace.extend.random` has;
-            None for the one of the settings.
+        impl: the generator: a name, such as "threefry2x32" or "rbg", or one made with `xtrace.extend.random`;
+            None for the setting's.
 
     Returns:
         An array of uint32, of two or four words.
 
     Raises:
-        TypeError: `seed` is no integer.
+        TypeError: `seed` is not an integer.
         ValueError: `seed` has axes, or the generator is unknown.
 
     Example:
@@ -175,7 +175,7 @@ def key_dtype(impl_spec: object = None) -> StoredDType:
     """Return the dtype of the keys of a generator.
 
     Args:
-        impl_spec: the name of the generator, or the generator; None for the one of the settings.
+        impl_spec: the name of the generator, or the generator; None for the setting's.
 
     Returns:
         An extended dtype.
@@ -222,9 +222,9 @@ def warns_of_legacy() -> bool:
 
 def _report_legacy_key() -> None:
     words = (
-        f"{called_function()} was given a legacy key, an array of uint32; make keys with xtrace.random.key(seed), or "
-        "convert "
-        'them with xtrace.random.wrap_key_data(key). The setting jax_legacy_prng_key="allow" permits legacy keys'
+        f"{called_function()} was given a legacy key, an array of uint32; make keys with xtrace.random.key(seed), "
+        'or convert them with xtrace.random.wrap_key_data(key). The setting jax_legacy_prng_key="allow" permits legacy '
+        "keys"
     )
     if config.legacy_prng_key.value == "error":
         raise ValueError(words)
@@ -237,14 +237,13 @@ def check_key(key: ArrayLike) -> Any:
     if aval.ndim != (0 if is_key(aval) else 1):
         raise ValueError(
             f"{called_function()} accepts a single key, but was given a key array of shape {aval.shape} != (). Use "
-            "vmap for "
-            "batching."
+            "vmap for batching."
         )
     return key
 
 
-def as_typed(key: Any) -> Array:
-    """Return keys in either form as typed ones."""
+def to_typed(key: Any) -> Array:
+    """Return keys in either form as typed keys."""
     return key if is_key(aval_of(key)) else random_wrap.bind_positional((key,), (find_generator(None),))
 
 
@@ -256,11 +255,11 @@ def _match_form(key: Array, new_key: Array) -> Array:
 
 @inline_jit
 def _split(key: Array, *, shape: tuple[int, ...]) -> Array:
-    return _match_form(key, random_split.bind_positional((as_typed(key),), (shape,)))
+    return _match_form(key, random_split.bind_positional((to_typed(key),), (shape,)))
 
 
 def split(key: ArrayLike, num: Any = 2) -> Array:
-    """Return new keys made of a key, which must not be used again.
+    """Return new keys derived from a key, which must not be used again.
 
     Args:
         key: a random key.
@@ -270,7 +269,7 @@ def split(key: ArrayLike, num: Any = 2) -> Array:
         Random keys of the shape `num`.
 
     Raises:
-        TypeError: `key` is no random key, or `num` is no shape.
+        TypeError: `key` is not a random key, or `num` is not a shape.
         ValueError: `key` holds several keys.
 
     Example:
@@ -287,11 +286,11 @@ def split(key: ArrayLike, num: Any = 2) -> Array:
 
 @inline_jit
 def _fold_in(key: Any, data: Any) -> Array:
-    return _match_form(key, random_fold_in.bind_positional((as_typed(key), convert_to(data, dtypes.uint32))))
+    return _match_form(key, random_fold_in.bind_positional((to_typed(key), convert_to(data, dtypes.uint32))))
 
 
 def fold_in(key: ArrayLike, data: Any) -> Array:
-    """Return a new key made of a key and a number, such as the step of a loop.
+    """Return a new key derived from a key and a number, such as the step of a loop.
 
     Args:
         key: a random key.
@@ -301,7 +300,7 @@ def fold_in(key: ArrayLike, data: Any) -> Array:
         A random key.
 
     Raises:
-        TypeError: `key` is no random key, or `data` has axes or is no integer.
+        TypeError: `key` is not a random key, or `data` has axes or is not an integer.
         ValueError: `key` holds several keys.
 
     Example:
@@ -325,16 +324,16 @@ def fold_in(key: ArrayLike, data: Any) -> Array:
 
 
 def key_data(keys: ArrayLike) -> Array:
-    """Return the words behind random keys.
+    """Return the words of random keys.
 
     Args:
-        keys: random keys; legacy ones are returned as they are.
+        keys: random keys; legacy keys are returned unchanged.
 
     Returns:
-        An array of uint32 with one more axis, the last one, for the words.
+        An array of uint32 with a further last axis for the words.
 
     Raises:
-        TypeError: `keys` is no array of keys.
+        TypeError: `keys` is not an array of keys.
 
     Example:
         >>> random.key_data(random.key(1))
@@ -353,9 +352,9 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: object = None, dtype: DTyp
 
     Args:
         key_bits_array: an array of uint32 whose last axis holds the words of a key.
-        impl: the name of the generator, such as "threefry2x32" or "rbg", or one that `xtrace.extend.random` has;
-            None for the one of the settings.
-        dtype: a dtype of keys, in the place of `impl`.
+        impl: the generator: a name, such as "threefry2x32" or "rbg", or one made with `xtrace.extend.random`;
+            None for the setting's.
+        dtype: a dtype of keys, instead of `impl`.
 
     Returns:
         Random keys, of the shape of the array without its last axis.
@@ -384,13 +383,13 @@ def key_impl(keys: ArrayLike) -> Any:
     """Return the name of the generator of keys.
 
     Args:
-        keys: random keys; of legacy ones it is the generator of the settings.
+        keys: random keys; legacy keys belong to the setting's generator.
 
     Returns:
-        A string; of a generator that a user defined, the generator itself, which functions take in the place of a name.
+        A string; for a generator of a user the generator itself, which functions accept instead of a name.
 
     Raises:
-        TypeError: `keys` is no array of keys.
+        TypeError: `keys` is not an array of keys.
 
     Example:
         >>> random.key_impl(random.key(0))
@@ -405,7 +404,7 @@ def key_impl(keys: ArrayLike) -> Any:
 
 
 def clone(key: ArrayLike) -> Array:
-    """Return the same keys, to be used once more on purpose where the use of keys is checked.
+    """Return a copy of keys, which the check of key reuse counts as new keys.
 
     Args:
         key: random keys.
@@ -414,7 +413,7 @@ def clone(key: ArrayLike) -> Array:
         Random keys of the shape and dtype of `key`.
 
     Raises:
-        TypeError: `key` is no array.
+        TypeError: `key` is not an array.
 
     Example:
         >>> random.clone(random.key(0))

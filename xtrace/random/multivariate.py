@@ -20,9 +20,9 @@ from xtrace._src.ops import elementwise as lax
 from xtrace.numpy.einstein_sums import einsum
 from xtrace.numpy.linalg import cholesky, eigh, qr, svd
 from xtrace.numpy.rearrangement import diagonal
-from xtrace.random.continuous import normal_numbers
+from xtrace.random.continuous import draw_normal
 from xtrace.random.keys import check_key
-from xtrace.random.sampling import broadcast, draw, float_dtype, shape_of_parameter, with_typed_key
+from xtrace.random.sampling import broadcast_parameters, draw, get_parameter_shape, to_float_dtype, with_typed_key
 
 _METHODS = ("cholesky", "eigh", "svd")
 
@@ -40,7 +40,7 @@ def _multivariate_normal(
         sizes, vectors = eigh(cov) if method == "eigh" else svd(cov)[1::-1]
         factor = vectors * lax.sqrt(sizes[..., None, :])
     # If `dtype` is not the parameters' dtype, the sum below promotes.
-    drawn = normal_numbers(key, shape=(*shape, aval_of(mean).shape[-1]), dtype=dtype)
+    drawn = draw_normal(key, shape=(*shape, aval_of(mean).shape[-1]), dtype=dtype)
     return broadcast_to_shape(mean, aval_of(drawn).shape) + einsum("...ij,...j->...i", factor, drawn)
 
 
@@ -54,17 +54,17 @@ def multivariate_normal(
         key: a random key, typed or legacy.
         mean: the mean along the last axis.
         cov: the covariance matrix in the last two axes.
-        shape: the shape of the result without its last axis; None for the shape that mean and covariance broadcast to.
+        shape: the shape of the result without its last axis; None for the broadcast shape of mean and covariance.
         dtype: the floating dtype of the result; None for the default floating dtype.
         method: the factorization of the covariance: "cholesky", "eigh" or "svd".
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape, followed by the length of the vectors.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, shapes do not fit, `method` is unknown, or `dtype` is no floating dtype.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, shapes do not fit, or `method` or `dtype` is unknown.
 
     Example:
         >>> random.multivariate_normal(random.key(0), jnp.zeros(2), jnp.eye(2)).shape
@@ -78,8 +78,8 @@ def multivariate_normal(
     if method not in _METHODS:
         raise ValueError(f"multivariate_normal: method must be one of {', '.join(_METHODS)}; got {abbreviate(method)}")
     check_key(key)
-    means = shape_of_parameter("mean", mean)
-    covariances = shape_of_parameter("cov", cov)
+    means = get_parameter_shape("mean", mean)
+    covariances = get_parameter_shape("cov", cov)
     if not means:
         raise ValueError("multivariate_normal requires mean.ndim >= 1, got mean.ndim == 0")
     n = means[-1]
@@ -89,12 +89,12 @@ def multivariate_normal(
         )
     if dtype is None:
         dtype = common_dtype((mean, cov), as_inexact)[1]
-    dtype = float_dtype(dtype)
+    dtype = to_float_dtype(dtype)
     own = {"mean without its last axis": means[:-1], "cov without its last two": covariances[:-2]}
-    batch_shape = broadcast(own)
+    batch_shape = broadcast_parameters(own)
     if shape is not None:
         batch_shape = canonical_shape(shape)
-        if broadcast({**own, "shape": batch_shape}) != batch_shape:
+        if broadcast_parameters({**own, "shape": batch_shape}) != batch_shape:
             raise ValueError(
                 f"multivariate_normal: mean {means} and cov {covariances} do not broadcast to {batch_shape}"
             )
@@ -106,11 +106,10 @@ def multivariate_normal(
 def _orthogonal(key: Array, *, n: int, m: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     # Mezzadri, "How to generate random matrices from the classical compact groups" (2007): the signs of the diagonal
     # make the factor of a normal matrix uniformly distributed.
-    drawn = normal_numbers(key, shape=(*shape, max(n, m), min(n, m)), dtype=dtype)
+    drawn = draw_normal(key, shape=(*shape, max(n, m), min(n, m)), dtype=dtype)
     q, r = qr(drawn)
     q = q * lax.sign(diagonal(r, axis1=-2, axis2=-1))[..., None, :]
-    result: Array = q.mT if n < m else q
-    return result
+    return q.mT if n < m else q
 
 
 def orthogonal(
@@ -124,13 +123,13 @@ def orthogonal(
         shape: leading axes of the result.
         dtype: the floating or complex dtype of the result; None for the default floating dtype.
         m: the number of columns; None for `n`.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape, followed by `n` and `m`.
 
     Raises:
-        TypeError: `key` is no random key.
+        TypeError: `key` is not a random key.
         ValueError: `key` holds several keys, a size is negative, or `dtype` is neither floating nor complex.
 
     Example:
@@ -145,6 +144,5 @@ def orthogonal(
     if rows < 0 or columns < 0:
         raise ValueError(f"orthogonal: negative dimensions are not allowed, got {n} and {m}")
     return draw(
-        lambda k, **s: _orthogonal(k, n=rows, m=columns, **s), key, shape, dtype, out_sharding,
-        complex_too=True,
+        lambda k, **s: _orthogonal(k, n=rows, m=columns, **s), key, shape, dtype, out_sharding, complex_too=True
     )

@@ -18,16 +18,18 @@ from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.comparisons import bitwise_and, eq, ne
 from xtrace._src.ops.control_flow.while_loop import while_loop
 from xtrace._src.ops.random.keys import generator_of, random_clone
-from xtrace._src.ops.reductions import reduce_or
 from xtrace._src.ops.selection import select
 from xtrace._src.ops.special import lgamma
-from xtrace.random.continuous import constant, unit_interval
+from xtrace.random.continuous import constant, draw_unit_uniform
 from xtrace.random.keys import check_key
-from xtrace.random.sampling import fit_parameter, int_dtype, new_keys, result_shape, with_typed_key
-
-
-def _any(which: Array) -> Array:
-    return reduce_or(which, tuple(range(aval_of(which).ndim)))
+from xtrace.random.sampling import (
+    find_result_shape,
+    fit_parameter,
+    is_any_true,
+    split_key,
+    to_int_dtype,
+    with_typed_key,
+)
 
 
 def _count_exponentials(key: Any, rate: Any, dtype: Any, limit: int) -> Any:
@@ -37,17 +39,16 @@ def _count_exponentials(key: Any, rate: Any, dtype: Any, limit: int) -> Any:
 
     def is_unfinished(state: tuple[Array, ...]) -> Array:
         step, _, _, product = state
-        return bitwise_and(_any(product > -rate), step < limit)
+        return bitwise_and(is_any_true(product > -rate), step < limit)
 
     def multiply(state: Any) -> Any:
         step, count, key, product = state
-        key, used = new_keys(key, 2)
+        key, used = split_key(key, 2)
         count = select(product > -rate, count + 1, count)
-        return step + 1, count, key, product + lax.log(unit_interval(used, shape=shape, dtype=number))
+        return step + 1, count, key, product + lax.log(draw_unit_uniform(used, shape=shape, dtype=number))
 
-    start = constant(0, dtypes.int32), broadcast_to_shape(constant(0, dtype), shape), key, broadcast_to_shape(
-        constant(0, number), shape
-    )
+    counts, products = [broadcast_to_shape(constant(0, kind), shape) for kind in (dtype, number)]
+    start = constant(0, dtypes.int32), counts, key, products
     return while_loop(is_unfinished, multiply, start)[1] - 1
 
 
@@ -62,13 +63,13 @@ def _sample_by_rejection(key: Array, rate: Array, dtype: np.dtype[Any], limit: i
 
     def is_unfinished(state: tuple[Array, ...]) -> Array:
         step, _, done, _ = state
-        return bitwise_and(_any(~done), step < limit)
+        return bitwise_and(is_any_true(~done), step < limit)
 
     def attempt(state: tuple[Array, ...]) -> tuple[Array, ...]:
         step, sample, done, key = state
-        key, first, second = new_keys(key, 3)
-        u = unit_interval(first, shape=shape, dtype=number) - 0.5
-        v = unit_interval(second, shape=shape, dtype=number)
+        key, first, second = split_key(key, 3)
+        u = draw_unit_uniform(first, shape=shape, dtype=number) - 0.5
+        v = draw_unit_uniform(second, shape=shape, dtype=number)
         distance = 0.5 - lax.abs(u)
         k = lax.floor((2 * a / distance + b) * u + rate + 0.43)
         bound = lax.log(v * inverse_alpha / (a / (distance * distance) + b))
@@ -77,9 +78,8 @@ def _sample_by_rejection(key: Array, rate: Array, dtype: np.dtype[Any], limit: i
         accepted = ((distance >= 0.07) & (v <= quick)) | (~outside & (bound <= density))
         return step + 1, select(accepted, k, sample), done | accepted, key
 
-    start = constant(0, dtypes.int32), broadcast_to_shape(constant(-1, number), shape), broadcast_to_shape(
-        constant(False, bool), shape
-    ), key
+    samples, done = [broadcast_to_shape(constant(x, kind), shape) for x, kind in ((-1, number), (False, bool))]
+    start = constant(0, dtypes.int32), samples, done, key
     return convert_to(while_loop(is_unfinished, attempt, start)[1], dtype)
 
 
@@ -88,7 +88,7 @@ def _sample_by_rejection(key: Array, rate: Array, dtype: np.dtype[Any], limit: i
 def _poisson(key: Array, rate: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     rate = fit_parameter(rate, shape, dtypes.float32)
     small = ne(rate, rate) | (rate < 10)
-    # Where a method's sample is not used, another rate keeps its loop short.
+    # Where the sample of a method is unused, another rate keeps its loop short.
     zero, large = [broadcast_to_shape(constant(x, dtypes.float32), shape) for x in (0, 1e5)]
     limit = int(dtypes.iinfo(dtypes.int32 if dtypes.bit_width(dtype) > 32 else dtype).max)
     counted = _count_exponentials(key, select(small, rate, zero), dtype, limit)
@@ -102,17 +102,17 @@ def poisson(key: Any, lam: object, shape: Any = None, dtype: Any = None, *, out_
 
     Args:
         key: a random key, typed or legacy.
-        lam: the rate; a number or array. The result is -1 for rates that are none.
-        shape: the shape of the result; None for the shape that lam has.
-        dtype: the integer dtype of the result; None for the default one.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        lam: the rate; a number or array. The result is -1 for negative rates and NaN.
+        shape: the shape of the result; None for the shape of `lam`.
+        dtype: the integer dtype of the result; None for the default integer dtype.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, `lam` does not broadcast to `shape`, or `dtype` is no integer dtype.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, `lam` does not broadcast to `shape`, or `dtype` is not an integer dtype.
         NotImplementedError: the generator of the key is not "threefry2x32".
 
     Example:
@@ -124,9 +124,9 @@ def poisson(key: Any, lam: object, shape: Any = None, dtype: Any = None, *, out_
     """
     if out_sharding is not None:
         return with_out_sharding(poisson, out_sharding, key, lam, shape, dtype)
-    dtype = int_dtype(dtype)
+    dtype = to_int_dtype(dtype)
     check_key(key)
     name = generator_of(aval_of(key).dtype).name if aval_of(key).ndim == 0 else config.default_prng_impl.value
     if name != "threefry2x32":
         raise NotImplementedError(f"poisson: keys must come from the generator threefry2x32, got {name}")
-    return _poisson(key, lam, shape=result_shape(shape, lam=lam), dtype=dtype)
+    return _poisson(key, lam, shape=find_result_shape(shape, lam=lam), dtype=dtype)

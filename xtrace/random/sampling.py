@@ -1,4 +1,4 @@
-"""Argument checks that the distributions share, and the helpers that run their programs."""
+"""Argument checks of the distributions, and the helpers that run their programs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.random.keys import random_split
-from xtrace.random.keys import as_typed, check_key
+from xtrace._src.ops.reductions import reduce_or
+from xtrace.random.keys import check_key, to_typed
 
 _Result = TypeVar("_Result")
 
@@ -31,13 +32,13 @@ def with_typed_key(sample: Callable[..., _Result]) -> Callable[..., _Result]:
 
     @functools.wraps(sample)
     def run(key: Array, *parameters: Array, **static: object) -> _Result:
-        return sample(as_typed(key), *parameters, **static)
+        return sample(to_typed(key), *parameters, **static)
 
     return run
 
 
-def float_dtype(dtype: Any, complex_too: bool = False) -> Any:
-    """Return the requested floating dtype, the default one for None; ValueError for any other kind of dtype."""
+def to_float_dtype(dtype: Any, complex_too: bool = False) -> Any:
+    """Return the requested floating dtype, or the default one for None; ValueError for another kind of dtype."""
     if dtype is None:
         return dtypes.default_float(config.enable_x64.value)
     requested = requested_dtype(dtype)
@@ -49,17 +50,17 @@ def float_dtype(dtype: Any, complex_too: bool = False) -> Any:
     return requested
 
 
-def int_dtype(dtype: DTypeLike, error: type[Exception] = ValueError) -> np.dtype[Any]:
-    """Return the requested integer dtype, the default one for None; `error` for any other kind of dtype."""
+def to_int_dtype(dtype: DTypeLike, error: type[Exception] = ValueError) -> Any:
+    """Return the requested integer dtype, or the default one for None; `error` for another kind of dtype."""
     if dtype is None:
         return dtypes.default_int(config.enable_x64.value)
-    requested: np.dtype[Any] = requested_dtype(dtype)
+    requested = requested_dtype(dtype)
     if not dtypes.is_integer(requested):
         raise error(f"dtype argument to `{called_function()}` must be an int dtype, got {dtypes.full_name(requested)}")
     return requested
 
 
-def shape_of_parameter(name: str, value: object) -> tuple[int, ...]:
+def get_parameter_shape(name: str, value: object) -> tuple[int, ...]:
     """Return the shape of a parameter; TypeError unless it is an array or a scalar."""
     try:
         return aval_of(value).shape
@@ -69,7 +70,7 @@ def shape_of_parameter(name: str, value: object) -> tuple[int, ...]:
         ) from None
 
 
-def broadcast(shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
+def broadcast_parameters(shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
     """Return the common shape of parameters; ValueError names them and their shapes if there is none."""
     try:
         return np.broadcast_shapes(*shapes.values())
@@ -80,16 +81,16 @@ def broadcast(shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
         raise ValueError(f"{called_function()}: Incompatible shapes for broadcasting: {listed}") from None
 
 
-def result_shape(shape: ShapeLike, **parameters: object) -> tuple[int, ...]:
+def find_result_shape(shape: ShapeLike, **parameters: object) -> tuple[int, ...]:
     """Return the requested shape, or the common shape of the parameters for None.
 
     ValueError if the parameters do not broadcast to it, TypeError unless they are arrays.
     """
-    shapes = {name: shape_of_parameter(name, value) for name, value in parameters.items()}
+    shapes = {name: get_parameter_shape(name, value) for name, value in parameters.items()}
     if shape is None:
-        return broadcast(shapes)
+        return broadcast_parameters(shapes)
     wanted = canonical_shape(shape)
-    if any(shapes.values()) and broadcast({**shapes, "shape": wanted}) != wanted:
+    if any(shapes.values()) and broadcast_parameters({**shapes, "shape": wanted}) != wanted:
         listed = ", ".join(f"{name} {own}" for name, own in shapes.items())
         raise ValueError(
             f"{called_function()}: parameters of shapes {listed} do not broadcast to the argument shape {wanted}"
@@ -103,10 +104,10 @@ def draw(
 ) -> Array:
     """Check the arguments of a distribution of floating numbers, and run its program."""
     sharding = requested_out_sharding(out_sharding)
-    dtype = float_dtype(dtype, complex_too)
+    dtype = to_float_dtype(dtype, complex_too)
     check_key(key)
     if parameters:
-        shape = result_shape(shape, **parameters)
+        shape = find_result_shape(shape, **parameters)
         for name, value in parameters.items():
             if dtypes.is_complex(aval_of(value).dtype) and not dtypes.is_complex(dtype):
                 raise dtypes.TypePromotionError(
@@ -118,12 +119,17 @@ def draw(
     return drawn if sharding is None else reshard_result(drawn, sharding)
 
 
+def is_any_true(mask: Array) -> Array:
+    """Return whether any element of a mask is true, as a scalar."""
+    return reduce_or(mask, tuple(range(aval_of(mask).ndim)))
+
+
 def fit_parameter(value: ArrayLike, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Return a parameter as an array of `dtype` broadcast to `shape`."""
     return broadcast_to_shape(convert_to(value, dtype), shape)
 
 
-def new_keys(key: ArrayLike, count: int) -> list[Any]:
+def split_key(key: ArrayLike, count: int) -> list[Any]:
     """Split a typed key into `count` typed keys."""
     keys = random_split.bind_positional((key,), ((count,),))
     return [index_in_dim(keys, i, 0, keepdims=False) for i in range(count)]

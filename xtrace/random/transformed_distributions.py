@@ -21,20 +21,27 @@ from xtrace._src.ops.reinterpretation import optimization_barrier
 from xtrace._src.ops.selection import select
 from xtrace._src.ops.special import erf, erf_inv
 from xtrace._src.ops.stop_gradient import stop_gradient
-from xtrace.random.continuous import constant, normal_numbers, uniform_numbers, unit_interval
-from xtrace.random.discrete import signs
-from xtrace.random.sampling import broadcast, draw, fit_parameter, new_keys, shape_of_parameter, with_typed_key
+from xtrace.random.continuous import constant, draw_normal, draw_uniform, draw_unit_uniform
+from xtrace.random.discrete import draw_signs
+from xtrace.random.sampling import (
+    broadcast_parameters,
+    draw,
+    fit_parameter,
+    get_parameter_shape,
+    split_key,
+    with_typed_key,
+)
 
 # The default of jax's signature.
 _ONE = np.float32(1.0)
 
 
-def exponential_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
-    """Return exponentially distributed numbers."""
-    return -lax.log1p(-unit_interval(key, shape=shape, dtype=dtype))
+def draw_exponential(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+    """Draw exponentially distributed numbers."""
+    return -lax.log1p(-draw_unit_uniform(key, shape=shape, dtype=dtype))
 
 
-_exponential = inline_jit(with_typed_key(exponential_numbers))
+_exponential = inline_jit(with_typed_key(draw_exponential))
 
 
 def exponential(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -44,14 +51,14 @@ def exponential(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, or `dtype` is not a floating dtype.
 
     Example:
         >>> random.exponential(random.key(0), (2,))
@@ -67,7 +74,7 @@ def exponential(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out
 @with_typed_key
 def _laplace(key: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     low = -1 + float(dtypes.finfo(dtype).epsneg)
-    drawn = unit_interval(key, shape=shape, dtype=dtype, low=low)
+    drawn = draw_unit_uniform(key, shape=shape, dtype=dtype, low=low)
     return lax.mul(lax.sign(drawn), lax.log1p(-lax.abs(drawn)))
 
 
@@ -78,14 +85,14 @@ def laplace(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sha
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, or `dtype` is not a floating dtype.
 
     Example:
         >>> random.laplace(random.key(0), (2,))
@@ -100,7 +107,7 @@ def laplace(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sha
 @inline_jit
 @with_typed_key
 def _logistic(key: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    drawn = unit_interval(key, shape=shape, dtype=dtype, low=dtypes.finfo(dtype).tiny)
+    drawn = draw_unit_uniform(key, shape=shape, dtype=dtype, low=dtypes.finfo(dtype).tiny)
     return lax.sub(lax.log(drawn), lax.log1p(-drawn))
 
 
@@ -111,14 +118,14 @@ def logistic(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sh
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, or `dtype` is not a floating dtype.
 
     Example:
         >>> random.logistic(random.key(0), (2,))
@@ -133,7 +140,7 @@ def logistic(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sh
 @inline_jit
 @with_typed_key
 def _cauchy(key: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
-    drawn = unit_interval(key, shape=shape, dtype=dtype, low=dtypes.finfo(dtype).eps)
+    drawn = draw_unit_uniform(key, shape=shape, dtype=dtype, low=dtypes.finfo(dtype).eps)
     return lax.tan(constant(math.pi, dtype) * (drawn - 0.5))
 
 
@@ -144,14 +151,14 @@ def cauchy(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_shar
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, or `dtype` is not a floating dtype.
 
     Example:
         >>> random.cauchy(random.key(0), (2,))
@@ -163,14 +170,14 @@ def cauchy(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_shar
     return draw(_cauchy, key, shape, dtype, out_sharding)
 
 
-def maxwell_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
-    """Return lengths of normally distributed vectors in three dimensions."""
+def draw_maxwell(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+    """Draw lengths of normally distributed vectors in three dimensions."""
     # The barrier rounds numbers of a narrow dtype before they are squared.
-    vectors = optimization_barrier(normal_numbers(key, shape=(*shape, 3), dtype=dtype))
+    vectors = optimization_barrier(draw_normal(key, shape=(*shape, 3), dtype=dtype))
     return lax.sqrt(add_elements(lax.mul(vectors, vectors), (len(shape),)))
 
 
-_maxwell = inline_jit(with_typed_key(maxwell_numbers))
+_maxwell = inline_jit(with_typed_key(draw_maxwell))
 
 
 def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -180,14 +187,14 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, or `dtype` is not a floating dtype.
 
     Example:
         >>> random.maxwell(random.key(0), (2,)).shape
@@ -201,17 +208,17 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
 
 def _append_parameter_shape(shape: Shape, **parameters: object) -> tuple[int, ...]:
     """Return `shape` with the common shape of the parameters after it."""
-    own = {name: shape_of_parameter(name, value) for name, value in parameters.items()}
-    return (*shape, *broadcast(own))
+    own = {name: get_parameter_shape(name, value) for name, value in parameters.items()}
+    return (*shape, *broadcast_parameters(own))
 
 
 @inline_jit
 @with_typed_key
 def _double_sided_maxwell(key: Array, loc: Array, scale: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
     shape = _append_parameter_shape(shape, loc=loc, scale=scale)
-    first, second = new_keys(key, 2)
-    side = signs(second, shape=shape, dtype=dtype)
-    deviates = lax.mul(side, maxwell_numbers(first, shape=shape, dtype=dtype))
+    first, second = split_key(key, 2)
+    side = draw_signs(second, shape=shape, dtype=dtype)
+    deviates = lax.mul(side, draw_maxwell(first, shape=shape, dtype=dtype))
     return lax.add(lax.mul(deviates, fit_parameter(scale, shape, dtype)), fit_parameter(loc, shape, dtype))
 
 
@@ -222,15 +229,15 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
         key: a random key, typed or legacy.
         loc: the center; a number or array.
         scale: the scale; a positive number or array.
-        shape: leading axes of the result, before those of the parameters.
+        shape: the leading axes of the result, before the axes of the parameters.
         dtype: the floating dtype of the result; None for the default floating dtype.
 
     Returns:
-        An array of the shape, followed by the shape that the parameters broadcast to.
+        An array of the shape, followed by the broadcast shape of the parameters.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, or `dtype` is not a floating dtype.
 
     Example:
         >>> random.double_sided_maxwell(random.key(0), 0.0, 1.0, (2,))
@@ -240,7 +247,7 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
         Devroye, "Non-Uniform Random Variate Generation" (1986), section V.4: norms of normal vectors.
     """
     for name, value in (("loc", loc), ("scale", scale)):
-        shape_of_parameter(name, value)
+        get_parameter_shape(name, value)
     # The parameters' axes follow those of `shape`, so they are not checked against it.
     return draw(lambda k, **s: _double_sided_maxwell(k, loc, scale, **s), key, shape, dtype)
 
@@ -250,7 +257,7 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
 def _weibull_min(
     key: Array, scale: Array, concentration: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Array:
-    drawn = -lax.log1p(-unit_interval(key, shape=shape, dtype=dtype))
+    drawn = -lax.log1p(-draw_unit_uniform(key, shape=shape, dtype=dtype))
     power, scale = [convert_to(x, dtype) for x in (concentration, scale)]
     return drawn ** (1.0 / power) * scale
 
@@ -263,7 +270,7 @@ def weibull_min(
     Args:
         key: a random key, typed or legacy.
         scale: the scale; a positive number or array.
-        concentration: the exponent, likewise.
+        concentration: the exponent; a positive number or array.
         shape: the shape of the result, with which the parameters broadcast.
         dtype: the floating dtype of the result; None for the default floating dtype.
 
@@ -271,8 +278,8 @@ def weibull_min(
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, or `dtype` is no floating dtype.
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, or `dtype` is not a floating dtype.
 
     Example:
         >>> random.weibull_min(random.key(0), 1.0, 2.0, (2,))
@@ -282,14 +289,14 @@ def weibull_min(
         Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
     """
     for name, value in (("scale", scale), ("concentration", concentration)):
-        shape_of_parameter(name, value)
+        get_parameter_shape(name, value)
     return draw(lambda k, **s: _weibull_min(k, scale, concentration, **s), key, shape, dtype)
 
 
 @inline_jit
 @with_typed_key
 def _pareto(key: Array, b: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    return lax.exp(lax.div(exponential_numbers(key, shape=shape, dtype=dtype), fit_parameter(b, shape, dtype)))
+    return lax.exp(lax.div(draw_exponential(key, shape=shape, dtype=dtype), fit_parameter(b, shape, dtype)))
 
 
 def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -298,16 +305,16 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_shardi
     Args:
         key: a random key, typed or legacy.
         b: the exponent; a positive number or array.
-        shape: the shape of the result; None for the shape that b has.
+        shape: the shape of the result; None for the shape of `b`.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -323,7 +330,7 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_shardi
 @inline_jit
 @with_typed_key
 def _rayleigh(key: Array, scale: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
-    drawn = lax.log(unit_interval(key, shape=shape, dtype=dtype))
+    drawn = lax.log(draw_unit_uniform(key, shape=shape, dtype=dtype))
     return lax.mul(fit_parameter(scale, shape, dtype), lax.sqrt(drawn * -2.0))
 
 
@@ -333,16 +340,16 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_
     Args:
         key: a random key, typed or legacy.
         scale: the scale; a positive number or array.
-        shape: the shape of the result; None for the shape that scale has.
+        shape: the shape of the result; None for the shape of `scale`.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -359,10 +366,10 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_
 @with_typed_key
 def _wald(key: Array, mean: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     # Michael, Schucany and Haas, "Generating random variates using transformations with multiple roots" (1976).
-    first, second = new_keys(key, 2)
+    first, second = split_key(key, 2)
     mean = fit_parameter(mean, shape, dtype)
-    v = normal_numbers(first, shape=shape, dtype=dtype)
-    z = unit_interval(second, shape=shape, dtype=dtype)
+    v = draw_normal(first, shape=shape, dtype=dtype)
+    z = draw_unit_uniform(second, shape=shape, dtype=dtype)
     y, square = v**2, mean**2
     root = lax.sqrt(4.0 * mean * y + square * y**2)
     x = mean + square * y / 2.0 - mean / 2.0 * root
@@ -375,16 +382,16 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_shard
     Args:
         key: a random key, typed or legacy.
         mean: the mean; a positive number or array.
-        shape: the shape of the result; None for the shape that mean has.
+        shape: the shape of the result; None for the shape of `mean`.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -400,7 +407,7 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_shard
 @inline_jit
 @with_typed_key
 def _lognormal(key: Array, sigma: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    return lax.exp(lax.mul(normal_numbers(key, shape=shape, dtype=dtype), fit_parameter(sigma, shape, dtype)))
+    return lax.exp(lax.mul(draw_normal(key, shape=shape, dtype=dtype), fit_parameter(sigma, shape, dtype)))
 
 
 def lognormal(
@@ -411,16 +418,16 @@ def lognormal(
     Args:
         key: a random key, typed or legacy.
         sigma: the standard deviation of the logarithms; a positive number or array.
-        shape: the shape of the result; None for the shape that sigma has.
+        shape: the shape of the result; None for the shape of `sigma`.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -438,7 +445,7 @@ def lognormal(
 def _draw_truncated_normal(key: Array, lower: Array, upper: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
     root = constant(math.sqrt(2), dtype)
     lower, upper = convert_to(lower, dtype), convert_to(upper, dtype)
-    drawn = uniform_numbers(key, erf(lax.div(lower, root)), erf(lax.div(upper, root)), shape=shape, dtype=dtype)
+    drawn = draw_uniform(key, erf(lax.div(lower, root)), erf(lax.div(upper, root)), shape=shape, dtype=dtype)
     deviates = lax.mul(root, erf_inv(drawn))
     # Rounding may put a number on or past a bound.
     low = lax.nextafter(stop_gradient(lower), broadcast_to_shape(constant(np.inf, dtype), lower.shape))
@@ -454,17 +461,17 @@ def truncated_normal(
     Args:
         key: a random key, typed or legacy.
         lower: the lower bound; a number or array.
-        upper: the upper bound, likewise.
-        shape: the shape of the result; None for the shape that the bounds broadcast to.
+        upper: the upper bound; a number or array.
+        shape: the shape of the result; None for the broadcast shape of the bounds.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:
@@ -484,7 +491,7 @@ def _triangular(
 ) -> Array:
     left, mode, right = [fit_parameter(x, shape, dtype) for x in (left, mode, right)]
     peak = (mode - left) / (right - left)
-    drawn = unit_interval(key, shape=shape, dtype=dtype)
+    drawn = draw_unit_uniform(key, shape=shape, dtype=dtype)
     rising = left + lax.sqrt(drawn * (right - left) * (mode - left))
     falling = right - lax.sqrt((1 - drawn) * (right - left) * (right - mode))
     return select(lt(drawn, peak), rising, falling)
@@ -494,23 +501,23 @@ def triangular(
     key: ArrayLike, left: object, mode: Any, right: object, shape: Any = None, dtype: Any = None, *,
     out_sharding: Any = None,
 ) -> Array:
-    """Draw numbers whose density rises linearly to a mode and falls linearly behind it.
+    """Draw numbers from the triangular distribution: its density rises linearly to the mode, then falls linearly.
 
     Args:
         key: a random key, typed or legacy.
         left: the least value.
         mode: the value of the greatest density.
         right: the greatest value.
-        shape: the shape of the result; None for the shape that the parameters broadcast to.
+        shape: the shape of the result; None for the broadcast shape of the parameters.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the shape and dtype.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is no floating
+        TypeError: `key` is not a random key.
+        ValueError: `key` holds several keys, the parameters do not broadcast to `shape`, or `dtype` is not a floating
             dtype.
 
     Example:

@@ -1,4 +1,4 @@
-"""SciPy's functions on xtrace arrays, as ``jax.scipy`` has them; each module loads when it is first asked for."""
+"""SciPy's functions on xtrace arrays, named as in ``jax.scipy``; each module loads at its first use."""
 # ruff: noqa: I001
 
 from xtrace._src.core.public_modules import late_imports as _late_imports

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import xtrace
-from xtrace._src.sparse.band_solver import narrow_order, solve_sparse
+from xtrace._src.sparse.band_solver import find_narrow_order, solve_sparse
 from xtrace.experimental import sparse
 from xtrace.experimental.sparse import linalg
 
@@ -40,7 +40,7 @@ def test_elements_are_near_the_diagonal():
     generator = np.random.default_rng(0)
     place = generator.permutation(50)
     rows, columns = place[np.arange(49)], place[np.arange(1, 50)]
-    order = narrow_order(rows, columns, 50)
+    order = find_narrow_order(rows, columns, 50)
     at = np.argsort(order)
     assert sorted(order) == list(range(50)) and np.abs(at[rows] - at[columns]).max() == 1
 

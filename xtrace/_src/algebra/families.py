@@ -1,4 +1,4 @@
-"""Families of operations: the rules that follow from being elementwise are stated once; a definition gives the rest."""
+"""Elementwise operations: a class holds the rules that they share; each definition states what differs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from xtrace._src.algebra.vector_space import broadcast_like, convert_to, move_ax
 from xtrace._src.core import config, dtypes, sum_rules
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
-from xtrace._src.core.array_protocol import with_arrays
+from xtrace._src.core.array_protocol import convert_array_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
@@ -62,16 +62,16 @@ BILINEAR = Derived(_bilinear_jvp, sum_rules.product)
 
 
 class Elementwise(ArrayPrimitive):
-    """An operation on corresponding elements of its operands, which agree in dtype unless the definition says not.
+    """An operation on corresponding elements of operands, which have one dtype unless `same_dtype` is False.
 
-    kinds: accepted kinds, one tuple for all operands or one for each. result: dtype of the result from the operands'
-    dtypes (and the parameters), the first one's if None; it may raise TypeError for dtypes that do not go together. op:
-    the StableHLO operation, or a function (builder, *values, **parameters) -> value; `cases` has other operations for
-    first operands of some kinds. operation: the public function, where calling is more than binding.
+    kinds: the accepted kinds of dtype, one tuple for all operands or one for each. result: a function of the operands'
+    dtypes and the parameters that returns the result's dtype, or raises TypeError; None: the first operand's dtype. op:
+    the StableHLO operation, or a function (builder, *values, **parameters) -> value. cases: other operations, by the
+    kind of the first operand. operation: the public function, if it does more than bind.
 
-    derivatives: for each operand (one stands for all) what its tangent adds to that of the result: a function
-    (tangent, *operands, result, **parameters), or 1, -1 or 0 for the tangent itself, its negative, nothing. An
-    operation all of whose derivatives are 1 or -1 is linear, and can be transposed. jvp, transpose: rules instead.
+    derivatives: the terms of the result's tangent, one for each operand or one for all: a function (tangent, *operands,
+    result, **parameters), or a constant factor 1, -1 or 0. With factors 1 and -1 only, the operation is linear and has
+    a transpose. jvp, transpose: rules that replace these.
 
     contract: the first line of the docstring. documentation: `example`, an expression and its printed value, and the
     texts `returns` and `reference`; operations that are not public have none.
@@ -114,7 +114,7 @@ class Elementwise(ArrayPrimitive):
             self.__signature__ = make_signature([*operand_names, *parameters], dict.fromkeys(parameters))
 
     def _docstring(self, contract: str, example: tuple[str, str], returns: str = "", reference: str = "") -> str:
-        """Return the docstring of the public function; `returns` replaces the dtype that follows from `result`."""
+        """Return the docstring of the public function; `returns` describes the dtype of the result."""
         if all(kinds == self.kinds[0] for kinds in self.kinds[1:]):
             article = "an array or a scalar" if len(self.operand_names) == 1 else "arrays or scalars"
             arguments = {", ".join(self.operand_names): f"{article} of {kind_names(self.kinds[0])}."}
@@ -209,16 +209,16 @@ class Elementwise(ArrayPrimitive):
             return current_trace.get().process(self, operands, ())
         except BaseException as error:
             hide_frames(error)
-            ready = with_arrays(error, operands, keywords)
+            ready = convert_array_objects(error, operands, keywords)
             if ready is None:
                 raise
         return self(*ready[0], **ready[1])
 
 
 def _signature_text(op: str, types: tuple[ShapedArray, ...]) -> str:
-    """Return the types of a readable operation, the result's first among `types`."""
+    """Return the type signature of an operation in MLIR's short form; `types` begins with the result's type."""
     result, *operands = [a.mlir_type for a in types]
-    # CHLO's readable form writes the arrow also where all types agree, and without parentheses.
+    # CHLO always writes the arrow, and no parentheses.
     if op.startswith("chlo."):
         return f"{', '.join(operands)} -> {result}"
     return result if all(t == result for t in operands) else f"({', '.join(operands)}) -> {result}"
@@ -241,7 +241,7 @@ class AccuracyMode(enum.Enum):
 
 
 class Tolerance:
-    """The error that a transcendental function may have.
+    """A bound on the error of a transcendental function.
 
     Args:
         atol: the absolute error.
@@ -294,7 +294,7 @@ class Unary(Elementwise):
             return current_trace.get().process(self, (x,), (accuracy,) if self.parameters else ())
         except BaseException as error:
             hide_frames(error)
-            ready = with_arrays(error, (x,), {} if accuracy is None else {"accuracy": accuracy})
+            ready = convert_array_objects(error, (x,), {} if accuracy is None else {"accuracy": accuracy})
             if ready is None:
                 raise
         return self(*ready[0], **ready[1])
@@ -318,7 +318,7 @@ class Binary(Elementwise):
             return current_trace.get().process(self, (x, y), ())
         except BaseException as error:
             hide_frames(error)
-            ready = with_arrays(error, (x, y), {})
+            ready = convert_array_objects(error, (x, y), {})
             if ready is None:
                 raise
         return self(*ready[0])
@@ -328,9 +328,9 @@ def unary(
     name: str, op: str | Callable[..., Value], kinds: Sequence[Any], contract: str, *, accuracy: bool = False,
     **details: Any,
 ) -> Unary:
-    """Define an elementwise operation of one operand; `accuracy` says it takes the parameter of that name.
+    """Define an elementwise operation of one operand, with a parameter `accuracy` if that is true.
 
-    See `Elementwise` for the other details.
+    details: further arguments of `Elementwise`.
     """
     return Unary(name, op, kinds, ("x",), contract, parameters=("accuracy",) if accuracy else (), **details)
 
@@ -341,7 +341,7 @@ def binary(
 ) -> Elementwise:
     """Define an elementwise operation of two operands, called `names`, of one dtype.
 
-    See `Elementwise` for the other details.
+    details: further arguments of `Elementwise`.
     """
     family = Binary if tuple(names) == ("x", "y") else Elementwise
     return family(name, op, kinds, names, contract, **details)
@@ -350,9 +350,10 @@ def binary(
 def elementwise(
     name: str, op: str | Callable[..., Value], kinds: Sequence[Any], *, operands: int = 1, **details: Any
 ) -> Callable[[Callable[_Arguments, _Result]], Operation[_Arguments, _Result]]:
-    """Decorate the public function of an elementwise operation with parameters; its name becomes the primitive.
+    """Decorate the public function of an elementwise operation with parameters; the result is the primitive.
 
-    The function's first parameters are the operands; it normalises the others and binds. See `Elementwise`.
+    The function's first `operands` parameters are arrays; it normalises the others and binds. details: further
+    arguments of `Elementwise`.
     """
 
     def define(operation: Callable[_Arguments, _Result]) -> Operation[_Arguments, _Result]:
@@ -373,10 +374,10 @@ def compare(
     name: str, direction: str, contract: str, promoting: str | None, *, ordered: bool = True, total: bool = False,
     of_words: Monoid | None = None, **documentation: Any,
 ) -> Elementwise:
-    """Define a comparison; `ordered` ones do not accept complex operands.
+    """Define a comparison; an `ordered` one does not accept complex operands.
 
-    In a `total` order -NaN is below all floats, NaN above, and -0.0 below 0.0. With `of_words`, which combines the
-    comparisons of their words, random keys are accepted.
+    total: compare floats in the total order: -NaN, -inf, ..., -0.0, 0.0, ..., inf, NaN. of_words: the monoid that
+    combines the comparisons of the words of random keys; None: keys are not accepted.
     """
 
     def op(builder: FunctionBuilder, x: Value, y: Value) -> Value:
@@ -389,19 +390,18 @@ def compare(
         return write_reduction(builder, of_words, words, axes, ShapedArray(x.aval.shape, dtypes.bool_))
 
     kinds = ORDERED if ordered else ANY
-    comparison = binary(
+    return binary(
         name, op, kinds if of_words is None else (*kinds, EXTENDED), contract, result=as_bool,
         promoting=promoting, derivatives=0, cases=None if of_words is None else {EXTENDED: op_of_keys}, **documentation,
     )
-    return comparison
 
 
 def align_mapped_axes(operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], int]:
-    """Return operands of an elementwise operation with the mapped axis at one place in all that have it, and the place.
+    """Return operands of an elementwise operation with the mapped axis at one position, and that position.
 
-    Scalars that are not mapped stay scalars; other operands get an axis of size 1 where they are not mapped.
+    Unmapped scalars stay scalars; other unmapped operands get an axis of size 1.
     """
-    # Mostly nothing has to move: arrays of one rank that are mapped at one place, and scalars.
+    # The common case needs no move: scalars, and arrays of one rank with the mapped axis at one position.
     place: int | None = None
     rank = 0
     for x, axis in zip(operands, axes):
@@ -420,7 +420,7 @@ def align_mapped_axes(operands: Sequence[Any], axes: Sequence[int | None]) -> tu
 
 
 def _align_axes(operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], int]:
-    # To the front, as in JAX: in which order a later sum adds up depends on where the axis is.
+    # To the front, as in JAX: the position of the axis decides the order of summation in a later reduction.
     avals = [aval_of(x) for x in operands]
     ranks = [a.ndim - (i is not None) for a, i in zip(avals, axes, strict=True)]
     rank = max(ranks)
@@ -447,7 +447,7 @@ add_any = binary(
 
 
 def add_cotangents(x: Any, y: Any) -> Any:
-    """Return the sum of two cotangents; a user's dtype says itself what that is."""
+    """Return the sum of two cotangents; a user's dtype has its own addition."""
     dtype = aval_of(x).dtype
     return dtype.add(x, y) if isinstance(dtype, dtypes.ExtendedDType) else add_any.bind_positional((x, y))
 
@@ -481,10 +481,10 @@ def mul(x: ArrayLike | Literal, y: ArrayLike | Literal, *, out_dtype: DTypeLike 
 
     Args:
         x, y: arrays or scalars of numbers of one dtype whose shapes agree, but for scalars and axes of size 1.
-        out_dtype: a dtype that the operands are converted to before they are multiplied; None for their own.
+        out_dtype: the dtype in which to multiply; None for the operands' dtype.
 
     Returns:
-        An array of the broadcast shape and the dtype `out_dtype`, or else that of the operands.
+        An array of the broadcast shape and the dtype `out_dtype`, or the operands' dtype.
 
     Raises:
         TypeError: an operand is no array of numbers, or dtypes or shapes do not agree.

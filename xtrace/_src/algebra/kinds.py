@@ -1,4 +1,4 @@
-"""Kinds of element type that operations accept, and the checks of operands that many of them share."""
+"""Kinds of dtype that operations accept, and checks of operands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.dtypes import DType
 
-# Kinds of element type that operations accept.
 FLOAT, COMPLEX, INTEGER, BOOL = "floating", "complexfloating", "integer", "bool"
 # Elements that are no numbers: random keys.
 EXTENDED = "extended"
@@ -40,7 +39,7 @@ _KIND_NAMES = {
 
 
 def kind_names(kinds: Sequence[str]) -> str:
-    """Return the names of elements of `kinds` as documentation lists them."""
+    """Return the names of `kinds` as documentation lists them: ``integers or booleans``."""
     *others, last = [_KIND_NAMES[kind] for kind in kinds]
     return f"{', '.join(others)} or {last}" if others else last
 
@@ -62,7 +61,10 @@ def check_kind(name: str, avals: Sequence[ShapedArray], kinds: Sequence[Sequence
 
 
 def check_same_dtype(name: str, avals: Sequence[ShapedArray], promoting: str | None = None) -> None:
-    """Raise TypeError if operands differ in dtype; `promoting` is the function that promotes."""
+    """Raise TypeError if operands differ in dtype.
+
+    promoting: the name of the function of xtrace.numpy that promotes, for the message.
+    """
     if len({a.dtype for a in avals}) > 1:
         dtype_names = ", ".join(a.dtype.name for a in avals)
         tip = f" (Tip: xtrace.numpy.{promoting} is a similar function that does automatic type promotion on inputs)."
@@ -72,7 +74,7 @@ def check_same_dtype(name: str, avals: Sequence[ShapedArray], promoting: str | N
 
 
 def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the common shape of operands that are scalars or of one rank, with equal sizes or 1 on each axis."""
+    """Return the common shape of scalars and of shapes of one rank whose sizes are equal or 1; TypeError if none."""
     ranked = [s for s in shapes if s]
     if not ranked:
         return ()

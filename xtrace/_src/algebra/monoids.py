@@ -1,4 +1,4 @@
-"""Monoids, an operation and its neutral element, and the reductions over axes that each gives."""
+"""Monoids (an operation and its neutral element) and their reductions over axes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from xtrace._src.algebra.kinds import check_kind, kind_names, make_signature
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
-from xtrace._src.core.array_protocol import with_arrays
+from xtrace._src.core.array_protocol import convert_array_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
@@ -58,8 +58,8 @@ def all_bits(dtype: np.dtype[Any]) -> Any:
 class Monoid:
     """An associative operation with a neutral element.
 
-    op is the StableHLO operation and neutral gives the neutral element of a dtype. Complex numbers are ordered by
-    real part, then imaginary part; direction is the comparison that prefers the first operand, for max and min.
+    op: the StableHLO operation. neutral: a function from a dtype to the neutral element. direction: for max and min,
+    the comparison in which the result precedes; complex numbers are ordered by real part, then by imaginary part.
     """
 
     def __init__(self, op: str, neutral: Callable[[Any], Any], direction: str | None = None) -> None:
@@ -74,7 +74,7 @@ class Monoid:
         return self.direction is None or not dtypes.is_complex(dtype)
 
     def is_collective(self, dtype: np.dtype[Any]) -> bool:
-        """Whether XLA has the operation on elements that are on several devices."""
+        """Whether XLA can reduce with this operation across devices."""
         if self.op in ("stablehlo.and", "stablehlo.or"):
             return dtypes.is_boolean(dtype)
         return self.op != "stablehlo.xor" and self.is_plain(dtype)
@@ -91,7 +91,7 @@ class Monoid:
         return builder.select(above, x, y)
 
     def region(self, builder: FunctionBuilder, aval: ShapedArray) -> tuple[FunctionBuilder, list[Value]]:
-        """Return the region that combines two scalars, for an operation that takes one."""
+        """Return a region that combines two scalars, and its result."""
         scalar = aval.update(shape=())
         inner = builder.region([scalar, scalar])
         return inner, [self.combine(inner, *inner.arguments)]
@@ -107,7 +107,7 @@ XOR = Monoid("stablehlo.xor", lambda dtype: 0)
 
 
 def canonical_axes(name: str, axes: object, aval: ShapedArray, parameter: str = "axes") -> tuple[int, ...]:
-    """Return `axes` as a tuple of distinct integers from 0 to the rank; TypeError or ValueError for any other axis."""
+    """Return `axes` as a tuple of ints; ValueError if one repeats or is out of bounds, TypeError for no integer."""
     canonical = integer_tuple(parameter, axes, function=name)
     if len(set(canonical)) != len(canonical):
         raise ValueError(f"{name}: duplicate value in {parameter} {canonical}; name each axis once")
@@ -141,8 +141,9 @@ def write_reduction(
 class Reduction(ArrayPrimitive):
     """A monoid applied over axes: the result has the operand's dtype and its other axes, in order.
 
-    The neutral element is the result over no elements. kinds: accepted kinds of dtype. sharded: it takes out_sharding.
-    keeps_weak: whether the result of a weakly typed operand is weakly typed. rules: jvp and transpose.
+    A reduction over no elements gives the neutral element. kinds: accepted kinds of dtype. sharded: whether the
+    operation takes out_sharding. keeps_weak: whether a weakly typed operand gives a weakly typed result. rules: jvp,
+    transpose and others of `Primitive`.
     """
 
     def __init__(
@@ -150,7 +151,8 @@ class Reduction(ArrayPrimitive):
         sharded: bool = False, keeps_weak: bool = True, **rules: Any,
     ) -> None:
         parameters = ("axes", "out_sharding") if sharded else ("axes",)
-        super().__init__(name, parameters, abstract=self._abstract, emit=self._emit, batch=self._batch,
+        super().__init__(
+            name, parameters, abstract=self._abstract, emit=self._emit, batch=self._batch,
             sharding=drop("axes"), sharding_parameter="out_sharding" if sharded else None, **rules,
         )
         self.monoid, self.kinds, self.keeps_weak = monoid, tuple(kinds), keeps_weak
@@ -164,7 +166,7 @@ class Reduction(ArrayPrimitive):
         }
         if sharded:
             arguments["out_sharding"] = (
-                "the sharding of the result over explicit mesh axes; None for the one that follows."
+                "the sharding of the result over explicit mesh axes; None to infer it."
             )
         returns = "An array of the dtype of `operand` without the axes; over no elements, the neutral element."
         self.__doc__ = docstring(contract, arguments, returns, errors, example)
@@ -213,7 +215,7 @@ class Reduction(ArrayPrimitive):
             return current_trace.get().process(self, (operand,), (integer_tuple("axes", axes, function=self.name),))
         except BaseException as error:
             hide_frames(error)
-            ready = with_arrays(error, (operand, axes), keywords)
+            ready = convert_array_objects(error, (operand, axes), keywords)
             if ready is None:
                 raise
         return self(*ready[0], **ready[1])

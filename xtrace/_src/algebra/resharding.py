@@ -1,4 +1,4 @@
-"""The identity whose result is sharded otherwise over explicit mesh axes, as its type then says."""
+"""Resharding: the identity with another sharding over explicit mesh axes in the result's type."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _abstract(operand: ShapedArray, *, dst_sharding: NamedSharding) -> ShapedArr
 def _emit(builder: FunctionBuilder, x: Value, *, dst_sharding: NamedSharding) -> Value:
     if dst_sharding.mesh.explicit_axes:
         if dst_sharding.spec.unreduced and x.aval.explicit_sharding is None:
-            # Without it the partitioner takes a constant for the terms.
+            # Otherwise the partitioner takes a constant for one term per device, and the sum counts it several times.
             whole = dst_sharding.update(spec=PartitionSpec())
             x = builder.constrain(x, whole, open_dimensions(whole, x.aval.ndim))
         x = builder.constrain(x, dst_sharding, open_dimensions(dst_sharding, x.aval.ndim))
@@ -52,10 +52,10 @@ def _evaluate(array: ConcreteArray, *, dst_sharding: NamedSharding) -> Array:
         mesh = own.mesh if isinstance(own, NamedSharding) else context_mesh()
         if mesh.empty:
             if own is None and not array.ndim:
-                # It is on no mesh, and scalars go with any.
+                # A scalar on no mesh goes with any mesh.
                 return array
             raise NoMeshError(
-                f"reshard: {dst_sharding.spec} says no devices. Write with xtrace.set_mesh(mesh):, or give a "
+                f"reshard: {dst_sharding.spec} names no devices. Write with xtrace.set_mesh(mesh):, or give a "
                 "NamedSharding(mesh, spec)"
             )
         dst_sharding = NamedSharding(mesh.update(axis_types=dst_sharding.mesh.axis_types), dst_sharding.spec)
@@ -82,17 +82,17 @@ reshard_p = ArrayPrimitive(
 
 
 def cast_to(x: Any, mesh: AbstractMesh) -> Any:
-    """Return `x` with the sharding in its type over the axes that are explicit in `mesh`, one of the same axes."""
+    """Return `x` with its type's sharding restricted to the explicit axes of `mesh`, a mesh of the same axes."""
     own = aval_of(x).explicit_sharding
     if own is None or own.mesh is mesh:
         return x
-    # Where no axis is explicit, types are equal for all specifications.
+    # Without explicit axes the type holds no sharding, so any specification will do.
     target = NamedSharding(mesh, own.spec if mesh.explicit_axes else PartitionSpec())
     return reshard_p.bind_positional((x,), (explicit_part(target, aval_of(x).ndim) or target,))
 
 
 def cast_to_auto(x: Any) -> Any:
-    """Return `x` without a sharding in its type: the compiler chooses how it is sharded."""
+    """Return `x` without a sharding in its type; the compiler chooses one."""
     own = aval_of(x).explicit_sharding
     if own is None:
         return x
@@ -102,7 +102,7 @@ def cast_to_auto(x: Any) -> Any:
 
 
 def reshard_result(result: Array, sharding: NamedSharding | None) -> Array:
-    """Return a result with the sharding that a user asks for, None for any."""
+    """Return `result` with a sharding that a user requested; None for no request."""
     if sharding is None:
         return result
     shape = aval_of(result).shape
@@ -116,29 +116,29 @@ def reshard_result(result: Array, sharding: NamedSharding | None) -> Array:
 def with_out_sharding(
     function: Callable[..., _Result], out_sharding: object, *args: Any, **kwargs: Any
 ) -> _Result:
-    """Call a function and give its results the sharding of a user; those of the operands are the compiler's."""
+    """Return ``function(*args, **kwargs)`` in the sharding `out_sharding`; the compiler chooses the operands'."""
     sharding = requested_out_sharding(out_sharding, function=function.__name__)
     args, kwargs = pytree.tree_map(lambda x: cast_to_auto(x) if isinstance(x, Array) else x, (args, kwargs))
     result: _Result = pytree.tree_map(lambda x: reshard_result(x, sharding), function(*args, **kwargs))
     return result
 
 
-def in_sharding_of(wanted: ShapedArray, function: Callable[..., Any], *operands: Any) -> Any:
-    """Return a cotangent of the type `wanted`, which `function` computes of `operands`; the compiler splits these."""
+def compute_resharded(wanted: ShapedArray, function: Callable[..., Any], *operands: Any) -> Any:
+    """Return ``function(*operands)`` in the sharding of the type `wanted`; the compiler chooses the operands'."""
     if all(aval_of(x).explicit_sharding is None for x in operands):
         return function(*operands)
     return reshard_as(function(*map(cast_to_auto, operands)), wanted)
 
 
 def knows_devices(x: Any, mesh: BaseMesh) -> bool:
-    """Whether the devices of `mesh` are known where `x` is used; for an array on no mesh an abstract one has none."""
+    """Whether `mesh` has known devices at a use of `x`: an abstract mesh has none for an array that is on no mesh."""
     return type(x) is not ConcreteArray or isinstance(mesh, Mesh) or mesh_sharding(x) is not None or (
         not context_mesh().empty
     )
 
 
 def reshard_as(x: Any, aval: ShapedArray) -> Any:
-    """Return `x` with the sharding over explicit mesh axes that the type `aval` says."""
+    """Return `x` with the sharding of the type `aval` over explicit mesh axes."""
     if aval.explicit_sharding is None or aval_of(x).explicit_sharding == aval.explicit_sharding:
         return x
     if not knows_devices(x, aval.explicit_sharding.mesh):

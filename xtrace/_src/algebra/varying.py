@@ -1,4 +1,4 @@
-"""Values along manual mesh axes: a value that is the same everywhere as one that varies, and its adjoint, the sum."""
+"""Casts of values along manual mesh axes between invariant, varying, reduced and unreduced types, and the sum."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _emit_identity(builder: FunctionBuilder, x: Value, **_: object) -> Value:
 
 
 def _emit_sum(builder: FunctionBuilder, x: Value, *, axes: _Names) -> Value:
-    return builder.all_reduce(x, "add", builder.module.groups_of(axes), builder.results[0])
+    return builder.all_reduce(x, "add", builder.module.device_groups(axes), builder.results[0])
 
 
 pvary = Primitive(
@@ -66,9 +66,9 @@ psum_invariant = Primitive(
 
 
 class _Cast(Primitive):
-    """An operation on a value along manual mesh axes that changes what its type says of these, in `manual`.
+    """An operation that changes the `manual_sums` in the type of a value along manual mesh axes.
 
-    `adjoint` is the name of its transpose. With `sums` it adds the devices' values up; otherwise it is the identity.
+    adjoint: the name of its transpose. sums: whether it adds the devices' values; otherwise it is the identity.
     """
 
     def __init__(self, name: str, adjoint: str, doc: str, *, sums: bool = False, **rules: Any) -> None:
@@ -91,23 +91,23 @@ class _Cast(Primitive):
         return self.bind_positional(operands, (axes,)), places[0]
 
 
-# From a value that is the same everywhere to a sum that has been formed, and the adjoint.
+# From an invariant value to a reduced one, and the adjoint.
 preduced = _Cast(
-    "preduced", "unreduced_psum", "The operand as a sum that has been formed, whose cotangents are terms.",
+    "preduced", "unreduced_psum", "The operand as a reduced value; its cotangents are unreduced.",
     manual_sums=lambda sums, *, axes: Sums(sums.unreduced, sums.reduced | frozenset(axes)),
 )
 unreduced_psum = _Cast(
-    "unreduced_psum", "preduced", "The sum of the terms that devices hold.", sums=True,
+    "unreduced_psum", "preduced", "The sum of the devices' terms.", sums=True,
     manual_sums=lambda sums, *, axes: Sums(sums.unreduced - frozenset(axes), sums.reduced),
 )
-# From a sum that has been formed to values that may differ, and the adjoint.
+# From a reduced value to a varying one, and the adjoint.
 reduced_vary_cast = _Cast(
-    "reduced_vary_cast_p", "vary_unreduced_cast_p", "A sum that has been formed, as values of the devices.",
+    "reduced_vary_cast_p", "vary_unreduced_cast_p", "A reduced value as a varying one.",
     varying=lambda varying, *, axes: varying | frozenset(axes),
     manual_sums=lambda sums, *, axes: Sums(sums.unreduced, sums.reduced - frozenset(axes)),
 )
 vary_unreduced_cast = _Cast(
-    "vary_unreduced_cast_p", "reduced_vary_cast_p", "Values of the devices as the terms of a sum.",
+    "vary_unreduced_cast_p", "reduced_vary_cast_p", "A varying value as an unreduced one, the terms of a sum.",
     varying=lambda varying, *, axes: varying - frozenset(axes),
     manual_sums=lambda sums, *, axes: Sums(sums.unreduced | frozenset(axes), sums.reduced),
 )
@@ -115,9 +115,9 @@ CASTS = {cast.name: cast for cast in (preduced, unreduced_psum, reduced_vary_cas
 
 
 def vary(x: Any, axes: Sequence[Any]) -> Any:
-    """Return a value as one that varies along those of the manual `axes` that types speak of.
+    """Return `x` as a value that varies along `axes`; axes that types do not track are ignored.
 
-    ValueError if it is a sum along one of them.
+    ValueError if it is unreduced or reduced along one of them.
     """
     checked = checked_axes(current_trace.get())
     aval = aval_of(x)

@@ -1,4 +1,4 @@
-"""The few operations that differentiation and batching themselves need: spread, sum, permute and reshape axes."""
+"""The few operations that differentiation and batching need: broadcast, reduce_sum, transpose, reshape, convert."""
 
 from __future__ import annotations
 
@@ -59,8 +59,7 @@ def _zero_derivative_jvp(
     return result, [None] * len(result) if primitive.multiple_results else None
 
 
-# jvp rules that follow from the kind of an operation: linear in all its floating and complex operands together, or with
-# derivative zero wherever it has one.
+# jvp rules of operations that are linear in all their inexact operands together, and of those with derivative zero.
 LINEAR, ZERO_DERIVATIVE = Derived(_linear_jvp, sum_rules.linear_in_all), Derived(_zero_derivative_jvp)
 
 
@@ -72,16 +71,16 @@ def linear(
     name: str, parameters: Sequence[str] = (), *, transpose: Callable[..., Any], axes: Sequence[str] = (),
     abstract: Callable[..., ShapedArray] = _same_type, **rules: Any,
 ) -> Callable[[Callable[_Arguments, _Result]], Operation[_Arguments, _Result]]:
-    """Decorate the public function of a linear operation of one operand; its name becomes the primitive.
+    """Decorate the public function of a linear operation of one operand; the result is the primitive.
 
     Args:
         name: its name in the IR.
         parameters: the names of its parameters, in order.
-        transpose: ``transpose(cotangent, operand, **parameters)`` returns the cotangent of the operand, an
-            `UndefinedPrimal`, or None for zero.
-        axes: the parameters that hold axes of the operand, integers or tuples of these. `batch` follows from them, for
-            results of the operand's rank.
-        abstract: the type of the result; by default that of the operand.
+        transpose: ``transpose(cotangent, operand, **parameters)`` returns the operand's cotangent, None for zero;
+            `operand` is an `UndefinedPrimal`.
+        axes: the parameters that hold an axis or a tuple of axes of the operand. The default `batch` rule shifts them;
+            it is for results of the operand's rank.
+        abstract: the abstract rule; the default returns the operand's type.
         rules: `emit` and the other rules of a primitive.
     """
 
@@ -102,13 +101,13 @@ def linear(
 
 
 def shift_past(axis: int, dimensions: Sequence[int]) -> tuple[int, ...]:
-    """Return where axes are once one at position `axis` has been added."""
+    """Return the positions of the axes `dimensions` after an axis is inserted at position `axis`."""
     return tuple([d + (d >= axis) for d in dimensions])
 
 
 def canonical_shape(shape: Any, *, function: str = "") -> tuple[int, ...]:
-    """Return `shape` as a tuple of ints; a TypeError names an entry that is no concrete, non-negative integer."""
-    # Sets and iterators have no order or no second reading; they are no shapes, as in JAX.
+    """Return `shape` as a tuple of ints; TypeError if an entry is no concrete, nonnegative integer."""
+    # As in JAX, sets and iterators are no shapes: they have no order, or cannot be read twice.
     is_sequence = hasattr(shape, "__getitem__") and not isinstance(shape, Tracer)
     try:
         entries = tuple(shape) if is_sequence else (shape,)
@@ -123,35 +122,33 @@ def canonical_shape(shape: Any, *, function: str = "") -> tuple[int, ...]:
     except TypeError:
         raise TypeError(
             f"{function or called_function()}: shape must be an integer or a sequence of integers, got "
-            f"{abbreviate(shape)}; divide sizes "
-            "with //"
+            f"{abbreviate(shape)}; divide sizes with //"
         ) from None
     if any(n < 0 for n in canonical):
         function = function or called_function()
-        worked_out = "; xtrace.numpy.reshape works out one size given as -1" if function == "reshape" else ""
+        tip = "; xtrace.numpy.reshape works out one size given as -1" if function == "reshape" else ""
         raise TypeError(
-            f"{function or called_function()}: shape {abbreviate(canonical)} has a negative size; sizes must be "
-            f"nonnegative{worked_out}"
+            f"{function}: shape {abbreviate(canonical)} has a negative size; sizes must be nonnegative{tip}"
         )
     return canonical
 
 
-def no_axis(axis: object, *, function: str = "") -> TypeError:
-    """The error of an `axis` given to the operation `name` that is no integer."""
+def axis_error(axis: object, *, function: str = "") -> TypeError:
+    """Return the error for an `axis` that is no integer; `function` is the operation it was given to."""
     if isinstance(axis, Tracer):
         return explain.concretization(axis, f"numpy.{function or called_function()} argument axis")
     return refusal_class(axis)(f"{function or called_function()}: axis must be an integer, got {abbreviate(axis)}")
 
 
 def canonical_axis(axis: Any, ndim: int, *, function: str = "") -> int:
-    """Return `axis` counted from the front; TypeError if it is no integer.
+    """Return `axis` counted from the front.
 
-    If there is no such axis NumPy's AxisError, which is a ValueError and an IndexError.
+    TypeError if it is no integer; NumPy's AxisError, a ValueError and an IndexError, if it is out of bounds.
     """
     try:
         number = operator.index(axis)
     except TypeError:
-        raise no_axis(axis, function=function) from None
+        raise axis_error(axis, function=function) from None
     if not -ndim <= number < ndim:
         raise np.exceptions.AxisError(
             f"{function or called_function()}: axis {abbreviate(number)} is out of bounds for array of dimension {ndim}"
@@ -160,7 +157,7 @@ def canonical_axis(axis: Any, ndim: int, *, function: str = "") -> int:
 
 
 def check_broadcast(shapes: Sequence[tuple[int, ...]], *, function: str = "") -> tuple[int, ...]:
-    """Return the shape that all broadcast to; BroadcastError with every shape if they do not."""
+    """Return the shape that `shapes` broadcast to by NumPy's rules; BroadcastError if there is none."""
     rank = max(map(len, shapes), default=0)
     result = []
     for axis in range(-rank, 0):
@@ -168,8 +165,8 @@ def check_broadcast(shapes: Sequence[tuple[int, ...]], *, function: str = "") ->
         if len(sizes) > 1:
             raise BroadcastError(
                 f"{function or called_function()}: Incompatible shapes for broadcasting: "
-                f"{', '.join(map(str, shapes))}; axis {axis} has "
-                f"the sizes {', '.join(str(s[axis]) for s in shapes if len(s) >= -axis)}. Axes are matched from the "
+                f"{', '.join(map(str, shapes))}; axis {axis} has the sizes "
+                f"{', '.join(str(s[axis]) for s in shapes if len(s) >= -axis)}. Axes are matched from the "
                 "last one, and those of size 1 are repeated; x[:, None] adds one at the end"
             )
         result.append(sizes.pop() if sizes else 1)
@@ -177,9 +174,9 @@ def check_broadcast(shapes: Sequence[tuple[int, ...]], *, function: str = "") ->
 
 
 def operand_aval(value: object, argument: str | int = "operand", *, function: str = "") -> ShapedArray:
-    """Return the aval of an operand, a literal included; errors for other values name the function and the argument.
+    """Return the aval of an array, a scalar or a literal; the error for other values names function and argument.
 
-    argument: the argument's name, or for NumPy's functions, whose messages count arguments, its position.
+    argument: the argument's name, or its position for functions of NumPy, whose messages count arguments.
     """
     if isinstance(argument, int):
         if isinstance(value, Array):
@@ -233,7 +230,7 @@ def _broadcast_transpose(
     repeated = [d for n, d in zip(own, broadcast_dimensions, strict=True) if n != shape[d]]
     summed = reduce_sum(cotangent, (*[d for d in range(len(shape)) if d not in broadcast_dimensions], *repeated))
     kept = [d for d in broadcast_dimensions if d not in repeated]
-    # The summed cotangent has its axes in the order of the result, the operand in that of the dimensions.
+    # The summed cotangent has its axes in the result's order; the operand's order is broadcast_dimensions.
     summed = transpose(summed, [sorted(kept).index(d) for d in kept])
     return reshape.bind_positional((summed,), (own, None, None)) if repeated else summed
 
@@ -241,7 +238,7 @@ def _broadcast_transpose(
 def bind_with_sharding(
     primitive: Operation[..., _Result], operands: Sequence[Any], parameters: Sequence[Any], out_sharding: object
 ) -> _Result:
-    """Bind a primitive whose last parameter is the sharding of its result, with that of a user."""
+    """Bind a primitive whose last parameter is the result's sharding, with the sharding that a user requested."""
     sharding = requested_out_sharding(out_sharding, function=primitive.__name__)
     return primitive.bind_positional(operands, (*parameters, sharding))
 
@@ -270,14 +267,14 @@ def broadcast_in_dim(
     Args:
         operand: an array.
         shape: the shape of the result, an integer or a sequence of integers.
-        broadcast_dimensions: for each axis of `operand` the axis of the result that it becomes.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        broadcast_dimensions: for each axis of `operand`, its position in the result.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of shape `shape` and the dtype of `operand`.
 
     Raises:
-        TypeError: the dimensions are not distinct axes of the result, or a size is neither 1 nor that of the result.
+        TypeError: the dimensions are not distinct axes of the result, or a size is neither 1 nor the result's size.
 
     Example:
         >>> lax.broadcast_in_dim(jnp.array([1, 2]), (2, 3), (0,))
@@ -352,8 +349,8 @@ def reshape(
     Args:
         operand: an array.
         new_sizes: the shape of the result, an integer or a sequence of integers; no size is negative.
-        dimensions: a permutation of the axes that is applied first; None for none.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        dimensions: a permutation of the axes to apply first; None for none.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of shape `new_sizes` and the dtype of `operand`.
@@ -414,7 +411,7 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
 
     Args:
         operand: an array.
-        permutation: for each axis of the result the axis of `operand` that it is.
+        permutation: for each axis of the result, its position in `operand`.
 
     Returns:
         An array of the permuted shape and the dtype of `operand`.
@@ -476,9 +473,8 @@ def _convert_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], **
 def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """Convert an array to another dtype.
 
-    Floating numbers become integers by rounding towards zero; those out of range become the nearest integer, and NaN
-    becomes 0. Integers wrap. Complex numbers lose their imaginary part with a ComplexWarning. Booleans say whether a
-    number is not zero.
+    Floats are rounded towards zero to integers and clipped to the dtype's range; NaN becomes 0. Integers wrap. Complex
+    numbers lose their imaginary part, with a ComplexWarning. A number becomes the boolean x != 0.
 
     Args:
         operand: an array or a scalar.
@@ -512,7 +508,7 @@ convert = convert_element_type
 
 
 def convert_to(operand: Any, dtype: Any, weak_type: bool = False) -> Array:
-    """Return `operand` with the given element type, itself if it has that type already."""
+    """Return `operand` converted to a dtype; an array of that type is returned unchanged."""
     aval = aval_of(operand)
     if aval.dtype == dtype and aval.weak_type == weak_type and isinstance(operand, Array):
         return operand
@@ -524,15 +520,15 @@ def convert_to(operand: Any, dtype: Any, weak_type: bool = False) -> Array:
     return convert.bind_positional((operand,), (dtype, weak_type, None))
 
 
-def concrete(value: Any) -> Array:
-    """Return a literal's value as an array."""
+def materialize_literal(value: Any) -> Array:
+    """Return `value`, an array or a literal, as an array."""
     return convert_to(value, value.aval.dtype, value.aval.weak_type) if isinstance(value, Literal) else value
 
 
 def _integer_constant(value: Any, aval: ShapedArray) -> Array | None:
-    """Return a float of Python's or NumPy's as an integer constant, None where a program has to convert it.
+    """Return a Python or NumPy float as an integer constant; None if a program has to convert it.
 
-    NumPy converts constants, as in jax; out of the type's range its results are not those of XLA.
+    NumPy converts constants, as in jax; floats outside the integer's range convert differently in XLA.
     """
     number = dtypes.cast(value, aval.dtype)
     constant: Array | None = current_trace.get().constant(number, aval)
@@ -553,7 +549,7 @@ reduce_sum = Reduction(
 
 
 def zeros(aval: ShapedArray) -> Array:
-    """Return an array of zeros of the given type; of a user's dtype, of what its sums begin with."""
+    """Return an array of zeros of type `aval`; a user's dtype defines its own zero."""
     if isinstance(aval.dtype, dtypes.ExtendedDType):
         return broadcast_in_dim.bind_positional((aval.dtype.zero(),), (aval.shape, (), aval.explicit_sharding))
     scalar = ShapedArray((), aval.dtype, aval.weak_type, varying=aval.varying, manual_sums=aval.manual_sums)
@@ -561,20 +557,19 @@ def zeros(aval: ShapedArray) -> Array:
     return broadcast_in_dim.bind_positional((zero,), (aval.shape, (), aval.explicit_sharding))
 
 
-def broadcast_like(x: Any, example: Array) -> Array:
-    """Return `x`, a scalar or of the same rank with axes of size 1, in the shape of `example`."""
+def broadcast_like(x: Array, example: Array) -> Array:
+    """Return `x`, a scalar or an array of the rank of `example`, broadcast to the shape of `example`."""
     own, aval = aval_of(x).shape, aval_of(example)
     shape = aval.shape
     if own == shape:
-        result: Array = x
-        return result
+        return x
     return broadcast_in_dim.bind_positional(
         (x,), (shape, tuple(range(len(shape))) if own else (), aval.explicit_sharding)
     )
 
 
 def unbroadcast(cotangent: Array, aval: ShapedArray) -> Array:
-    """Return the cotangent of an operand of type `aval` that was a scalar, or had axes of size 1: summed over these."""
+    """Return `cotangent` summed to the shape of `aval`, the type of an operand that was broadcast."""
     shape = aval_of(cotangent).shape
     if shape == aval.shape:
         return cotangent
@@ -596,14 +591,14 @@ def move_axis(x: Array, source: int, destination: int) -> Array:
 def with_axis(
     x: Array, axis: int | None, size: int, destination: int = 0, sharding: NamedSharding | None = None
 ) -> Array:
-    """Return `x` with its mapped axis at `destination`; an operand that is not mapped is repeated along it.
+    """Return `x` with its mapped axis at `destination`; an unmapped operand is repeated along a new axis.
 
-    sharding: that of the repeated operand, where a user's arrays say one.
+    sharding: the sharding of the repeated operand over explicit mesh axes.
     """
     if axis is not None:
         return move_axis(x, axis, destination)
     shape = aval_of(x).shape
-    spread = (*shape[:destination], size, *shape[destination:])
+    repeated = (*shape[:destination], size, *shape[destination:])
     return broadcast_in_dim.bind_positional(
-        (x,), (spread, tuple([i for i in range(len(spread)) if i != destination]), sharding)
+        (x,), (repeated, tuple([i for i in range(len(repeated)) if i != destination]), sharding)
     )

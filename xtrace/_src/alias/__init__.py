@@ -1,1 +1,1 @@
-"""``import jax`` as xtrace, in a process that asks for it."""
+"""The alias ``jax`` for xtrace, in a process that asks for it."""

@@ -1,4 +1,4 @@
-"""The distribution ``jax``, as importlib.metadata finds it where jax is xtrace."""
+"""The distribution ``jax`` for importlib.metadata, in a process where jax is xtrace."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class Jax(importlib.metadata.Distribution):
     """The metadata of the distribution."""
 
     def read_text(self, filename: str) -> str | None:
-        """Return the text of a file of the distribution; None for one that it has not."""
+        """Return the text of a file of the distribution; None for a missing file."""
         if filename == "METADATA":
             return f"Metadata-Version: 2.1\nName: jax\nVersion: {version()}\n"
         return "" if filename == "RECORD" else None
 
     def locate_file(self, path: Any) -> Any:
-        """Return the path of a file: there are none."""
+        """Return `path`; the distribution has no files."""
         return path

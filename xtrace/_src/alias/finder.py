@@ -1,4 +1,4 @@
-"""The import hook that makes ``jax`` and its modules xtrace's, one module object under both names."""
+"""The import hook of the alias: ``jax`` and its modules are xtrace's, one module object under both names."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from xtrace._src.alias.private_modules import PRIVATE_MODULES, private_module
+from xtrace._src.alias.private_modules import PRIVATE_MODULES, make_private_module
 from xtrace._src.core.jax_version import version
 
 if TYPE_CHECKING:
     from importlib.abc import Loader
     from importlib.metadata import Distribution, DistributionFinder
 else:
-    # The module of the class takes a millisecond.
+    # The import of the class' module takes a millisecond.
     Loader = object
 
 _OUTSIDE = {
@@ -27,11 +27,11 @@ _OUTSIDE = {
 
 
 class JaxFinder:
-    """The finder of modules called ``jax`` and below, and of the distribution ``jax``."""
+    """The finder of the module ``jax``, of its submodules, and of the distribution ``jax``."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Return the spec of xtrace's module; ModuleNotFoundError for a module of jax's that xtrace lacks."""
+        """Return the spec of xtrace's module; ModuleNotFoundError for a module of jax that xtrace lacks."""
         if name != "jax" and not name.startswith("jax."):
             return None
         module = _find_module(name)
@@ -45,12 +45,12 @@ class JaxFinder:
         name = None if context is None else context.name
         if name is not None and name.lower() != "jax":
             return []
-        # It derives from a class of importlib.metadata, which takes 10 ms, and is loaded when this is called.
+        # The import of the distribution's module takes 10 ms, so it is late.
         return [importlib.import_module("xtrace._src.alias.distribution").Jax()]
 
 
 class AbsentNameFinder:
-    """The last finder: it explains names that ``from jax import name`` asks of xtrace's packages in vain."""
+    """The last finder: it explains the missing names of ``from jax import name``."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:
@@ -66,7 +66,7 @@ def _parse_version() -> tuple[int, ...]:
 
 def _find_module(name: str) -> ModuleType:
     if name in PRIVATE_MODULES:
-        return private_module(name, version(), _parse_version())
+        return make_private_module(name, version(), _parse_version())
     own = f"xtrace{name[3:]}"
     try:
         if not name.startswith("jax._src"):
@@ -74,12 +74,12 @@ def _find_module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or not (f"{own}.".startswith(f"{error.name}.") or error.name == name):
             raise
-    # A module of another name, since Python drops the message where that of a name in a list of imports is missing.
+    # The error names another module: Python drops the message of an error that names an item of the import list.
     raise ModuleNotFoundError(_explain_absence(name), name="jax" if name.startswith("jax._src") else name) from None
 
 
 def _explain_absence(name: str, listed: bool = False) -> str:
-    """Return why jax's module is not there, or, if it is `listed` in an import from a module, why the name is not."""
+    """Return the message for a missing module of jax, or for a missing name `listed` in an import from a module."""
     outside = next((shown for prefix, shown in _OUTSIDE.items() if f"{name}.".startswith(f"{prefix}.")), None)
     if outside is not None:
         why = f"{outside} is outside of what xtrace does; call kernels of your own with xtrace.ffi"
@@ -94,7 +94,7 @@ def _explain_absence(name: str, listed: bool = False) -> str:
 
 
 def _find_importer() -> str:
-    """Return the importing line for messages; empty if it is unknown."""
+    """Return a sentence with the importing line; empty if it is unknown."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -105,7 +105,7 @@ def _find_importer() -> str:
 
 
 class _ModuleLoader(Loader):
-    """Loads a module that is already loaded, and keeps its spec."""
+    """Loads a module that exists already, and keeps its spec."""
 
     def __init__(self, module: ModuleType) -> None:
         self.module, self.spec = module, module.__spec__
@@ -114,17 +114,17 @@ class _ModuleLoader(Loader):
         return self.module
 
     def exec_module(self, module: ModuleType) -> None:
-        # The import system has replaced the spec by the other name's.
+        # The import system has replaced the spec by the spec of the other name.
         module.__spec__ = self.spec
 
 
 def as_jax() -> None:
-    """Make ``import jax`` mean xtrace in this process, from here on.
+    """Make ``import jax`` import xtrace, in this process, from now on.
 
-    Each public module of jax's is xtrace's module, one object under both names. ``jax.__version__`` and the version of
-    the distribution ``jax`` are those of the release whose behaviour xtrace has. jax need not be installed. A second
-    call does nothing. From the command line it is ``python -m xtrace run script.py``, in pytest ``-p
-    xtrace.pytest_plugin``, and in a notebook ``%load_ext xtrace``.
+    Each public module of jax is xtrace's module, one object under both names. ``jax.__version__`` and the version of
+    the distribution ``jax`` are of the release with xtrace's behaviour. jax need not be installed. A second call does
+    nothing. On the command line use ``python -m xtrace run script.py``, in pytest ``-p xtrace.pytest_plugin``, and in
+    a notebook ``%load_ext xtrace``.
 
     Raises:
         RuntimeError: jax was imported before.
@@ -134,19 +134,19 @@ def as_jax() -> None:
         >>> import jax.numpy as jnp  # doctest: +SKIP
     """
     package = sys.modules["xtrace"]
-    there = sys.modules.get("jax")
-    if there is package:
+    imported = sys.modules.get("jax")
+    if imported is package:
         return
-    if there is not None:
+    if imported is not None:
         raise RuntimeError(
-            f"as_jax: jax {getattr(there, '__version__', '')} is imported already, and modules that imported it would "
-            "keep it. Call xtrace.as_jax() before the first import of jax and of libraries that import it, or start "
-            "the program with python -m xtrace run"
+            f"as_jax: jax {getattr(imported, '__version__', '')} is imported already, and modules that imported it "
+            "would keep it. Call xtrace.as_jax() before the first import of jax and of libraries that import it, or "
+            "start the program with python -m xtrace run"
         )
     package.__version__, package.__version_info__ = version(), _parse_version()  # type: ignore[attr-defined]
     sys.meta_path.insert(0, JaxFinder)
     sys.meta_path.append(AbsentNameFinder)
-    # What is logged comes from jax's logger, with its level and handlers.
+    # Log records come from jax's logger, with its level and handlers.
     logger = logging.getLogger("xtrace")
     logger.parent, logger.name = logging.getLogger("jax"), "jax"
     sys.modules["jax"] = package
@@ -154,7 +154,7 @@ def as_jax() -> None:
 
 
 def load_ipython_extension(ipython: object) -> None:
-    """Make ``import jax`` mean xtrace in a notebook: ``%load_ext xtrace`` calls it.
+    """Make ``import jax`` import xtrace in a notebook; ``%load_ext xtrace`` calls this function.
 
     Args:
         ipython: the shell; not used.
@@ -169,10 +169,10 @@ def load_ipython_extension(ipython: object) -> None:
 
 
 def alias_names() -> list[str]:
-    """List the private modules of jax that libraries find after `as_jax`.
+    """Return the names of jax's private modules that exist after `as_jax`.
 
     Returns:
-        A list of names.
+        A sorted list of names.
 
     Example:
         >>> "jax._src.core" in xtrace.alias_names()

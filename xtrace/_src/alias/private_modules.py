@@ -1,4 +1,4 @@
-"""The private modules of jax, mostly ``jax._src``, that well-known libraries import, with the names that they use.
+"""Private modules of jax, mostly ``jax._src``, for well-known libraries that import them.
 
 xtrace's own code uses none of them.
 """
@@ -9,7 +9,7 @@ import importlib
 from types import ModuleType
 from typing import Any
 
-# For each private module, the modules that have its names, tried in order.
+# For each private module, the modules with its names, in the order of the search.
 PRIVATE_MODULES: dict[str, tuple[str, ...]] = {
     "jax.version": (),
     "jax._src": (),
@@ -39,8 +39,8 @@ PRIVATE_MODULES: dict[str, tuple[str, ...]] = {
 }
 
 
-def private_module(name: str, version: str, version_info: tuple[int, ...]) -> ModuleType:
-    """Return the module of jax called `name`."""
+def make_private_module(name: str, version: str, version_info: tuple[int, ...]) -> ModuleType:
+    """Return a new module for the private module `name` of jax."""
     module = ModuleType(name, f"Names of {name}, a private module of jax, for libraries that use them.")
     sources = PRIVATE_MODULES[name]
 

@@ -1,4 +1,4 @@
-"""Names of jax's private modules that no public module of xtrace has."""
+"""Names of jax's private modules without a public counterpart in xtrace."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.dtypes import finfo
 from xtrace._src.core.key_paths import ignore_path, keystr
 from xtrace._src.core.pytree_differences import find_differences
-from xtrace._src.core.source import is_internal, left_out
+from xtrace._src.core.source import excluded_prefixes, is_internal
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.callbacks import effects_barrier
 from xtrace._src.xla.clients import any_started as backends_are_initialized  # noqa: F401
 from xtrace._src.xla.clients import started_clients
 from xtrace._src.xla.pytree_registry import is_node
 
-# The clients that have been made, by platform.
+# The started clients, by platform.
 _backends = started_clients
 
 
@@ -41,7 +41,7 @@ _registry = _PytreeRegistry()
 def prefix_errors(
     prefix_tree: object, full_tree: object, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[Callable[[str], ValueError]]:
-    """Return, for each place where one tree is no prefix of another, a function from the first's name to an error."""
+    """Return, for each difference from a tree prefix, a function from the name of `prefix_tree` to an error."""
     predicate = None if is_leaf is None else ignore_path(is_leaf)
     differences = find_differences(prefix_tree, full_tree, predicate, prefix=True)
     return [functools.partial(_prefix_error, keystr(path), kinds) for path, kinds in differences]
@@ -55,16 +55,16 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def api_boundary(fun: _Function, repro_api_name: str | None = None, **_: object) -> _Function:
-    """Return the function; tracebacks of its errors leave out the frames of libraries."""
+    """Return the function with tracebacks of its errors that leave out the frames of libraries."""
     return boundary(fun)
 
 
-# Libraries read and change the list of files whose frames are left out.
-_exclude_paths = left_out
+# The files whose frames are left out; libraries read and extend this list.
+_exclude_paths = excluded_prefixes
 
 
 def include_frame(frame: Any) -> bool:
-    """Return whether tracebacks show a frame: its file is not left out."""
+    """Return whether tracebacks show a frame."""
     return not is_internal(frame.f_code.co_filename)
 
 
@@ -74,11 +74,11 @@ def supports_inf(dtype: DTypeLike) -> bool:
 
 
 class TypedNdArray:
-    """The class of jax's constants that keep their dtype while they are traced; xtrace has no such values."""
+    """The class of jax's constants that keep their dtype in traces; xtrace has no such values."""
 
 
 class EArray:
-    """An array of an extended dtype, made of the array of its storage."""
+    """An array of an extended dtype, constructed from the array of its storage."""
 
     def __new__(cls, aval: ShapedArray, data: Array) -> Array:  # type: ignore[misc]
         """Return the array of type `aval`."""
@@ -91,10 +91,10 @@ def trace_state_clean() -> bool:
 
 
 def wait_for_tokens() -> None:
-    """Wait until the callbacks of programs that were started have run."""
+    """Wait until the callbacks of all started programs have run."""
     effects_barrier()
 
 
 def safe_zip(*args: Any) -> list[Any]:
-    """Zip sequences of equal length into a list."""
+    """Return a list of the tuples of sequences of equal length."""
     return list(zip(*map(list, args), strict=True))

@@ -1,4 +1,4 @@
-"""Arrays on meshes that are put together from their pieces."""
+"""Making arrays on meshes from their pieces."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ from xtrace._src.xla import clients, guards
 def make_array_from_callback(
     shape: Sequence[int], sharding: Any, data_callback: Callable[[Any], Any], dtype: Any = None
 ) -> Any:
-    """Return an array whose pieces a function gives: each process makes only those of its own devices.
+    """Return an array whose pieces are the results of a function; each process makes only those of its own devices.
 
     Args:
         shape: the shape of the whole array.
         sharding: its sharding, a `Format`, or a `PartitionSpec` on the mesh in force.
         data_callback: a function from the slices of a piece, one for each axis, to its data: an array or a number. It
             is called for each device of this process, once if every device holds all of the array.
-        dtype: the dtype of the data; needed only where no device is of this process.
+        dtype: the dtype of the data; needed only in a process without devices of the sharding.
 
     Returns:
         An array of shape `shape`.
 
     Raises:
-        TypeError: `sharding` is none, or `data_callback` returns no array.
+        TypeError: `sharding` is no sharding, or `data_callback` returns no array.
         UnexpectedTracerError: `data_callback` returns a traced value.
         ValueError: a piece has another shape or dtype, or a dimension is not divisible.
 
@@ -77,20 +77,20 @@ def make_array_from_callback(
 def make_array_from_single_device_arrays(
     shape: Sequence[int], sharding: Any, arrays: Sequence[Any], *, dtype: Any = None
 ) -> Any:
-    """Return an array made of arrays on the devices of this process, whose memory it shares.
+    """Return an array that consists of arrays on the devices of this process, whose memory it shares.
 
     Args:
         shape: the shape of the whole array.
         sharding: its sharding, or a `PartitionSpec` on the mesh in force.
-        arrays: a list of arrays, one on each device of `sharding` that is of this process, in any order.
+        arrays: a list of arrays, one on each device of `sharding` in this process, in any order.
         dtype: the dtype of the arrays; needed only if there are none.
 
     Returns:
         An array of shape `shape`.
 
     Raises:
-        TypeError: `arrays` is no list of arrays, or `sharding` none.
-        ValueError: the devices are not those of `sharding`, or an array has another shape or dtype than the others.
+        TypeError: `arrays` is no list of arrays, or `sharding` no sharding.
+        ValueError: the devices differ from those of `sharding`, or an array has another shape or dtype than the others.
 
     Example:
         >>> sharding = xtrace.NamedSharding(xtrace.make_mesh((1,), ("x",)), xtrace.P("x"))
@@ -109,8 +109,7 @@ def make_array_from_single_device_arrays(
         if not isinstance(array, ConcreteArray):
             raise TypeError(
                 f"{name}: Unsupported type for elements in `arrays`: arrays[{i}] must be an array on a device, got "
-                f"{abbreviate(array)}; put it there with "
-                "xtrace.device_put(x, device)"
+                f"{abbreviate(array)}; put it there with xtrace.device_put(x, device)"
             )
         if array.sharding.num_devices != 1:
             raise ValueError(
@@ -141,20 +140,20 @@ def make_array_from_single_device_arrays(
 
 
 def make_array_from_process_local_data(sharding: Any, local_data: Any, global_shape: Any = None) -> Any:
-    """Return an array over all processes, of which each gives the data for its own devices.
+    """Return an array over all processes; each process gives the data for its own devices.
 
     Args:
         sharding: the sharding of the whole array, or a `PartitionSpec` on the mesh in force.
-        local_data: the data of this process, or a tree of these: along each axis either the parts that its devices
-            hold, one after another, or the whole axis. Processes whose devices hold the same part give the same data.
-        global_shape: the shape of the whole array; None if `local_data` has, along each axis, only the parts of this
-            process.
+        local_data: the data of this process, or a tree of such data: along each axis either the parts of its devices,
+            one after another, or the whole axis. Processes with the same part give the same data.
+        global_shape: the shape of the whole array; None if `local_data` has only the parts of this process along each
+            axis.
 
     Returns:
         An array of shape `global_shape`.
 
     Raises:
-        TypeError: `local_data` is no array, or `sharding` none.
+        TypeError: `local_data` is no array, or `sharding` no sharding.
         ValueError: `global_shape` does not follow from the shape of `local_data`, or a dimension is not divisible.
 
     Example:
@@ -194,15 +193,13 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
     ]
     data = local_data if isinstance(local_data, ConcreteArray) else np.asarray(local_data)
     parts = [data[index] for index in slices]
-    return _assemble(
-        name, whole, placed, parts, devices, lambda i: f"local_data[{abbreviate(slices[i])}]", aval.dtype
-    )
+    return _assemble(name, whole, placed, parts, devices, lambda i: f"local_data[{abbreviate(slices[i])}]", aval.dtype)
 
 
 def _local_axis(
     name: str, sharding: Sharding, shape: Shape, axis: int, given: int | None
 ) -> tuple[int, dict[int, slice]]:
-    """Return the size of an axis of the whole array, and for each part of it that is needed its slice of local data."""
+    """Return the size of an axis of the whole array, and the slice of local data for each part of this process."""
     parts = sharding.tiles(len(shape)).parts[axis]
     held: dict[int, set[int]] = {}
     own = -1
@@ -212,7 +209,7 @@ def _local_axis(
             own = device.process_index
     mine = sorted(held.get(own, range(parts)))
     size = shape[axis]
-    # Each process holds as many parts as this one, and two hold the same ones or have none in common.
+    # Uniform: all processes have the same number of parts, and any two have the same parts or disjoint ones.
     is_uniform = all(len(h) == len(mine) and (h == set(mine) or h.isdisjoint(mine)) for h in held.values())
     inferred = size // len(mine) * parts if is_uniform and size % len(mine) == 0 else None
     if given is None and not is_uniform:
@@ -236,13 +233,11 @@ def _local_axis(
 
 
 def _grid(sharding: Sharding, ndim: int) -> dict[Any, tuple[int, ...]]:
-    """Return for each device which part of each axis it holds."""
+    """Return for each device the number of its part along each axis."""
     tiles = sharding.tiles(ndim)
     places = np.argsort(tiles.numbers) // tiles.copies
     coordinates = np.unravel_index(places, tiles.parts) if tiles.parts else ()
-    return {
-        device: tuple([int(c[i]) for c in coordinates]) for i, device in enumerate(sharding.devices)
-    }
+    return {device: tuple([int(c[i]) for c in coordinates]) for i, device in enumerate(sharding.devices)}
 
 
 def _target(function: str, given: Any, takes_layouts: bool = False) -> Sharding:
@@ -253,7 +248,7 @@ def _target(function: str, given: Any, takes_layouts: bool = False) -> Sharding:
 
 
 def _piece_shape(function: str, sharding: Sharding, shape: Shape) -> Shape:
-    """Return the shape of the pieces; ValueError if the array cannot be split so."""
+    """Return the shape of the pieces; ValueError, with the function's name, if the sharding does not fit the shape."""
     try:
         return sharding.shard_shape(shape)
     except ValueError as error:
@@ -261,7 +256,7 @@ def _piece_shape(function: str, sharding: Sharding, shape: Shape) -> Shape:
 
 
 def _buffer_on(part: Any, device: clients.Device, space: MemorySpace) -> Any:
-    """Return the buffer of a piece on a device: its own if it is there."""
+    """Return the buffer of a piece on a device: the piece's own if it is there already."""
     if type(part) is ConcreteArray and part.device == device and part.aval.memory_space is space:
         return part._live_buffer()
     return put_on(part, device, space)._live_buffer()
@@ -271,9 +266,9 @@ def _assemble(
     function: str, shape: Shape, sharding: Sharding, parts: Sequence[Any], devices: list[clients.Device],
     name_of: Callable[[int], str], dtype: Any,
 ) -> ConcreteArray:
-    """Return the array of shape `shape` with the given pieces on `devices`, those of this process.
+    """Return the array of shape `shape` with the given pieces on `devices`, the devices of this process.
 
-    name_of: returns how messages name the piece at a position.
+    name_of: a function that returns the name of the piece at a position, for messages.
     """
     wanted = requested_dtype(dtype, function=function)
     expected = _piece_shape(function, sharding, shape)

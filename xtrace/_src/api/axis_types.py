@@ -1,4 +1,4 @@
-"""Functions in which explicit mesh axes are the compiler's, and functions in which the compiler's are explicit."""
+"""Changing the types of mesh axes inside of functions: explicit axes to Auto, and Auto axes to explicit."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
-from xtrace._src.core.axis_names import correction, name_tuple
+from xtrace._src.core.axis_names import name_tuple, suggest_name
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.errors import NoMeshError
-from xtrace._src.core.mesh import AbstractMesh, AxisType, axes_in_force, naming_mesh
+from xtrace._src.core.mesh import AbstractMesh, AxisType, naming_mesh, override_abstract_mesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.shardings import NamedSharding
 from xtrace._src.ops.sharding_constraints import reshard
@@ -25,12 +25,12 @@ from xtrace._src.ops.sharding_constraints import reshard
 def auto_axes(
     f: Callable[..., Any] | None = None, /, *, axes: Any = None, out_sharding: Any = None
 ) -> Callable[..., Any]:
-    """Return `f` as a function in which the compiler shards arrays over mesh axes that are explicit outside.
+    """Return `f` as a function in which mesh axes have the type Auto: the compiler shards arrays over them.
 
     Args:
         f: a function of pytrees of arrays.
         axes: the names of the axes; None for all.
-        out_sharding: the shardings of the results, or a tree prefix of these; a call may give them by that name.
+        out_sharding: the shardings of the results, or a tree prefix of these; a call may give the keyword instead.
 
     Returns:
         A function with the arguments of `f`, whose results have the shardings `out_sharding`.
@@ -52,7 +52,7 @@ def auto_axes(
 
     def run(change: _Change, out_sharding: ShardingTree, args: Any, kwargs: Any) -> Any:
         args, kwargs = _cast_all((args, kwargs), change.inner)
-        with axes_in_force(change.inner):
+        with override_abstract_mesh(change.inner):
             result = f(*args, **kwargs)
         return reshard(result, _on_mesh(out_sharding, change.outer))
 
@@ -75,13 +75,13 @@ def auto_axes(
 def explicit_axes(
     f: Callable[..., Any] | None = None, /, *, axes: Any = None, in_sharding: Any = None
 ) -> Callable[..., Any]:
-    """Return `f` as a function in which mesh axes are explicit that the compiler shards arrays over outside.
+    """Return `f` as a function in which mesh axes of type Auto have the type Explicit.
 
     Args:
         f: a function of pytrees of arrays.
         axes: the names of the axes; None for all.
-        in_sharding: the `PartitionSpec`s of the arguments by position, or a tree prefix of these; a call may give them
-            by that name.
+        in_sharding: the `PartitionSpec`s of the positional arguments, or a tree prefix of these; a call may give the
+            keyword instead.
 
     Returns:
         A function with the arguments of `f`.
@@ -102,7 +102,7 @@ def explicit_axes(
     given = in_sharding
 
     def run(change: _Change, in_sharding: ShardingTree, args: Any, kwargs: Any) -> Any:
-        with axes_in_force(change.inner):
+        with override_abstract_mesh(change.inner):
             result = f(*reshard(args, _on_mesh(in_sharding, change.inner)), **_cast_all(kwargs, change.inner))
         return _cast_all(result, change.outer)
 
@@ -123,16 +123,17 @@ def explicit_axes(
 
 
 class _Change(NamedTuple):
-    """The mesh axes outside of a function, and those in it, of other types."""
+    """The mesh axes outside and inside of a function, which differ in their types."""
 
     outer: AbstractMesh
     inner: AbstractMesh
 
 
 def _change_of_axes(function: str, names: Any, kind: AxisType, trees: Any) -> _Change:
-    """Return the axes in force, or those of the leaves of `trees`, and the same with the named ones of another type.
+    """Return the change of the named axes to the type `kind`, on the mesh in force, or else the mesh of a leaf.
 
-    names: a name, several, or None for all. NoMeshError if there is no mesh, ValueError for unknown names.
+    names: a name, several names, or None for all axes that are not manual. Raises NoMeshError if there is no mesh, and
+    ValueError for unknown names.
     """
     outer = naming_mesh().abstract_mesh
     for leaf in pytree.tree_leaves(trees) if outer.empty else ():
@@ -147,7 +148,7 @@ def _change_of_axes(function: str, names: Any, kind: AxisType, trees: Any) -> _C
     if unknown:
         raise ValueError(
             f"{function}: axes {unknown} are not in the mesh, whose axes are {outer.axis_names}; for "
-            f"{abbreviate(unknown[0])} {correction(unknown[0], outer.axis_names)}"
+            f"{abbreviate(unknown[0])} {suggest_name(unknown[0], outer.axis_names)}"
         )
     changed = given or tuple([name for name in outer.axis_names if name not in outer.manual_axes])
     return _Change(outer, outer.update_axis_types(dict.fromkeys(changed, kind)))

@@ -1,4 +1,4 @@
-"""What the cache of a jitted function holds: ``f.cache_info()``."""
+"""The contents of a jitted function's cache: ``f.cache_info()``."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from xtrace._src.runtime.arrays import Placement
 class CacheEntry(NamedTuple):
     """One trace, and the program compiled from it.
 
-    arguments: the type of each array among the arguments, by its path, as in ``{"params['w']": "f32[3]"}``; with the
-    device where that is not the default one. static: static arguments by name. settings: those that differ from their
-    defaults, and mapped axes around the call. trace_seconds, lower_seconds, compile_seconds: how long each step took,
-    tracing with that of functions called inside; None for steps there were not, as the trace became part of another
-    function's program or was lowered only. calls: how often the program was called, as far as it was counted.
-    is_specialised: whether calls run code of their own, in which nothing is counted.
+    arguments: maps the path of each array among the arguments to its type, as in ``{"params['w']": "f32[3]"}``, with
+    the device if that is not the default one. static: maps names of static arguments to values. settings: the settings
+    that differ from their defaults, and mapped axes around the call. trace_seconds, lower_seconds, compile_seconds: the
+    duration of each step; tracing includes the functions called inside. A duration is None if the step was not needed:
+    the trace may be a part of another function's program, or only lowered. calls: the counted calls of the program.
+    is_specialised: whether the program has specialised code, whose calls are not counted.
     """
 
     arguments: dict[str, str]
@@ -39,12 +39,12 @@ _HEAD = ("calls", "trace", "lower", "compile", "keyed on")
 
 
 class CacheInfo(NamedTuple):
-    """What is known of a jitted function under its options; ``repr`` is a table.
+    """The cache of a jitted function under its options; ``repr`` is a table.
 
-    function: its name and place. entries: see `CacheEntry`, oldest first. hits: how many calls found their program;
-    once a signature has been called a few times, its calls are not counted. misses: how many calls had a program
-    compiled since the start, or since caches were cleared; more than there are entries if some were too old to keep.
-    Calls inside other traced functions are no calls of a program, and count for neither.
+    function: its name and place. entries: the entries, oldest first. hits: the number of calls that found their
+    program; after a few calls of a signature, its calls are not counted. misses: the number of calls that compiled a
+    program, since the start or since caches were cleared; more than the entries if old ones were evicted. A call inside
+    another traced function calls no program, and counts for neither.
     """
 
     function: str
@@ -58,7 +58,7 @@ class CacheInfo(NamedTuple):
         return f"{self.function}: {len(self.entries)} entries, {self.hits}{more} hits, {self.misses} misses"
 
     def _repr_html_(self) -> str:
-        """Return the table that notebooks show."""
+        """Return the table as HTML, for notebooks."""
         return html_of_cache(self._title, _HEAD, [_row(e) for e in self.entries])
 
     def __repr__(self) -> str:
@@ -84,11 +84,11 @@ def _format_time(seconds: float | None) -> str:
 
 
 def cache_info(function: Callable[..., Any], cache: Any) -> CacheInfo:
-    """Return the contents of `cache`, that of a jitted function."""
+    """Return the contents of `cache`, the cache of a jitted function."""
     programs = dict(cache.compiled.entries)
     traces = dict(cache.traced.entries)
     entries = [_entry(function, key, compiled.seconds, compiled) for key, compiled in programs.items()]
-    # The key of a trace is that of its programs, but for the devices.
+    # The key of a trace is the key of its programs without devices.
     compiled = {_drop_devices(key) for key in programs}
     entries += [
         _entry(function, key, (traced.seconds, None, None), None) for key, traced in traces.items()

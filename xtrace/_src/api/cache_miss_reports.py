@@ -1,7 +1,7 @@
-"""What jit says of its caches: why a function is traced or compiled again, and how long the steps of compiling took.
+"""Reports about jit's caches: why a function is traced or compiled again, and the durations of the steps.
 
-Loaded when somebody asks. The key of a trace is (settings, static arguments, tree, *types of leaves); that of a
-compiled program has the signatures of the leaves in place of their types, which say besides where they are.
+The key of a trace is (settings, static arguments, tree, *types of leaves). In the key of a compiled program, the
+signatures of the leaves, which include their places, replace the types.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from xtrace._src.runtime.arrays import Placement
 
 _logger = logging.getLogger("xtrace")
 
-# The functions explained so far: their kinds, and the places of their definitions.
+# Descriptions of the functions that were explained, with the places of their definitions.
 _explained: set[str] = set()
-_MOST_EXPLAINED = 10_000
-_MOST_DIFFERENCES = 5
+_MAX_EXPLAINED = 10_000
+_MAX_DIFFERENCES = 5
 
 Key = Sequence[Any]
 
 
 class Difference(NamedTuple):
-    """One thing that two keys differ in: what it belongs to, such as ``argument x``, of which kind it is, and both."""
+    """A difference between two keys: its subject, such as ``argument x``, its kind, and a text with both values."""
 
     subject: str
     kind: str
     text: str
 
 
-# What to do about a difference that comes again and again.
+# The advice for a kind of difference that recurs.
 _ADVICE = {
-    "shape": "each shape is a program of its own: pad the array to a few sizes, or pass what is long in pieces of one",
+    "shape": "each shape is a program of its own: pad the array to a few sizes, or pass a long one in equal pieces",
     "dtype": "convert it to one dtype before the call",
     "weak type": "make it an array of one dtype before the call, as in xtrace.numpy.asarray(x, dtype)",
     "static": "each value is a program of its own: pass it as an array unless Python must know it",
@@ -57,21 +57,21 @@ _ADVICE = {
 def report_miss(
     function: Callable[..., Any], key: Key, known: Iterable[Key], *, traced: bool = True, since: str | None = None
 ) -> None:
-    """Log why nothing fits `key` among the keys `known`: no trace, or if not `traced` no program of a known trace.
+    """Log the differences of `key` from the closest of the keys `known`; not for xtrace's own functions.
 
-    since: what happened to the traces there were. Nothing is said of xtrace's own functions.
+    traced: whether a trace is missing, or only the program of a known trace. since: the event that cleared the traces.
     """
     info = debug_info_of("jit", function)
     if info.file is not None and is_internal(info.file):
         return
     defined = f"{info.function} defined at {info.file}:{info.line}"
-    # Of equally close ones the latest.
+    # The latest of equally close keys.
     closest = max(reversed(list(known)), key=lambda other: _likeness(function, key, other), default=None)
     if closest is not None:
         differences = find_key_differences(function, key, closest)
-        more = len(differences) - _MOST_DIFFERENCES
+        more = len(differences) - _MAX_DIFFERENCES
         lines = [f"for {defined}", "the closest signature seen before differs:"]
-        lines += [f"* {one.text}" for one in differences[:_MOST_DIFFERENCES]]
+        lines += [f"* {one.text}" for one in differences[:_MAX_DIFFERENCES]]
         lines += [f"* and {more} more"] if more > 0 else []
     elif since is not None:
         lines = [f"for {defined}", since]
@@ -79,7 +79,7 @@ def report_miss(
         lines = [f"never seen function {defined}"]
         if kind_of(function) in _explained:
             lines.append(f"a new function object each call: {kind_of(function)}; define it once")
-    if len(_explained) > _MOST_EXPLAINED:
+    if len(_explained) > _MAX_EXPLAINED:
         _explained.clear()
     _explained.add(kind_of(function))
     what = "TRACING" if traced else "COMPILATION"
@@ -87,7 +87,7 @@ def report_miss(
 
 
 def kind_of(function: Callable[..., Any]) -> str:
-    """Return the kind and the place of a function that is made again for each call."""
+    """Return a description of a function object that is made anew for each call, with the place of its definition."""
     info = debug_info_of("jit", function)
     place = f" defined at {info.file}:{info.line}" if info.file is not None else ""
     if isinstance(function, functools.partial):
@@ -103,7 +103,7 @@ def kind_of(function: Callable[..., Any]) -> str:
 
 
 def _likeness(function: Callable[..., Any], key: Key, other: Key) -> tuple[Any, ...]:
-    """Return how much two keys have in common, as a tuple that compares."""
+    """Return the likeness of two keys, as a tuple for comparisons."""
     static = -len(_static_differences(function, key, other))
     if key[2] == other[2]:
         alike = sum(map(_rate_likeness, key[3:], other[3:]))
@@ -116,8 +116,7 @@ def _rate_likeness(signature: object, other: ShapedArray) -> int:
     one, two = type_of_signature(signature), type_of_signature(other)
     if one is two:
         return 7 if signature is other else 6
-    result: int = 2 * (one.shape == two.shape) + 2 * (one.dtype == two.dtype) + (one.weak_type == two.weak_type)
-    return result
+    return int(2 * (one.shape == two.shape) + 2 * (one.dtype == two.dtype) + (one.weak_type == two.weak_type))
 
 
 def find_key_differences(function: Callable[..., Any], key: Key, before: Key) -> list[Difference]:
@@ -133,7 +132,7 @@ def find_key_differences(function: Callable[..., Any], key: Key, before: Key) ->
 
 
 def _setting_differences(key: Any, before: Any) -> list[Difference]:
-    # Where axes are mapped, they stand beside the settings.
+    # With mapped axes, the first part of a key is a pair of the settings and the axes.
     settings, axes = key if isinstance(key, tuple) else (key, ())
     settings_before, axes_before = before if isinstance(before, tuple) else (before, ())
     differences = [
@@ -147,12 +146,12 @@ def _setting_differences(key: Any, before: Any) -> list[Difference]:
 
 
 def _count(key: Key) -> int:
-    """Return how many positional arguments the call had."""
+    """Return the number of positional arguments of the call."""
     return len(key[2].children()[0].children()) + len(key[1].positional)
 
 
 def static_values(function: Callable[..., Any], static: Static, count: int) -> dict[str, Any]:
-    """Return the static arguments by name, of a call with `count` positional arguments."""
+    """Return the static arguments of a call with `count` positional arguments, by name."""
     names = positional_names(function, count)
     return {names[n]: value for n, value in static.positional} | dict(static.named)
 
@@ -176,7 +175,7 @@ def _static_differences(function: Callable[..., Any], key: Key, before: Key) -> 
 
 
 def _identity(value: object, before: object) -> str:
-    """Return the remark that two equal-looking values of one class differ because they are two objects."""
+    """Return a remark, for two values of one class without equality, that they differ because they are two objects."""
     kind = type(value)
     if type(before) is not kind or kind.__eq__ is not object.__eq__:
         return ""
@@ -214,7 +213,7 @@ def _structure_differences(function: Callable[..., Any], key: Key, before: Key) 
 
 
 def _tree_difference(now: Any, then: Any, path: str) -> tuple[str, str]:
-    """Return where two structures first differ, and how."""
+    """Return the path of the first difference between two structures, and a description of it."""
     data, data_before = now.node_data(), then.node_data()
     if data is None or data_before is None or data[0] is not data_before[0]:
         return path, f"{_node(data_before)} -> {_node(data)}"
@@ -225,12 +224,12 @@ def _tree_difference(now: Any, then: Any, path: str) -> tuple[str, str]:
         appeared = [f"key {k!r} appeared" for k in keys if k not in data_before[1]]
         gone = [f"key {k!r} disappeared" for k in data_before[1] if k not in keys]
         if appeared or gone:
-            return path, ", ".join([*appeared, *gone][:_MOST_DIFFERENCES])
+            return path, ", ".join([*appeared, *gone][:_MAX_DIFFERENCES])
     elif len(children) != len(children_before):
         return path, f"length {len(children_before)} -> {len(children)}"
     elif data[1] != data_before[1]:
         change = f"{short_repr(data_before[1])} -> {short_repr(data[1])}"
-        return path, f"what {data[0].__name__} holds besides arrays: {change}"
+        return path, f"the metadata of {data[0].__name__}: {change}"
     for name, child, child_before in zip(keys, children, children_before, strict=True):
         if child != child_before:
             return _tree_difference(child, child_before, f"{path}[{name!r}]")
@@ -261,7 +260,7 @@ def _type_differences(path: str, signature: object, before: ShapedArray) -> list
 
 
 def type_of_signature(signature: Any) -> ShapedArray:
-    """Return the type that a signature of an argument has."""
+    """Return the type in the signature of an argument."""
     return signature.aval if type(signature) is Placement else signature
 
 
@@ -275,7 +274,7 @@ _NUMBERS = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
 
 
 def describe_type(aval: ShapedArray) -> str:
-    """Return a type as messages show it; of a weak one, that it is, and which of Python's numbers have it."""
+    """Return the text of a type in messages; for a weak type, with a note on it and Python's number of that type."""
     if not aval.weak_type:
         return aval.str_short()
     number = _NUMBERS.get(aval.dtype.kind)
@@ -299,7 +298,7 @@ def report_types(name: str, paths: Sequence[str], avals: Sequence[ShapedArray], 
 
 
 def report_step(what: str, name: str, seconds: float) -> None:
-    """Log how long a step of compiling took."""
+    """Log the duration of a step of compiling."""
     _logger.warning("Finished %s of %s in %.6f s", what, name, seconds)
 
 
@@ -307,7 +306,7 @@ def report_step(what: str, name: str, seconds: float) -> None:
 
 
 def warn_of_recompilation(function: Callable[..., Any], keys: Sequence[Key], compiled: int, hits: int) -> None:
-    """Warn that a function was compiled so often, with the reason that recurs; `keys` are those of its programs."""
+    """Warn that a function was compiled `compiled` times, with the recurring reason; `keys` are the programs' keys."""
     counts: collections.Counter[tuple[str, str]] = collections.Counter()
     last: dict[tuple[str, str], str] = {}
     for before, key in itertools.pairwise(keys):
@@ -329,11 +328,11 @@ def warn_of_recompilation(function: Callable[..., Any], keys: Sequence[Key], com
 
 
 def warn_of_new_objects(function: Callable[..., Any], compiled: int) -> None:
-    """Warn that a program was compiled so often in a row for new function objects from one place."""
+    """Warn that a program was compiled `compiled` times in a row, for new function objects from one place."""
     _warn(
         f"the same program, but for constants, was compiled {compiled} times, for a new function object each time: "
-        f"{kind_of(function)}. What is compiled belongs to the function: define it once, outside the loop, and give it "
-        "what varies as arguments."
+        f"{kind_of(function)}. Compiled programs belong to the function: define it once, outside the loop, and pass "
+        "varying values as arguments."
     )
 
 
@@ -341,7 +340,7 @@ def _warn(text: str) -> None:
     place = user_position()
     file, line = (resolve(place).file, resolve(place).line) if place is not None else ("<unknown>", 0)
     silence = (
-        " xtrace.explain_cache_misses() logs each reason; the setting xtrace_recompilation_limit says when this "
-        "warning comes, once for each function."
+        " xtrace.explain_cache_misses() logs each reason; the setting xtrace_recompilation_limit is the number of "
+        "compilations before this warning, which comes once for each function."
     )
     warnings.warn_explicit(text + silence, RecompilationWarning, file, line)

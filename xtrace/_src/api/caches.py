@@ -1,4 +1,4 @@
-"""Caches that belong to a function: held weakly by its identity, bounded, each entry made once under threads."""
+"""Caches of functions: found by the function's identity, dropped with it, bounded, and safe for threads."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ T = TypeVar("T")
 
 
 class OnceTable(Generic[T]):
-    """A bounded table whose missing entries are made by one thread while others that want the same one wait.
+    """A bounded table; one thread makes a missing entry, while other threads that need it wait.
 
-    Nothing is stored when making an entry raises. The oldest entries go when there are more than `limit`.
+    If making an entry raises, nothing is stored. The oldest entries are dropped when there are more than `limit`.
     """
 
     def __init__(self, limit: int = 4096) -> None:
@@ -27,7 +27,7 @@ class OnceTable(Generic[T]):
         self._in_progress: dict[Hashable, tuple[int, threading.Event]] = {}
 
     def get_or_make(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the entry under `key`, made by `make` if it is not there."""
+        """Return the entry of `key`; a missing one is made by ``make()``."""
         value = self.entries.get(key)
         if value is not None:
             return value
@@ -43,7 +43,7 @@ class OnceTable(Generic[T]):
                     if event is None:
                         mine = threading.Event()
                         self._in_progress[key] = (me, mine)
-                # A thread that needs the very entry it is making makes it again: waiting would be for ever.
+                # A thread that needs the entry that it is making makes it again: waiting for itself would never end.
                 if event is None or owner == me:
                     break
                 event.wait()
@@ -54,7 +54,7 @@ class OnceTable(Generic[T]):
                 self.entries[key] = made
             return made
         finally:
-            # Also after Ctrl-C, wherever it struck: other threads must not wait for an entry that nobody makes.
+            # Also after Ctrl-C at any point: other threads must not wait for an entry that nobody makes.
             if mine is not None:
                 with self._lock:
                     if self._in_progress.get(key, (me, None))[1] is mine:
@@ -62,7 +62,7 @@ class OnceTable(Generic[T]):
                 mine.set()
 
     def clear(self) -> None:
-        """Forget all entries."""
+        """Drop all entries."""
         with self._lock:
             self.entries.clear()
 
@@ -70,8 +70,8 @@ class OnceTable(Generic[T]):
 _repetitions = Table()
 
 
-def repetitions(place: Hashable, content: int) -> int:
-    """Return how often in a row, this time included, `content` was given for `place`."""
+def count_repetitions(place: Hashable, content: int) -> int:
+    """Return the number of calls in a row, this one included, with the same `content` for `place`."""
     entry = _repetitions.get(place)
     if entry is None or entry[0] != content:
         entry = [content, 0]
@@ -81,14 +81,14 @@ def repetitions(place: Hashable, content: int) -> int:
 
 
 class _WeakIdentityTable:
-    """Values that belong to objects, found by identity and dropped with the object."""
+    """Tables of objects, found by identity and dropped with the object."""
 
     def __init__(self) -> None:
         self._values: dict[int, tuple[weakref.ref[Any], dict[Any, Any]]] = {}
         self._lock = threading.RLock()
 
     def of(self, owner: Any) -> dict[Any, Any]:
-        """Return the table of `owner`; of an object without weak references, a new one each time."""
+        """Return the table of `owner`; for an object without weak references, a new table each time."""
         number = id(owner)
         entry = self._values.get(number)
         if entry is not None and entry[0]() is owner:
@@ -116,7 +116,7 @@ _tables = _WeakIdentityTable()
 
 
 def table_of(function: Callable[..., Any]) -> dict[Any, Any]:
-    """Return the dictionary of caches that belongs to `function`; equal bound methods share one."""
+    """Return the dictionary of caches of `function`; equal bound methods share one."""
     if isinstance(function, MethodType):
         methods: dict[Any, dict[Any, Any]] = _tables.of(function.__self__).setdefault("methods", {})
         try:
@@ -127,7 +127,7 @@ def table_of(function: Callable[..., Any]) -> dict[Any, Any]:
 
 
 def all_tables() -> list[dict[Any, Any]]:
-    """Return the tables of every living function."""
+    """Return the tables of all living functions."""
     tables = []
     for table in _tables.all():
         tables.append(table)

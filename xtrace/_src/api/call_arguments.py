@@ -1,4 +1,4 @@
-"""How a call's arguments split into static ones, which Python sees, and traced ones."""
+"""Splitting the arguments of a call into static ones, which stay Python values, and traced ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 
 
 def keyword_only_names(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names of the parameters of a function in Python that can be given by keyword only."""
+    """Return the names of the keyword-only parameters of a Python function; none for other callables."""
     code = getattr(function, "__code__", None)
     return () if code is None else code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
 
@@ -57,7 +57,7 @@ def _as_names(name: str, value: Any) -> tuple[str, ...]:
 
 
 def compiler_options_of(caller: str, options: object) -> tuple[tuple[str, Any], ...]:
-    """Return `compiler_options` in a form that hashes."""
+    """Return the user's `compiler_options` in a hashable form; TypeError for invalid ones."""
     if options is None:
         return ()
     if not isinstance(options, Mapping):
@@ -74,9 +74,10 @@ def compiler_options_of(caller: str, options: object) -> tuple[tuple[str, Any], 
 
 
 class Selection:
-    """A choice of parameters by number and name; each infers the other from the signature.
+    """A selection of parameters by numbers and names; one is inferred from the other, by the signature.
 
-    Negative numbers count from the end of the positional parameters; with ``*args``, of a call's positional arguments.
+    Negative numbers count from the end of the positional parameters; with ``*args``, from the end of the positional
+    arguments of a call.
     """
 
     def __init__(self, role: str, function: Callable[..., Any], argnums: Any, argnames: Any) -> None:
@@ -85,7 +86,7 @@ class Selection:
         if not numbers and not names:
             return
         if argnums is None and type(function) is FunctionType and not vars(function):
-            # Most functions are plain, and their code says so much sooner than a signature does.
+            # For plain functions, which most are, reading the code is much faster than a signature.
             code = function.__code__
             positional = list(code.co_varnames[: code.co_argcount])
             if set(names) <= {*positional[code.co_posonlyargcount :], *keyword_only_names(function)}:
@@ -127,7 +128,10 @@ class Selection:
         self.numbers, self.names = tuple(dict.fromkeys(numbers)), tuple(dict.fromkeys(names))
 
     def positions(self, count: int) -> list[int]:
-        """Return the chosen positions among `count` positional arguments; ValueError if a negative one is not there."""
+        """Return the selected positions among `count` positional arguments.
+
+        Raises ValueError for a negative one out of range.
+        """
         for n in self.numbers:
             if n < -count:
                 raise ValueError(
@@ -138,7 +142,7 @@ class Selection:
 
 
 def _kind(value: object) -> Any:
-    """Return a key that differs for values that Python calls equal: 1, 1.0 and True, 0.0 and -0.0, also in tuples."""
+    """Return a key that distinguishes values that are equal in Python: 1, 1.0 and True, or 0.0 and -0.0."""
     cls = type(value)
     if isinstance(value, (float, complex)):
         return (cls, repr(value)) if value == 0 else cls
@@ -150,12 +154,12 @@ def _kind(value: object) -> Any:
 
 
 def same_static(one: object, other: object) -> bool:
-    """Whether two static values have one signature: equal, and of the same types throughout."""
+    """Whether two static values are equal and have the same types, also inside of tuples."""
     return _same_kinds(one, other) and bool(one == other)
 
 
 def _same_kinds(one: object, other: object) -> bool:
-    """Whether `_kind` is the same for two values; they are compared at each call, and mostly hold the same objects."""
+    """Whether `_kind` is the same for two values; fast if they are mostly the same objects, as in calls."""
     if one is other:
         return True
     if type(one) is not type(other):
@@ -189,7 +193,10 @@ NO_STATIC = Static((), ())
 def split_static(
     function: Callable[..., Any], chosen: Selection, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Static, tuple[Any, ...], dict[str, Any]]:
-    """Return the static arguments and the rest; ValueError if a static one is not hashable."""
+    """Return the static arguments, the other positional ones and the other keywords.
+
+    Raises ValueError for an unhashable static argument.
+    """
     if not chosen.numbers and not chosen.names:
         return NO_STATIC, args, kwargs
     positional, named = _select_arguments(chosen, args, kwargs)
@@ -211,7 +218,7 @@ def split_static(
 
 
 def are_hashable(chosen: Selection, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Return whether the static arguments of a call can be compared with those of earlier calls."""
+    """Return whether all static arguments of a call are hashable."""
     positional, named = _select_arguments(chosen, args, kwargs)
     return all(_hash_error(value) is None for _, value in (*positional, *named))
 
@@ -232,9 +239,9 @@ def _hash_error(value: object) -> TypeError | None:
 def flatten(
     function: Callable[..., Any], chosen: Selection, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Static, list[Any], Any]:
-    """Return the static arguments, and of ``(args, kwargs)`` without them the leaves and the structure.
+    """Return the static arguments, and the leaves and the structure of ``(args, kwargs)`` without them.
 
-    An error of flattening names the argument.
+    An error in flattening gets a note with the name of the argument.
     """
     static, rest, rest_named = split_static(function, chosen, args, kwargs)
     try:
@@ -252,7 +259,7 @@ def flatten(
 
 
 def join(static: Static, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Undo `split_static`."""
+    """Return the arguments and keywords with the static ones back in their places."""
     if static is NO_STATIC:
         return list(args), kwargs
     joined = list(args)
@@ -262,7 +269,7 @@ def join(static: Static, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[l
 
 
 def argument_paths(function: Callable[..., Any] | None, static: Static, in_tree: Any) -> list[str]:
-    """Return the path of each traced leaf as users write it: ``x``, ``params['w'][0]``, ``args[2]``."""
+    """Return the path of each traced leaf, in the form users write: ``x``, ``params['w'][0]``, ``args[2]``."""
     args, kwargs = in_tree.children()
     fixed = {n for n, _ in static.positional}
     count = len(args.children()) + len(fixed)
@@ -277,7 +284,7 @@ def argument_paths(function: Callable[..., Any] | None, static: Static, in_tree:
 def check_donation(
     name: str, flags: Sequence[bool], leaves: Sequence[Any], paths: Callable[[], Sequence[str]]
 ) -> None:
-    """Raise ValueError if an array, a leaf of an argument of the function `name`, is donated and given twice."""
+    """Raise ValueError if a donated array occurs twice among the leaves of the arguments of the function `name`."""
     seen: dict[int, int] = {}
     for i, leaf in enumerate(leaves):
         if type(leaf) is not ConcreteArray:
@@ -291,19 +298,19 @@ def check_donation(
 
 
 def lazy_argument_paths(function: Callable[..., Any], static: Static, in_tree: PyTreeDef) -> Callable[[], list[str]]:
-    """Return `argument_paths` to be called later, without keeping `function` alive: caches that it owns hold this."""
+    """Return a function that returns `argument_paths`; it does not keep `function` alive, whose caches hold it."""
     owner: Callable[[], Callable[..., Any] | None]
     try:
         owner = weakref.WeakMethod(function) if isinstance(function, MethodType) else weakref.ref(function)
-    except TypeError:  # no weak references to such an object, and no cache outlives its wrapper
+    except TypeError:  # an object without weak references, whose caches live only as long as its wrapper
         return lambda: argument_paths(function, static, in_tree)
     return lambda: argument_paths(owner(), static, in_tree)
 
 
 def find_described_arguments(function: Callable[..., Any]) -> tuple[list[Any], dict[str, Any], list[str]]:
-    """Return the arguments that annotations or defaults describe by a ShapeDtypeStruct, and the parameters left.
+    """Return arguments from the ShapeDtypeStructs in annotations or defaults: positional ones, keywords, and the rest.
 
-    Positional-only parameters are described by position, others by name.
+    Only positional-only parameters are in the first result. The rest are the names of parameters without a description.
     """
     signature = signature_of(function)
     if signature is None:
@@ -327,7 +334,7 @@ def find_described_arguments(function: Callable[..., Any]) -> tuple[list[Any], d
 
 
 def _evaluate_annotation(annotation: object, function: Callable[..., Any]) -> Any:
-    """Return the value of an annotation that is text; one that cannot be evaluated describes nothing."""
+    """Return the value of an annotation; None for a text that cannot be evaluated."""
     if not isinstance(annotation, str):
         return annotation
     try:

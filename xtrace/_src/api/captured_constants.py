@@ -1,4 +1,4 @@
-"""The arrays that a traced function closes over: how users write them, and the line that reads them first."""
+"""The arrays that a traced function closes over: their names in the user's code, and the line that first reads them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from xtrace._src.xla.source_locations import Place
 
 
 class CapturedConstant(NamedTuple):
-    """An array that a function closes over: its name as users write it, empty if it was not found, type and bytes.
+    """An array that a function closes over: its name in the user's code, empty if unknown, its type and its bytes.
 
-    place: the line that reads it first, or None. is_parameter: whether the program takes it as a hidden argument.
+    place: the line that first reads it, or None. is_parameter: whether it is a hidden argument of the program.
     """
 
     name: str
@@ -40,9 +40,9 @@ class CapturedConstant(NamedTuple):
 
 
 def captured_constants(closed: ClosedJaxpr, function: Callable[..., Any] | None = None) -> list[CapturedConstant]:
-    """Return the constants of a traced function that its program reads, in the order that the program takes them.
+    """Return the constants of a traced function that its program reads, in order.
 
-    function: the user's function; without it they have no names.
+    function: the user's function, which is searched for their names; None for no names.
     """
     pure = discharge_jaxpr(closed) if has_references(closed.jaxpr) else closed
     jaxpr = dce.eliminate_dead_code(pure.jaxpr)[0]
@@ -61,7 +61,7 @@ def captured_constants(closed: ClosedJaxpr, function: Callable[..., Any] | None 
 
 
 def _first_places(jaxpr: Jaxpr) -> dict[Var, Place | None]:
-    """Return for each constant that is read the line that reads it first."""
+    """Return, for each constant that is read, the first line that reads it, or None."""
     places: dict[Var, Place | None] = {v: None for v in jaxpr.outvars if v in jaxpr.constvars}
     constants = set(jaxpr.constvars)
     for equation in jaxpr.eqns:
@@ -72,21 +72,21 @@ def _first_places(jaxpr: Jaxpr) -> dict[Var, Place | None]:
     return places
 
 
-# How many objects are looked at for names, how many parts of each, and how many steps from the function.
-_MOST_OBJECTS, _MOST_PARTS, _DEEPEST = 20_000, 1_000, 8
+# The limits of the search for names: objects, parts of each object, and steps from the function.
+_MAX_OBJECTS, _MAX_PARTS, _MAX_DEPTH = 20_000, 1_000, 8
 
 
 def _names_of(constants: list[Any], function: Callable[..., Any]) -> dict[int, str]:
-    """Return names of constants, by identity: the variables that the function and those it calls read."""
+    """Return names of constants, by identity: variables that the function, or a function that it calls, reads."""
     wanted: dict[Any, list[Any]] = {}
     for constant in constants:
         wanted.setdefault(tuple(np.shape(constant)), []).append(constant)
     names: dict[int, str] = {}
     seen: set[int] = set()
     left: deque[tuple[str, Any, int]] = deque([("", function, 0)])
-    while left and len(seen) < _MOST_OBJECTS and len(names) < len(constants):
+    while left and len(seen) < _MAX_OBJECTS and len(names) < len(constants):
         name, value, depth = left.popleft()
-        if id(value) in seen or depth > _DEEPEST:
+        if id(value) in seen or depth > _MAX_DEPTH:
             continue
         seen.add(id(value))
         if isinstance(value, (np.ndarray, ConcreteArray)):
@@ -94,13 +94,13 @@ def _names_of(constants: list[Any], function: Callable[..., Any]) -> dict[int, s
                 if id(constant) not in names and _is_same(constant, value):
                     names[id(constant)] = name
         else:
-            parts = itertools.islice(_parts(name, value), _MOST_PARTS)
+            parts = itertools.islice(_parts(name, value), _MAX_PARTS)
             left.extend([(inner, part, depth + 1) for inner, part in parts])
     return names
 
 
 def _is_same(constant: Any, value: Any) -> bool:
-    """Whether a constant of a trace is an array of the user: it, or a copy, since NumPy's arrays can change."""
+    """Whether a constant of a trace is a user's array, or an equal copy of it, which traces make of NumPy arrays."""
     if constant is value:
         return True
     if not (isinstance(constant, np.ndarray) and isinstance(value, np.ndarray)):
@@ -109,7 +109,7 @@ def _is_same(constant: Any, value: Any) -> bool:
 
 
 def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what a value leads to, with names as users write them."""
+    """Yield the objects to which a value refers, with names in the form users write."""
     if isinstance(value, FunctionType):
         yield from _variables(value)
     elif isinstance(value, MethodType):
@@ -139,7 +139,7 @@ def _variables(function: FunctionType) -> Iterator[tuple[str, Any]]:
     """Yield the variables of a user's function: those it closes over, defaults, and globals that it reads."""
     code = function.__code__
     if is_internal(code.co_filename):
-        # A decorated function: the user's is in the closure of the wrapper.
+        # A wrapper of xtrace: the user's function is in its closure.
         yield from [("", cell.cell_contents) for cell in function.__closure__ or () if _is_full(cell)]
         if hasattr(function, "__wrapped__"):
             yield "", function.__wrapped__

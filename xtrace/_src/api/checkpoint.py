@@ -1,4 +1,4 @@
-"""`checkpoint` (`remat`): trade memory for time by computing intermediate values again in the backward pass."""
+"""`checkpoint` (`remat`): saves memory by recomputing intermediate values in the backward pass."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.contractions.contraction import dot_general
 from xtrace._src.ops.references.binding import unwrap
 from xtrace._src.ops.remat.policies import Offloadable, Recompute
-from xtrace._src.ops.remat.rematerialization import bind_remat, checkpoint_name, origins
+from xtrace._src.ops.remat.rematerialization import bind_remat, checkpoint_name, describe_origins
 from xtrace._src.transforms.linearize import linearize
 from xtrace._src.transforms.stage import stage
 from xtrace._src.xla.pytree_registry import PyTreeDef
@@ -41,15 +41,15 @@ def checkpoint(
     policy: Callable[..., Any] | None = None, static_argnums: int | Sequence[int] = (),
     static_argnames: str | Iterable[str] = (), concrete: object = _NOT_GIVEN,
 ) -> Callable[_Arguments, _Result]:
-    """Return `fun` as a function whose intermediate values are computed again when its derivative needs them.
+    """Return `fun` as a function whose intermediate values are recomputed when its derivative needs them.
 
     Args:
         fun: a function of pytrees of arrays.
-        prevent_cse: whether the compiler is kept from merging the second computation with the first one, which would
-            keep the values after all; inside of loops that is not needed. Also a tuple with a boolean, or a tree prefix
+        prevent_cse: whether to keep the compiler from merging the second computation with the first one, which would
+            keep the values after all; this is not needed inside of loops. Also a tuple with a boolean, or a tree prefix
             of booleans, for each positional argument.
-        policy: which values are saved all the same: one of `checkpoint_policies`, or a function ``policy(primitive,
-            *avals, **parameters)``; None saves none.
+        policy: selects values that are saved: one of `checkpoint_policies`, or a function ``policy(primitive, *avals,
+            **parameters)``; None saves none.
         static_argnums: positions of arguments that stay Python values.
         static_argnames: names of arguments that stay Python values.
         concrete: not supported; leave it out.
@@ -59,7 +59,7 @@ def checkpoint(
 
     Raises:
         TypeError: `fun` is not callable.
-        ValueError: a position or a name is not one of a parameter.
+        ValueError: a position is out of range.
         NotImplementedError: `concrete` is given.
 
     Example:
@@ -100,12 +100,12 @@ def remat(
     fun: Callable[..., Any], *, prevent_cse: bool | Sequence[Any] = True, policy: Callable[..., Any] | None = None,
     static_argnums: int | Sequence[int] = (), concrete: object = _NOT_GIVEN,
 ) -> Callable[..., Any]:
-    """Return `fun` as a function whose intermediate values are computed again; another name of `checkpoint`.
+    """Return `fun` as a function whose intermediate values are recomputed; another name of `checkpoint`.
 
     Args:
         fun: a function of pytrees of arrays.
-        prevent_cse: whether the compiler is kept from merging the two computations.
-        policy: which values are saved all the same; None saves none.
+        prevent_cse: whether to keep the compiler from merging the two computations.
+        policy: selects values that are saved; None saves none.
         static_argnums: positions of arguments that stay Python values.
         concrete: not supported; leave it out.
 
@@ -154,7 +154,7 @@ def print_saved_residuals(f: Callable[..., Any], *args: object, **kwargs: object
     jaxpr, _ = stage(residuals, avals, info)
     known: dict[Atom, str] = dict.fromkeys(jaxpr.constvars, "from a constant")
     known |= {v: f"from the argument {path}" for v, path in zip(jaxpr.invars, paths, strict=True)}
-    known |= origins(jaxpr)
+    known |= describe_origins(jaxpr)
     kept = set(jaxpr.outvars)
     for atom in kept:
         if isinstance(atom, Literal):
@@ -168,7 +168,7 @@ def _trace(
     fun: Callable[..., Any], numbers: tuple[int, ...], names: tuple[str, ...], prevent_cse: bool | Sequence[Any],
     args: tuple[Any, ...], kwargs: dict[str, Any],
 ) -> tuple[TracedFunction, list[Any], bool | tuple[bool, ...]]:
-    """Return the trace of `fun` for these arguments, the leaves of those that are not static, and their barriers."""
+    """Return the trace of `fun` for these arguments, the leaves of traced arguments, and `prevent_cse` for each."""
     static_positions = _positions(fun, numbers, names, args)
     positional = tuple([(i, args[i]) for i in static_positions])
     named = tuple([(n, kwargs[n]) for n in names if n in kwargs])
@@ -180,7 +180,7 @@ def _trace(
     try:
         static = Static(positional, named) if positional or named else NO_STATIC
     except TypeError:
-        # What cannot be hashed cannot be found again: the function is traced at every call.
+        # Without hashes there is no cache, so the function is traced at every call.
         bound = _bind_arguments(fun, dict(positional), dict(named))
         avals = _avals(bound, NO_STATIC, leaves, in_tree)
         return trace(_TRANSFORMATION, bound, NO_STATIC, in_tree, avals), leaves, flags
@@ -190,7 +190,7 @@ def _trace(
     traced = table.entries.get(key)
     if traced is None:
         traced = trace(_TRANSFORMATION, fun, static, in_tree, avals)
-        # A tracer that the function closes over is another one in the next trace.
+        # A trace with an outer tracer as a constant is not reusable: the next call has another tracer.
         if not any(isinstance(c, Tracer) for c in traced.consts):
             made = traced
             traced = table.get_or_make(key, lambda: made)
@@ -234,22 +234,22 @@ def _barriers(prevent_cse: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     if isinstance(prevent_cse, bool):
         return prevent_cse
     try:
-        spread = pytree.broadcast_prefix(tuple(prevent_cse), args)
+        flags = pytree.broadcast_prefix(tuple(prevent_cse), args)
     except (ValueError, TypeError) as error:
         raise ValueError(
             "checkpoint: prevent_cse must be a boolean, or a tuple with an entry for each positional argument that is "
             f"not static: {error}"
         ) from None
-    return (*map(bool, spread), *(True,) * len(pytree.tree_leaves(kwargs)))
+    return (*map(bool, flags), *(True,) * len(pytree.tree_leaves(kwargs)))
 
 
 def everything_saveable(*_: object, **__: object) -> bool:
-    """Keep every value: as without `checkpoint`."""
+    """Keep every value, as without `checkpoint`."""
     return True
 
 
 def nothing_saveable(*_: object, **__: object) -> bool:
-    """Keep no value: as without a policy."""
+    """Keep no value, as without a policy."""
     return False
 
 
@@ -263,10 +263,10 @@ def dots_with_no_batch_dims_saveable(primitive: Primitive, *_: ShapedArray, **pa
     return primitive is dot_general and not any(parameters["dimension_numbers"][1])
 
 
-# The same policy each time: the programs compiled for it are found again.
+# Memoized policies are the same object for the same arguments, so compiled programs are found again.
 @memoize(1024)
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callable[..., Any]:
-    """Keep in the memory `offload_dst` the results of contractions without batch dimensions."""
+    """Keep the results of contractions without batch dimensions, in the memory `offload_dst`."""
 
     def policy(primitive: Primitive, *_: object, **parameters: object) -> Any:
         kept = dots_with_no_batch_dims_saveable(primitive, **parameters)
@@ -277,7 +277,7 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callab
 
 @memoize(1024)
 def save_anything_except_these_names(*names_not_to_save: str) -> Callable[..., bool]:
-    """Keep every value except those that `checkpoint_name` gave one of these names."""
+    """Keep every value except those with one of these names, from `checkpoint_name`."""
     names = frozenset(names_not_to_save)
 
     def policy(primitive: Primitive, *_: ShapedArray, **parameters: object) -> bool:
@@ -288,7 +288,7 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Callable[..., b
 
 @memoize(1024)
 def save_any_names_but_these(*names_not_to_save: str) -> Callable[..., bool]:
-    """Keep the values that `checkpoint_name` gave other names than these."""
+    """Keep the values with names from `checkpoint_name`, except these names."""
     names = frozenset(names_not_to_save)
 
     def policy(primitive: Primitive, *_: object, **parameters: object) -> bool:
@@ -299,7 +299,7 @@ def save_any_names_but_these(*names_not_to_save: str) -> Callable[..., bool]:
 
 @memoize(1024)
 def save_only_these_names(*names_which_can_be_saved: str) -> Callable[..., bool]:
-    """Keep the values that `checkpoint_name` gave one of these names."""
+    """Keep the values with one of these names, from `checkpoint_name`."""
     names = frozenset(names_which_can_be_saved)
 
     def policy(primitive: Primitive, *_: ShapedArray, **parameters: object) -> bool:
@@ -310,7 +310,7 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Callable[..., bool]
 
 @memoize(1024)
 def save_from_both_policies(policy_1: Callable[..., bool], policy_2: Callable[..., bool]) -> Callable[..., bool]:
-    """Keep what either policy keeps."""
+    """Keep the values that either policy keeps."""
 
     def policy(primitive: Primitive, *avals: ShapedArray, **parameters: object) -> bool:
         return policy_1(primitive, *avals, **parameters) or policy_2(primitive, *avals, **parameters)
@@ -322,9 +322,9 @@ def save_and_offload_only_these_names(
     *, names_which_can_be_saved: Sequence[str], names_which_can_be_offloaded: Sequence[str], offload_src: str,
     offload_dst: str,
 ) -> Callable[..., Any]:
-    """Keep the values of some names, and keep those of others in the memory `offload_dst`.
+    """Keep the values with some names, and offload the values with other names to the memory `offload_dst`.
 
-    ValueError for a name that is in both.
+    Raises ValueError for a name in both.
     """
     saved, offloaded = frozenset(names_which_can_be_saved), frozenset(names_which_can_be_offloaded)
     if saved & offloaded:
@@ -343,7 +343,7 @@ def save_and_offload_only_these_names(
     return policy
 
 
-# What to save, by name: the policies, two of them under older names as well.
+# The policies by name; two also have older names.
 checkpoint_policies = types.SimpleNamespace(
     **{
         policy.__name__: policy

@@ -1,4 +1,4 @@
-"""The addresses and numbers of processes, as job schedulers and environment variables give them."""
+"""The addresses and numbers of processes, from job schedulers and environment variables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from xtrace._src.core.abbreviation import abbreviate
 
 
 class Cluster(NamedTuple):
-    """What the environment says of this process; None where it says nothing. local: its number on its machine."""
+    """The coordinator's address, the number of processes, and the numbers of this process in the program and locally.
+
+    A part is None if the environment does not define it.
+    """
 
     address: str | None = None
     processes: int | None = None
@@ -19,9 +22,9 @@ class Cluster(NamedTuple):
 
 
 def detect_cluster(environment: Mapping[str, str], method: str | None = None) -> Cluster:
-    """Return the cluster that the environment tells of, its own variables before those of schedulers.
+    """Return the cluster in the environment: from xtrace's own variables, else from those of schedulers.
 
-    method: "slurm", "ompi" or "k8s" for that scheduler only, "deactivate" for none. ValueError for others.
+    method: "slurm", "ompi" or "k8s" for one scheduler only, "deactivate" for none; ValueError for others.
     """
     if method is not None and method != "deactivate" and method not in SCHEDULERS:
         raise ValueError(
@@ -56,7 +59,7 @@ def _read_variables(environment: Mapping[str, str]) -> Cluster:
 
 
 def _read_slurm(environment: Mapping[str, str]) -> Cluster:
-    # A shell of an allocation has the job's number only; a step that srun started has a task's, too.
+    # A shell in an allocation has only the job's number; a step started by srun has a task's number, too.
     nodes = environment.get("SLURM_STEP_NODELIST")
     job = _integer(environment, "SLURM_JOB_ID")
     process = _integer(environment, "SLURM_PROCID")
@@ -74,7 +77,7 @@ def _first_node(nodes: str) -> str:
 
 
 def _port(job: int) -> int:
-    """Return a port above those of services: jobs on a machine, which have different numbers, rarely share one."""
+    """Return a port above those of services, from the job's number, so that jobs on one machine rarely collide."""
     return 61_440 + job % 4_096
 
 
@@ -82,7 +85,7 @@ def _read_open_mpi(environment: Mapping[str, str]) -> Cluster:
     process = _integer(environment, "OMPI_COMM_WORLD_RANK")
     if process is None:
         return Cluster()
-    # As in 1531576320.0;tcp://10.0.0.1,192.168.0.1:34911 or tcp4://, tcp6://[...]: the launcher's machine.
+    # The launcher's machine, as in 1531576320.0;tcp://10.0.0.1,192.168.0.1:34911 or tcp4://, tcp6://[...].
     match = re.search(r"^(\d+)\.\d+;tcp\d?://([^,;:\[]+|\[[^\],]+)", environment.get("OMPI_MCA_orte_hnp_uri", ""))
     address = None
     if match is not None:
@@ -93,7 +96,7 @@ def _read_open_mpi(environment: Mapping[str, str]) -> Cluster:
 
 
 def _read_kubernetes(environment: Mapping[str, str]) -> Cluster:
-    # Of an indexed job with a headless service; the name of a pod is job-index, of a job set's likewise.
+    # An indexed job, or a job set, with a headless service: the name of a pod is job-index.
     process = _integer(environment, "JOB_COMPLETION_INDEX")
     if "KUBERNETES_SERVICE_HOST" not in environment or process is None:
         return Cluster()

@@ -1,4 +1,4 @@
-"""Compiling lowered modules: written to files if that is asked for, and errors that name operations and lines."""
+"""Compiling lowered modules, dumping them to files on request, and explaining errors by operations and lines."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ with late_modules(globals()):
 
 
 class Compilation:
-    """All that it takes to compile `module`, whose text is `text`, as the settings of this thread say it.
+    """Everything for compiling `module`, whose text is `text`, under the present settings, in any thread.
 
-    closed: the jaxpr that the module was lowered from. assignment: the devices. kept: those of `Program`. Any thread
-    may then compile. Errors of the compiler say which equation they are about. Where the setting ``jax_dump_ir_to``
-    names a directory, the jaxpr, the module and the optimised program are written to files.
+    closed: the jaxpr of the module. assignment: the devices. kept: the positions of kept inputs, as in `Program`.
+    Errors of the compiler name the equation. If the setting ``jax_dump_ir_to`` names a directory, the jaxpr, the module
+    and the optimised program are written to files.
     """
 
     __slots__ = ("module", "text", "closed", "assignment", "options", "kept", "_files")
@@ -48,7 +48,6 @@ class Compilation:
             )
         self.module, self.text, self.closed, self.assignment, self.kept = module, text, closed, assignment, kept
         self.options = options_of_settings() | dict(compiler_options or {})
-        # Not needed by most programs.
         directory = config.dump_ir_to.value
         self._files = None
         if directory:
@@ -60,7 +59,7 @@ class Compilation:
         return self._program(Origin.FOLDER, {})
 
     def compile(self, origin: Origin = Origin.FOLDER_OR_COMPILER) -> Program:
-        """Return the program, from the folder if it may come from there and is there."""
+        """Return the program from its `origin`."""
         program = self._program(origin, {})
         assert program is not None
         if self._files is not None:
@@ -68,7 +67,7 @@ class Compilation:
         return program
 
     def compile_quickly(self, options: Mapping[str, Any]) -> Program:
-        """Return the program compiled with `options` where none were given, which is not kept in the folder."""
+        """Return the program compiled with further `options`, except those that the user gave; no folder stores it."""
         program = self._program(Origin.COMPILER_ALONE, options)
         assert program is not None
         return program
@@ -97,7 +96,7 @@ def compile_module(
 
 @contextlib.contextmanager
 def explain_errors(closed: ClosedJaxpr, module: LoweredModule, devices: Sequence[Any]) -> Iterator[None]:
-    """Let errors of the compiler say which equation of `closed` they are about, or what takes the memory."""
+    """Add explanations to errors of the compiler: the equation of `closed`, or the values that take the memory."""
     try:
         yield
     except Exception as error:
@@ -112,7 +111,7 @@ _EFFORTS = (
 
 
 def options_of_settings() -> dict[str, Any]:
-    """Return the compiler options that the settings say."""
+    """Return the compiler options of the settings."""
     options = {s.name.removeprefix("jax_"): s.value for s in _EFFORTS if s.value != s.default}
     if config.disable_most_optimizations.value:
         options |= {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
@@ -122,13 +121,13 @@ def options_of_settings() -> dict[str, Any]:
 
 
 def evaluates_on_host() -> bool:
-    """Return whether NumPy may evaluate small programs: nobody asked to see them compiled, or for checks."""
+    """Return whether NumPy may evaluate small programs: no setting shows compilations, checks or forbids execution."""
     asked = config.log_compiles.value or config.dump_ir_to.value or config.debug_key_reuse.value
     return config.host_evaluation.value and not (asked or config.no_execution.value or config.checks_numbers())
 
 
 def check_execution(function: str) -> None:
-    """Raise a RuntimeError where the settings forbid that programs run."""
+    """Raise RuntimeError if the settings forbid running programs."""
     if config.no_execution.value:
         raise RuntimeError(f"{function} would run, and the setting jax_no_execution forbids that")
 
@@ -136,7 +135,7 @@ def check_execution(function: str) -> None:
 def run_program(
     run: Callable[..., Any], leaves: Sequence[Any], names: Callable[[], Sequence[str]], traced: TracedFunction
 ) -> Any:
-    """Return ``run(leaves, names)``, a program's results; an error of insufficient memory says what takes it."""
+    """Return ``run(leaves, names)``, a program's results; explain an error of insufficient memory."""
     try:
         return run(leaves, names)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What compiling a function takes time for: the lines its instructions come from, repetitions, and large constants."""
+"""Reports of compile time: the lines with the most instructions, repetitions, and large constants."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from xtrace._src.xla import executables
 from xtrace._src.xla.hlo_programs import HloProgram, read_program
 from xtrace._src.xla.source_locations import Place
 
-_MOST_ROWS = 10
-# Instructions for which nothing is compiled.
+_MAX_ROWS = 10
+# Instructions without code.
 _FREE = frozenset(("parameter", "constant", "tuple", "get-tuple-element", "bitcast"))
 
 
 class Line(NamedTuple):
-    """A line of the user's code: its operations, and the instructions of HLO before and after XLA's passes."""
+    """A line of the user's code: the numbers of operations, and of HLO instructions before and after XLA's passes."""
 
     place: Place
     operations: int
@@ -37,14 +37,14 @@ class Line(NamedTuple):
 
 
 class CompileTimeReport:
-    """What compiling a function takes time for, made by `explain_compile_time`. Printed, it is a table.
+    """A report of the compile time of a function, made by `explain_compile_time`; printed, it is a table.
 
     Args:
-        name, device: those of the function, and of what it was compiled for.
-        seconds: how long tracing, lowering and compiling took.
+        name, device: the names of the function and of the device.
+        seconds: the durations of tracing, lowering and compiling.
         operations, before, after: the numbers of operations, and of instructions before and after XLA's passes.
-        lines: the lines that these come from, those with the most instructions first.
-        repetitions: what the program has several times.
+        lines: the lines of operations and instructions; the first ones have the most instructions.
+        repetitions: the repeated parts of the program.
         constants: the large arrays that the function closes over.
 
     Example:
@@ -95,27 +95,27 @@ class CompileTimeReport:
             lines.append("  lax.scan over stacked parameters would compile these operations once")
         lines += format_table("lines with the most instructions", ("operations", "before", "after", "line"), [
             (str(one.operations), str(one.before), str(one.after), f"{one.place} ({one.place.function})")
-            for one in self.lines[:_MOST_ROWS]
+            for one in self.lines[:_MAX_ROWS]
         ])
-        if len(self.lines) > _MOST_ROWS:
-            lines.append(f"  and {len(self.lines) - _MOST_ROWS} more")
+        if len(self.lines) > _MAX_ROWS:
+            lines.append(f"  and {len(self.lines) - _MAX_ROWS} more")
         if self.constants:
-            lines += format_table("arrays closed over, which the program takes as arguments", _OF_CONSTANTS, [
+            lines += format_table("arrays closed over, which the program takes as arguments", _CONSTANTS_HEAD, [
                 (format_size(one.size), one.type, one.name or "-", str(one.place or "-"))
-                for one in self.constants[:_MOST_ROWS]
+                for one in self.constants[:_MAX_ROWS]
             ])
         return "\n".join(lines)
 
 
-_OF_CONSTANTS = ("bytes", "type", "variable", "line that reads it first")
+_CONSTANTS_HEAD = ("bytes", "type", "variable", "line that reads it first")
 
 
 def explain_compile_time(fun: Callable[..., Any], /, *args: object, **kwargs: object) -> CompileTimeReport:
-    """Return what compiling a function takes time for: it is traced twice, lowered and compiled once, and not run.
+    """Return a report of a function's compile time: it is traced twice, lowered and compiled once, and not run.
 
-    The report has the seconds of each step, the lines that the instructions come from, functions and loops of Python
-    that repeat the same operations and would be compiled once under ``lax.scan``, and the large arrays that the
-    function closes over, with their variables. The folder of compiled programs is not looked at.
+    The report has the seconds of each step, the lines with the most instructions, functions and loops of Python that
+    repeat the same operations and would be compiled once under ``lax.scan``, and the large arrays that the function
+    closes over, with their variables. The folder of compiled programs is not used.
 
     Args:
         fun: a function of pytrees of arrays, jitted or not.
@@ -153,7 +153,7 @@ def explain_compile_time(fun: Callable[..., Any], /, *args: object, **kwargs: ob
 
     @functools.wraps(jitted.fun)
     def again(*args: object, **kwargs: object) -> Any:
-        # Another function than the user's, which has been traced by now.
+        # A new function object, because the user's function has a cached trace now.
         return jitted.fun(*args, **kwargs)
 
     options = jitted.options

@@ -1,4 +1,4 @@
-"""The devices that a program runs on: those of its arguments, of the shardings it is given, or of the mesh in force."""
+"""The devices of a program: from its arguments, from given shardings, or from the mesh in force."""
 
 from __future__ import annotations
 
@@ -36,50 +36,49 @@ _Names = Callable[[], Sequence[str]]
 
 
 class ShardingTree(NamedTuple):
-    """Shardings as users give them for arguments or results: the leaves of a tree prefix, and its structure."""
+    """A user's shardings of arguments or results: the leaves of a tree prefix, and its structure."""
 
     leaves: tuple[Any, ...]
     tree: Any
 
     @property
     def is_empty(self) -> bool:
-        """Whether no leaf says anything."""
+        """Whether all leaves are None."""
         return all(leaf is None for leaf in self.leaves)
 
     @property
-    def says_memory(self) -> bool:
-        """Whether a leaf says the kind of memory."""
+    def has_memory(self) -> bool:
+        """Whether a leaf has a kind of memory."""
         return any(isinstance(_sharding_in(leaf), Sharding) for leaf in self.leaves)
 
     @property
-    def says_layout(self) -> bool:
-        """Whether a leaf says a layout."""
+    def has_layout(self) -> bool:
+        """Whether a leaf has a layout."""
         return any(_layout_in(leaf) is not None for leaf in self.leaves)
 
     def layouts_of_leaves(self, full_tree: Any) -> list[Any]:
-        """Return the layout of each leaf of a tree whose shardings `of_leaves` gives; None where nothing says it."""
-        return list(map(_layout_in, self._spread(full_tree)))
+        """Return the layout for each leaf of a tree of the structure `full_tree`, or None."""
+        return list(map(_layout_in, self._broadcast(full_tree)))
 
-    def _spread(self, full_tree: Any) -> Sequence[Any]:
-        """Return what is given for each leaf of a tree of structure `full_tree`; ValueError if the prefix differs."""
+    def _broadcast(self, full_tree: Any) -> list[Any]:
+        """Return, for each leaf of `full_tree`, the prefix's leaf above it; ValueError if the prefix does not fit."""
         whole = pytree.tree_unflatten(full_tree, range(full_tree.num_leaves))
         prefix = pytree.tree_unflatten(self.tree, self.leaves)
-        given: Sequence[Any] = pytree.broadcast_prefix(prefix, whole, is_leaf=_is_none)
-        return given
+        return pytree.broadcast_prefix(prefix, whole, is_leaf=_is_none)
 
     def spaces_of_leaves(self, full_tree: Any) -> list[MemorySpace | None]:
-        """Return the memory of each leaf of a tree of the structure `full_tree`; None where nothing says it.
-
-        ValueError if the prefix differs.
-        """
-        given = map(_sharding_in, self._spread(full_tree))
+        """Return the memory for each leaf of a tree of the structure `full_tree`, or None; ValueError if it differs."""
+        given = map(_sharding_in, self._broadcast(full_tree))
         kinds = [leaf.memory_kind if isinstance(leaf, Sharding) else None for leaf in given]
         return [memory_space_of_kind(kind) if kind is not None else None for kind in kinds]
 
-    def of_leaves(self, function: str, argument: str, full_tree: Any) -> tuple[Sharding | None, ...]:
-        """Return the sharding of each leaf of a tree of the structure `full_tree`; ValueError if the prefix differs."""
+    def shardings_of_leaves(self, function: str, argument: str, full_tree: Any) -> tuple[Sharding | None, ...]:
+        """Return the sharding for each leaf of a tree of the structure `full_tree`, or None.
+
+        Raises ValueError, which names the function and its argument, if the prefix does not fit.
+        """
         try:
-            given = self._spread(full_tree)
+            given = self._broadcast(full_tree)
         except ValueError as error:
             what = "positional arguments tuple" if argument == "in_shardings" else "result"
             raise ValueError(
@@ -114,9 +113,9 @@ NO_SHARDINGS = ShardingTree((None,), pytree.tree_structure(0))
 
 
 def sharding_tree(function: str, argument: str, shardings: Any) -> ShardingTree:
-    """Return shardings that a user gives; TypeError for a leaf that is none."""
+    """Return a user's shardings as a `ShardingTree`; TypeError for a leaf that is no sharding."""
     if argument == "in_shardings" and isinstance(shardings, list):
-        # Positional arguments are a tuple.
+        # The structure of positional arguments is a tuple.
         shardings = tuple(shardings)
     leaves, tree = pytree.tree_flatten(shardings, is_leaf=_is_none)
     for leaf in leaves:
@@ -137,9 +136,9 @@ def sharding_tree(function: str, argument: str, shardings: Any) -> ShardingTree:
 def types_in_shardings(
     avals: list[Any], shardings: Sequence[Sharding | None], values: Sequence[Any]
 ) -> list[Any]:
-    """Return types of arguments with the split over explicit axes that shardings given for them say.
+    """Return the types of arguments with the split of their given shardings over explicit axes.
 
-    Arrays that are on a mesh already have the types that it gives them.
+    The types of committed arrays have their split already.
     """
     if not shardings:
         return avals
@@ -152,7 +151,7 @@ def types_in_shardings(
 
 
 def device_option(device: Device | None, backend: Any, in_shardings: object, out_shardings: object) -> Device | None:
-    """Return the device that `jit` was told to run on, if it was."""
+    """Return the device of `jit`'s arguments `device` or `backend`; None without them. Errors for invalid ones."""
     if (device is not None or backend is not None) and (in_shardings is not None or out_shardings is not None):
         raise ValueError("jit: in_shardings and out_shardings say where the program runs; leave out device and backend")
     if device is not None and backend is not None:
@@ -167,7 +166,7 @@ def device_option(device: Device | None, backend: Any, in_shardings: object, out
 
 
 class _Source(NamedTuple):
-    """A reason for a program to run on some devices: an array or a sharding, and its description for messages."""
+    """A source of a program's devices, such as an array or a sharding, with its description for messages."""
 
     devices: tuple[Device, ...]
     description: Callable[[], str]
@@ -182,12 +181,12 @@ def assign(
 ) -> Assignment:
     """Return the devices of a program on `values`, and the shardings and layouts of its inputs and results.
 
-    unread: the positions of values that the program does not read, which have no say. jaxpr: the program, whose
-    equations may name a mesh; `constants` are the arrays it closes over. in_shardings, out_shardings, in_layouts,
-    out_layouts: those that the user gives. names, out_names: return the names of the values and of the results for
-    messages. of_user: whether a user calls the program.
+    jaxpr: the program, whose equations may name a mesh; `constants` are the arrays it closes over. unread: the
+    positions of values that the program does not read, whose devices do not count. in_shardings, out_shardings,
+    in_layouts, out_layouts: the user's. names, out_names: functions that return the names of the values and of the
+    results, for messages. of_user: whether a user calls the program.
 
-    ValueError if arguments or shardings are on different devices.
+    Raises ValueError if arguments or shardings are on different devices.
     """
     assignment = _assign_devices(
         values, function, names, jaxpr, in_shardings, out_shardings, out_avals, unread, out_names, constants, of_user
@@ -206,16 +205,16 @@ def _assign_devices(
 ) -> Assignment:
     """Return the devices of a program and its shardings; the arguments are those of `assign`."""
     meshes = named_meshes = meshes_of(jaxpr) if jaxpr is not None else ()
-    # An argument goes to the one device that is given for it, wherever it is.
+    # An argument with one given device is moved there from any device.
     unread |= frozenset([i for i, s in enumerate(in_shardings) if isinstance(s, SingleDeviceSharding)])
-    # Where a sharding is given for an argument, that has the say; `_inputs` compares.
+    # A given sharding takes precedence over the argument's; `_inputs` compares the two.
     given_for = frozenset([i for i, s in enumerate(in_shardings) if s is not None and not _is_abstract(s)])
     sources = [*_sources(values, function, names, unread | given_for), *_find_given("in_shardings", in_shardings)]
     sources += [
         *_find_given("out_shardings", out_shardings), *[_source_of_mesh("the function's", mesh) for mesh in meshes]
     ]
     closed = [mesh_sharding(c) if type(c) is ConcreteArray else None for c in constants]
-    # Arrays go from devices to the same ones in another order.
+    # A constant on the same devices in another order is moved.
     places = {*sources[0].devices} if sources else set()
     sources += _find_given(
         "an array that the function closes over", [s for s in closed if s is not None and {*s.devices} != places]
@@ -223,7 +222,7 @@ def _assign_devices(
     if not context_mesh().empty:
         sources.append(_source_of_mesh("the context's", context_mesh()))
     if not sources and any(a.explicit_sharding is not None for a in out_avals):
-        # The types of results name a mesh, and its devices are those of values that are not read.
+        # The types of results have a mesh, whose devices can only come from values that are not read.
         unread = frozenset()
         sources = list(_sources(values, function, names, unread))
     if not sources:
@@ -270,7 +269,7 @@ def _assign_devices(
 def _sources(
     values: Sequence[Any], function: str, names: _Names | None, unread: frozenset[int]
 ) -> Iterator[_Source]:
-    """Yield the devices that arguments are committed to."""
+    """Yield the devices of committed arguments."""
     for position, value in enumerate(values):
         sharding = None if position in unread else committed_sharding(value)
         if sharding is not None and not _is_abstract(sharding):
@@ -289,7 +288,7 @@ def _make_description(
 
 
 def describe_devices(devices: Sequence[Device]) -> str:
-    """Return devices as messages name them: the only one, or their numbers."""
+    """Return the text of devices in messages: the only one, or their numbers."""
     if len(devices) == 1:
         return str(devices[0])
     return f"the devices {[d.id for d in devices]} of platform {devices[0].platform}"
@@ -314,7 +313,7 @@ def _is_abstract(sharding: Sharding) -> bool:
 def _plan_mesh(
     values: Sequence[Any], in_shardings: Sequence[Sharding | None], out_shardings: Sequence[Sharding | None]
 ) -> Mesh | None:
-    """Return the mesh without devices that shardings name, with devices to lower the program for; None if none does."""
+    """Return the AbstractMesh of a sharding as a mesh of planned devices, for lowering; None if there is none."""
     for sharding in (*map(committed_sharding, values), *in_shardings, *out_shardings):
         mesh = sharding.mesh if isinstance(sharding, NamedSharding) else None
         if isinstance(mesh, AbstractMesh):
@@ -331,7 +330,7 @@ def _inputs(
     values: Sequence[Any], function: str, names: _Names | None, in_shardings: Sequence[Sharding | None],
     unread: frozenset[int],
 ) -> list[Sharding | None]:
-    """Return the sharding of each input, given or the argument's own; ValueError if an argument has another one."""
+    """Return the sharding of each input: the given one, or the argument's own; ValueError if the two differ."""
     inputs: list[Sharding | None] = []
     for position, (value, given) in enumerate(zip(values, in_shardings or (None,) * len(values), strict=True)):
         given = _in_memory_of(value, given, function, names, position)
@@ -360,7 +359,7 @@ def _axis_types(sharding: Sharding) -> Any:
 def _in_memory_of(
     value: Any, given: Sharding | None, function: str, names: _Names | None, position: int
 ) -> Sharding | None:
-    """Return the sharding that is given for an argument in its memory; ValueError for an array in another one."""
+    """Return a given sharding in the argument's memory; ValueError for a committed array in another memory."""
     if given is None or given.memory_kind is None:
         return given
     space = memory_space_of_kind(given.memory_kind)
@@ -378,7 +377,7 @@ def _in_memory_of(
 
 
 def _check(sharding: Sharding, shape: tuple[int, ...], name: Callable[[], str]) -> None:
-    """Raise ValueError if an argument or result of this shape cannot be sharded so."""
+    """Raise ValueError, with the name of the argument or result, if the sharding does not fit the shape."""
     try:
         sharding.shard_shape(shape)
     except ValueError as error:
@@ -392,7 +391,7 @@ def _name(kind: str, names: _Names | None, position: int) -> str:
 
 
 def _mesh(devices: tuple[Device, ...], given: Sequence[Any], meshes: Sequence[Mesh]) -> Mesh:
-    """Return the mesh that the program's results are described by."""
+    """Return the mesh over `devices` for the shardings of results: a given one, or one with a single axis."""
     named = [s.mesh for s in given if isinstance(s, NamedSharding)]
     for mesh in (*named, context_mesh(), *meshes):
         if isinstance(mesh, Mesh) and mesh.flat_devices == devices:
@@ -401,7 +400,7 @@ def _mesh(devices: tuple[Device, ...], given: Sequence[Any], meshes: Sequence[Me
 
 
 def _on_mesh(sharding: Sharding | None, mesh: Mesh) -> Sharding | None:
-    """Return a sharding over the devices of `mesh`, which may be one: that of a single device is of the whole array."""
+    """Return a sharding over the devices of `mesh`; for a single device, the replicated sharding."""
     if isinstance(sharding, SingleDeviceSharding):
         return NamedSharding(mesh, PartitionSpec(), sharding.memory_kind)
     if isinstance(sharding, NamedSharding) and _is_abstract(sharding):
@@ -410,26 +409,26 @@ def _on_mesh(sharding: Sharding | None, mesh: Mesh) -> Sharding | None:
 
 
 def _mesh_apart(result: AbstractMesh | None, mesh: Mesh, others: Sequence[BaseMesh]) -> Mesh | None:
-    """Return the mesh of a result of a program on explicit axes, where it has the compiler's axes; None elsewhere."""
+    """Return the mesh of a result without explicit axes, in a program on a mesh with explicit axes; else None."""
     if result is None or result.explicit_axes or not mesh.explicit_axes:
         return None
     return next((m for m in others if isinstance(m, Mesh) and m.abstract_mesh is result), None)
 
 
 def _sharding_of_type(aval: ShapedArray, mesh: Mesh, others: Sequence[BaseMesh]) -> Sharding | None:
-    """Return the sharding of a result that its type says, None if it says none; on explicit axes it is whole.
+    """Return the sharding in the type of a result; None if the compiler chooses it, wholly or in part.
 
-    others: the meshes that the program names besides `mesh`.
+    A result without one, on a mesh with only explicit axes, is replicated. others: further meshes in the program.
     """
     own = aval.explicit_sharding
     if own is not None and own.mesh.auto_axes:
-        # The compiler chooses the rest.
+        # The compiler chooses the split over the Auto axes.
         return None
     if own is not None:
         for other in others:
             if isinstance(other, Mesh) and other.abstract_mesh is own.mesh:
                 return NamedSharding(other, own.spec)
-        # In `auto_axes` and `explicit_axes` the axes have other types.
+        # Inside of `auto_axes` and `explicit_axes`, the axes have other types.
         return NamedSharding(mesh.update(axis_types=own.mesh.axis_types), own.spec)
     return NamedSharding(mesh, PartitionSpec(*[None] * aval.ndim)) if mesh.are_all_axes_explicit else None
 
@@ -445,7 +444,7 @@ def _mark_dependents(jaxpr: Jaxpr, inputs: Sequence[Sharding | None]) -> tuple[b
 
 @memoize_by_owner
 def meshes_of(jaxpr: Jaxpr) -> tuple[Mesh, ...]:
-    """Return the meshes with devices that the equations of a jaxpr name."""
+    """Return the meshes with devices in the parameters of a jaxpr's equations."""
     meshes: dict[Mesh, None] = {}
     for equation in jaxpr.eqns:
         if equation.parameters:
@@ -453,7 +452,7 @@ def meshes_of(jaxpr: Jaxpr) -> tuple[Mesh, ...]:
     return tuple(meshes)
 
 
-# Types of most parameters of equations, in which there is no mesh.
+# The types of most parameters of equations, which have no mesh.
 _SIMPLE = frozenset((int, str, bool, float, type(None), frozenset))
 
 

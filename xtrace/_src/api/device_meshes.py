@@ -1,4 +1,4 @@
-"""Arrays of devices for meshes, in orders in which neighbours are linked by the fast network of the machine."""
+"""Arrays of devices for meshes, in which neighbours are linked by the fast network of the machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from xtrace._src.core.annotations import Shape
 from xtrace._src.core.integers import to_integer
 from xtrace._src.xla import clients
 
-# Models whose chips can be two devices each, and those with a ring of their own for few devices.
+# Models whose chips can be two devices each, and models with a known ring for a few devices.
 _TWO_CORES = ("TPU v2", "TPU v3", "TPU v5p", "TPU7", "TPU8i")
 _TRAYS = ("TPU v2", "TPU v3")
 _FLAT = ("TPU v5 lite", "TPU v6 lite")
@@ -29,7 +29,7 @@ def create_device_mesh(
     """Return devices as an array for `Mesh`, in an order in which neighbours along its axes are linked.
 
     Args:
-        mesh_shape: the size of each axis; the last one is for the most traffic between its devices.
+        mesh_shape: the size of each axis; the last axis should be the one with the most traffic.
         devices: the devices, all of them; None for `xtrace.devices`. On TPUs they fill a box of the machine's torus.
         contiguous_submeshes: whether the devices of each process must be a block of the array.
         allow_split_physical_axes: whether an axis of the torus may be shared by two axes of the array, which is slower.
@@ -40,7 +40,7 @@ def create_device_mesh(
     Raises:
         NotImplementedError: on TPUs, `mesh_shape` needs an axis of the torus shared, and that is not allowed.
         TypeError: `mesh_shape` is no sequence of integers.
-        ValueError: there are more or fewer devices than `mesh_shape` says, they fill no box, or have no such blocks.
+        ValueError: the number of devices is not the product of `mesh_shape`, they fill no box, or there are no blocks.
 
     Example:
         >>> xtrace.experimental.mesh_utils.create_device_mesh((1, 1), xtrace.devices()[:1]).shape
@@ -78,10 +78,10 @@ def create_hybrid_device_mesh(
 
     Args:
         mesh_shape: the shape of a slice's block, whose devices the fast network links.
-        dcn_mesh_shape: how many slices there are along each axis, which the slow network links.
+        dcn_mesh_shape: the number of slices along each axis, which the slow network links.
         devices: the devices; None for `xtrace.devices`.
-        process_is_granule: whether the devices of a process are a slice; False where devices say their `slice_index`.
-        should_sort_granules_by_key: whether slices are in the order of their numbers; False for that of `devices`.
+        process_is_granule: whether the devices of a process are a slice; otherwise their `slice_index` decides.
+        should_sort_granules_by_key: whether slices are in the order of their numbers, or else in that of `devices`.
         allow_split_physical_axes: as in `create_device_mesh`.
 
     Returns:
@@ -90,7 +90,7 @@ def create_hybrid_device_mesh(
     Raises:
         NotImplementedError: as `create_device_mesh` does.
         TypeError: a shape is no sequence of integers.
-        ValueError: there are more or fewer slices, or devices in one, than the shapes say; a device has no
+        ValueError: the number of slices, or of devices in one, is not the product of its shape; a device has no
             `slice_index`.
 
     Example:
@@ -131,7 +131,7 @@ def _shape_of(function: str, argument: str, given: Sequence[int]) -> Shape:
 
 
 def _as_array(devices: Sequence[Any]) -> np.ndarray[Any, Any]:
-    # NumPy would look for sequences in the devices.
+    # Not np.array(devices), which would examine the devices as sequences.
     array = np.empty(len(devices), object)
     array[:] = devices
     return array
@@ -142,7 +142,7 @@ def _ring(shape: Shape, devices: list[Any]) -> list[Any] | None:
     kind, count = devices[0].device_kind, len(devices)
     tray = [devices[i + k] for i in range(0, count, 8) for k in torus.PAIRS_OF_A_TRAY] if count % 8 == 0 else []
     if kind in _TRAYS:
-        # Also without a ring, in the given order.
+        # Without a known ring, the devices are in the given order.
         return tray if count == 8 or (tray and shape[-1] == 8) else devices
     if count == 4 and kind in _SQUARES:
         return [devices[i] for i in torus.RING_OF_SQUARE]
@@ -167,7 +167,7 @@ def _ring(shape: Shape, devices: list[Any]) -> list[Any] | None:
 
 
 def _box_of(devices: list[Any]) -> np.ndarray[Any, Any]:
-    """Return the devices as an array by their coordinates, and by core on models with two devices a chip."""
+    """Return the devices as an array by their coordinates; where a chip has two devices, the last axis is the core."""
     kind = devices[0].device_kind
     has_cores = kind.startswith(_TWO_CORES) and any(device.core_on_chip for device in devices)
     places = {}
@@ -192,7 +192,7 @@ def _box_of(devices: list[Any]) -> np.ndarray[Any, Any]:
 
 
 def _contiguous(box: np.ndarray[Any, Any], assignments: list[Shape]) -> np.ndarray[Any, Any]:
-    """Return a mesh in which each process has a block, with the axes of the torus in whatever order that needs."""
+    """Return a mesh in which each process has a block, in the first order of the torus's axes that gives one."""
     for order in itertools.permutations(range(box.ndim)):
         mesh = torus.lay_out(box.transpose(order), [tuple([a[i] for i in order]) for a in assignments])
         if _has_blocks(mesh):

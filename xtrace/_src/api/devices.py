@@ -6,7 +6,7 @@ import copy
 import os
 import platform as system
 import sys
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -115,7 +115,7 @@ def local_device_count(backend: str | None = None) -> int:
 
 
 def default_backend() -> str:
-    """Return the name of the platform that new arrays are on, such as "cpu".
+    """Return the name of the platform of new arrays, such as "cpu".
 
     Returns:
         A string.
@@ -187,10 +187,22 @@ def process_indices(backend: str | None = None) -> list[int]:
     return sorted({int(d.process_index) for d in clients.devices(backend)})
 
 
-# The names of older programs.
+# Older names.
 host_id = copy_with_name(process_index, "host_id")
 host_count = copy_with_name(process_count, "host_count")
 host_ids = copy_with_name(process_indices, "host_ids")
+
+
+@overload
+def device_put(
+    x: Array, device: object = ..., *, src: object = ..., donate: object = ..., may_alias: object = ...
+) -> Array: ...
+
+
+@overload
+def device_put(
+    x: object, device: object = ..., *, src: object = ..., donate: object = ..., may_alias: object = ...
+) -> Any: ...
 
 
 def device_put(
@@ -200,18 +212,18 @@ def device_put(
 
     Args:
         x: a pytree of arrays, NumPy arrays and scalars.
-        device: a device, a sharding, a memory space, or a `Format`, which says the layout, too; or a tree prefix of
-            these; None for the default device.
-        src: where the arrays are, likewise; it changes nothing.
+        device: a device, a sharding, a memory space, a `Format`, which includes a layout, or a tree prefix of these;
+            None for the default device.
+        src: the places of the arrays, in the same forms; it has no effect.
         donate: whether the memory of the operands may be reused, a boolean or a tree prefix of booleans.
-        may_alias: whether the result may share memory with a NumPy array; None for where that is safe.
+        may_alias: whether the result may share memory with a NumPy array; None to share it only where that is safe.
 
     Returns:
         A pytree of the same structure.
 
     Raises:
         TypeError: a leaf is no array and no scalar.
-        ValueError: a tree prefix does not fit, or `device` is none of these.
+        ValueError: a tree prefix does not fit, or `device` is another object.
 
     Example:
         >>> xtrace.device_put(np.arange(3)).devices() == {xtrace.devices()[0]}
@@ -242,7 +254,7 @@ def device_put(
 
 
 class _Move(NamedTuple):
-    """A leaf, with its destination and the way there."""
+    """A leaf of `device_put`, with its destination and options."""
 
     path: Any
     leaf: Any
@@ -253,15 +265,15 @@ class _Move(NamedTuple):
 
     @property
     def name(self) -> str:
-        """How messages name the leaf."""
+        """The name of the leaf in messages."""
         return f"x{key_paths.keystr(self.path)}"
 
     def is_recorded(self) -> bool:
-        """Whether the operation is bound, under the current trace, and not done here."""
+        """Whether the move is an operation bound under the current trace, instead of a transfer here."""
         return isinstance(self.leaf, Tracer) or isinstance(self.target, MemorySpace)
 
     def semantics(self) -> CopySemantics:
-        """What the operation may do with the leaf's memory."""
+        """Return the copy semantics of the operation."""
         if self.donated:
             return CopySemantics.DONATE_INPUT
         return CopySemantics.ALWAYS_COPY if self.aliased is False else CopySemantics.REUSE_INPUT
@@ -315,7 +327,7 @@ def _put_leaf(move: _Move, aval: ShapedArray) -> Array:
     if isinstance(leaf, ConcreteArray) and leaf.is_deleted():
         raise RuntimeError(f"device_put: {move.name}: {deleted_message(leaf.aval)}")
     if isinstance(leaf, ConcreteArray) and aliased is False:
-        # To the same device, that is: an array that moves gets memory of its own anyway.
+        # This matters on the same device; an array that moves gets new memory anyway.
         leaf = in_layout(copy.deepcopy(leaf), layout_of(leaf))
     if sharding is not None:
         moved: ConcreteArray = _put_at(leaf, sharding, aval, move.name)
@@ -341,7 +353,7 @@ def _check_axes(target: Format, aval: ShapedArray, name: str) -> None:
 
 
 def _takes_over(moved: ConcreteArray, array: ConcreteArray) -> bool:
-    """Whether a donated array is gone once it has moved; on CPU, as in JAX, only where each piece moves as it is."""
+    """Whether a donated array is deleted after its move; on CPU, as in JAX, only if the pieces stay the same."""
     old, new = mesh_sharding(array), mesh_sharding(moved)
     if moved.buffer is array.buffer:
         return False
@@ -349,7 +361,7 @@ def _takes_over(moved: ConcreteArray, array: ConcreteArray) -> bool:
         return True
     if next(iter(array.devices())).platform == "cpu":
         return old is not None and new is not None and old.has_same_pieces(new, array.ndim)
-    # One of several devices may hold a copy.
+    # A replicated array that moves to one of its devices is not copied.
     return not (old is not None and array.is_fully_replicated and moved.devices() <= array.devices() and new is None)
 
 
@@ -425,7 +437,7 @@ def copy_to_host_async(x: object) -> Any:
 
 
 def typeof(x: object) -> Any:
-    """Return the type of an array as programs have it: shape, dtype and weak type.
+    """Return the type of an array in programs: shape, dtype, weak type and sharding.
 
     Args:
         x: an array, a scalar or a traced value.
@@ -443,7 +455,7 @@ def typeof(x: object) -> Any:
     return aval_of(x.target if isinstance(x, Reference) else x)
 
 
-# Environment variables that programs depend on.
+# Prefixes of environment variables on which programs depend.
 _VARIABLES = ("CUDA_VISIBLE_DEVICES", "JAX_", "TPU_", "XLA_", "XTRACE_")
 
 

@@ -1,9 +1,8 @@
-"""The call of a compiled function, written out as Python code for one call shape.
+"""Specialised dispatch: the call of a compiled function as generated Python code, for one call shape.
 
-A signature that has been called a few times gets code: it looks the signature up in a table, by the leaves' types, and
-runs the program. Loops and tree flattening disappear. Signatures that differ in shapes, dtypes or static values have
-one call shape, and share code and table. The newest shape becomes the body of the jitted function itself, which saves a
-Python call.
+After a few calls, a signature gets code, which looks up the leaves' types in a table and runs the program, without
+loops and tree flattening. Signatures that differ only in shapes, dtypes or static values have one call shape, and share
+code and table. The code of the newest shape becomes the body of the jitted function itself, which saves a Python call.
 """
 
 from __future__ import annotations
@@ -30,33 +29,34 @@ from xtrace._src.runtime.transfer import put_at, scalar_buffers
 from xtrace._src.xla import buffers
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
-# A signature called this often gets code of its own; writing it takes a fraction of a millisecond.
+# The number of calls after which a signature gets code; generating it takes a fraction of a millisecond.
 CALLS_BEFORE_SPECIALISING = 4
 
-# What a specialised call returns when the arguments are not of its signature.
+# The result of a specialised call whose arguments are not of its signature.
 MISS = object()
 
-# Code for larger trees takes long to write, and Python's compiler refuses expressions nested about 90 deep.
-_MOST_LEAVES = 2000
-_DEEPEST = 32
+# Limits of trees: generating code for larger ones takes long, and Python's compiler refuses expressions nested about 90
+# deep.
+_MAX_LEAVES = 2000
+_MAX_DEPTH = 32
 
-# Arguments by position get parameters of their own up to this number: that saves making a tuple of them.
-_MOST_PARAMETERS = 8
+# Up to this number, positional arguments are parameters of the code, which saves a tuple.
+_MAX_PARAMETERS = 8
 _MISSING = object()
 
-# Stands for the name of a call shape's table in its text.
+# The placeholder of the name of a call shape's table in its text.
 _TABLE = "$table"
 
-# How many signatures of one function have code, and how many shapes calls with arguments of the same names have.
-_MOST_SIGNATURES = 1024
-_MOST_CALL_SHAPES = 8
+# The number of signatures of one function that have code, and of call shapes with the same names of arguments.
+_MAX_SIGNATURES = 1024
+_MAX_CALL_SHAPES = 8
 
 _lock = threading.RLock()
 
-# How every call ends that fails; see ``core/diagnostics/tracebacks.py``.
+# The end of each function, for a failed call; see ``core/diagnostics/tracebacks.py``.
 _BOUNDARY = " except BaseException as error:\n  hide_frames(error)\n  raise"
 
-# What code does with arguments that it does not take.
+# The code for arguments of other signatures.
 _OTHERWISE = "  result = run(args, kwargs)\n  return slow(args, kwargs) if result is MISS else result\n" + _BOUNDARY
 
 _UNSPECIALISED = "def jitted(*args, **kwargs):\n try:\n" + _OTHERWISE
@@ -65,9 +65,9 @@ _Slow = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 
 class CallShapes:
-    """The code there is for one function under one set of options, by call shapes.
+    """The code of one function under one set of options, by call shapes.
 
-    The newest is the body of the functions made by `entry_point`; these try the others for calls that it does not take.
+    The newest code is the body of the functions from `entry_point`; they try the other shapes after a miss.
     """
 
     __slots__ = ("_call_shapes", "_by_arguments", "_wrappers", "_made")
@@ -75,23 +75,23 @@ class CallShapes:
     def __init__(self) -> None:
         self._made = 0
         self._call_shapes: dict[Any, _CallShape] = {}
-        # By the number of arguments by position, and the names of the others.
+        # By the number of positional arguments and the names of keywords.
         self._by_arguments: dict[tuple[Any, ...], tuple[_CallShape, ...]] = {}
         self._wrappers: weakref.WeakSet[Callable[..., Any]] = weakref.WeakSet()
 
     def __len__(self) -> int:
-        """How many signatures there is code for."""
+        """Return the number of signatures with code."""
         return sum(len(shape.table) for shape in list(self._call_shapes.values()))
 
     def entry_point(self, slow: _Slow) -> Callable[..., Any]:
-        """Return a function that gets the code written here, and leaves other calls to `slow`."""
+        """Return a function whose body is replaced by specialised code, and which passes other calls to `slow`."""
         wrapper = _entry_point(slow, self.run)
         with _lock:
             self._wrappers.add(wrapper)
         return wrapper
 
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the program for these arguments, or return MISS if there is no code for them."""
+        """Call the program for these arguments, or return MISS if they have no code."""
         if current_trace.get() is base_trace:
             for shape in self._by_arguments.get((len(args), *kwargs), ()):
                 result = shape.call(*args, **kwargs)
@@ -100,24 +100,24 @@ class CallShapes:
         return MISS
 
     def add(self, args: tuple[Any, ...], kwargs: dict[str, Any], call: Call) -> None:
-        """Use the code of `call` from now on for calls with arguments such as these."""
+        """Use the code of `call` for further calls with arguments like these."""
         with _lock:
-            if len(self) >= _MOST_SIGNATURES:
+            if len(self) >= _MAX_SIGNATURES:
                 self.clear()
             shape = self._call_shapes.get(call.shape)
             if shape is None:
-                # No table's name is used again: another thread may be in the middle of code that has it.
+                # Names of tables are unique, because another thread may be running code with an older name.
                 shape = self._call_shapes[call.shape] = _CallShape(call, f"table{self._made}")
                 self._made += 1
             shape.table[call.key] = call.row
             place = (len(args), *kwargs)
             others = [s for s in self._by_arguments.get(place, ()) if s is not shape]
-            self._by_arguments[place] = (shape, *others[: _MOST_CALL_SHAPES - 1])
+            self._by_arguments[place] = (shape, *others[: _MAX_CALL_SHAPES - 1])
             for wrapper in self._wrappers:
                 shape.become_body_of(wrapper)
 
     def clear(self) -> None:
-        """Forget all code. What is the body of a function goes on as such, and takes nothing."""
+        """Drop all code. Code that is the body of a function stays, but its table is empty, so each call misses."""
         with _lock:
             for shape in self._call_shapes.values():
                 shape.table.clear()
@@ -126,9 +126,10 @@ class CallShapes:
 
 
 class Call(NamedTuple):
-    """How a signature is called: the text of its call shape, the objects named there, and a key and row of its table.
+    """The specialised call of a signature: the text of its call shape, objects in this text, and a key and row.
 
-    The first object of a row is called when the program fails, and the signature is forgotten.
+    The call shape's table maps the key to the row. The first object of a row is called when the program fails; the
+    signature is then dropped from the table.
     """
 
     source: str
@@ -138,15 +139,15 @@ class Call(NamedTuple):
 
     @property
     def shape(self) -> Any:
-        """The parts that calls of one shape share."""
+        """The parts that all calls of one shape share."""
         return self.source, self.objects
 
 
 class _CallShape:
-    """Code for calls that differ in their rows of `table` only. `call` returns MISS for all others.
+    """The code for calls that differ only in their rows of `table`; `call` returns MISS for all others.
 
-    What all have in common are constants of the code. The table is a global of the functions whose body it is: arrays
-    know the code they come from, and would keep a table there, with its programs, as long as they live.
+    Objects that all calls share are constants of the code. The table is a global of the functions with this body, and
+    no constant: arrays refer to the code of their traceback, and would keep the table and its programs alive.
     """
 
     __slots__ = ("call", "table", "_code", "_name")
@@ -161,13 +162,13 @@ class _CallShape:
         self.become_body_of(self.call)
 
     def become_body_of(self, function: Any) -> None:
-        """Make this the code of a function made by `_entry_point`."""
+        """Make this the code of a function from `_entry_point`."""
         function.__globals__[self._name] = self.table
         function.__code__ = self._code
 
 
 def count_call(calls: dict[tuple[type, ...], int], leaves: Sequence[Any]) -> int:
-    """Return how often a program was called with leaves of these Python types, this time included."""
+    """Return the number of calls of a program with leaves of these Python types, this one included."""
     kinds = tuple([type(x) for x in leaves])
     count = calls[kinds] = calls.get(kinds, 0) + 1
     return count
@@ -178,41 +179,41 @@ def _miss(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _forget(table: dict[Any, tuple[Any, ...]], key: object) -> None:
-    """Take a signature whose program failed out of its call shape's table."""
+    """Drop a signature whose program failed from its call shape's table."""
     row = table.pop(key, None)
     if row is not None:
         row[0]()
 
 
 def _drop_missing(*args: object) -> tuple[Any, ...]:
-    """Return the arguments that a call has: those of parameters that got none are missing."""
+    """Return the arguments of a call, without the defaults of parameters that got none."""
     return tuple([x for x in args if x is not _MISSING])
 
 
 @memoize(1024)
 def _code_of(source: str) -> CodeType:
-    """Return the code of the function whose definition `source` is."""
+    """Return the code of the function that `source` defines."""
     with warnings.catch_warnings():
-        # Python's compiler wonders at strings that are called and compared by identity; they stand for objects.
+        # The source calls strings and compares them by identity, which Python warns of; objects will replace them.
         warnings.simplefilter("ignore", SyntaxWarning)
         module = compile(source, "<xtrace dispatch>", "exec")
     return next(constant for constant in module.co_consts if isinstance(constant, CodeType))
 
 
 def _entry_point(slow: _Slow, run: _Slow) -> Callable[..., Any]:
-    """Return a function that has no code for any signature yet: it asks `run`, and calls `slow` if that has none."""
+    """Return a function without specialised code: it calls `run`, and `slow` after a miss."""
     names = {
         "slow": slow, "run": run, "MISS": MISS, "given": _drop_missing, "hide_frames": hide_frames,
         "__builtins__": builtins,
-        # chex tells a transformed function by a global of this name.
+        # chex recognizes a transformed function by a global of this name.
         "api_boundary": hide_frames,
     }
-    # Specialised code has parameters; a default for each lets it see that a call has fewer arguments.
-    return FunctionType(_code_of(_UNSPECIALISED), names, "jitted", (_MISSING,) * _MOST_PARAMETERS)
+    # The parameters of specialised code have defaults, so that it notices calls with fewer arguments.
+    return FunctionType(_code_of(_UNSPECIALISED), names, "jitted", (_MISSING,) * _MAX_PARAMETERS)
 
 
 class _Leaf(NamedTuple):
-    """An argument's leaf, whether the program reads it, and whether it is donated."""
+    """A leaf of an argument, whether the program reads it, and whether it is donated."""
 
     value: Any
     kept: bool
@@ -220,18 +221,18 @@ class _Leaf(NamedTuple):
 
 
 class _Writer:
-    """Collects the parts of the function, and the values that the signature at hand adds to them.
+    """Collects the parts of the generated function, and the values of the present signature.
 
-    `checks` compare the parts that all signatures of the call shape share; `keys` are expressions of their differences,
-    with their values in `key`; `names` are the names of the objects in `row`, which the key leads to. `agreements`
-    compare arguments with such objects, `inputs` are the expressions of the program's inputs, `after` runs when it has
-    been called. `objects` are constants of the call shape.
+    `checks` are statements that check the parts common to the call shape. `keys` are expressions of the parts that
+    differ between signatures, with their values in `key`. The table maps the key to `row`, whose objects have the names
+    `names`; `agreements` are statements that compare arguments with these objects. `inputs` are the expressions of the
+    program's inputs, and `after` are statements after its call. `objects` are constants of the call shape.
     """
 
     def __init__(self, program: Program) -> None:
         device = program.device
         self.device, self.devices, self.sharding = device, [device], buffers.transfer_sharding(device)
-        # The shardings of the inputs that are left, of a program on a mesh.
+        # The shardings of the remaining inputs, for a program on a mesh.
         self.input_shardings = None if program.inputs is None else list(program.inputs)
         self.input_layouts = None if program.layouts is None else list(program.layouts.inputs)
         self.checks: list[str] = []
@@ -247,7 +248,7 @@ class _Writer:
         self._known: dict[int, str] = {}
 
     def name_in_row(self, prefix: str, value: object) -> str:
-        """Return the name that `value` has in the function: the rest of its row."""
+        """Add `value` to the row, if it is not there, and return its name in the function."""
         name = self._known.get(id(value))
         if name is None:
             name = self._known[id(value)] = f"{prefix}{len(self.row)}"
@@ -271,7 +272,7 @@ class _Writer:
         self.checks.append(f"if not ({condition}): raise KeyError")
 
     def distinguish(self, expression: str, value: object) -> None:
-        """Make the value of an expression part of the key."""
+        """Add an expression and its value to the key."""
         self.keys.append(expression)
         self.key.append(value)
 
@@ -282,15 +283,15 @@ class _Writer:
         return f"({', '.join(self.keys)})", tuple(self.key)
 
     def static(self, source: str, value: Any) -> None:
-        """Write the comparison of a static argument with the one compiled for."""
+        """Write the comparison of a static argument with its compiled value."""
         self.distinguish(source, value)
         wanted = self.name_in_row("c", value)
-        # Equal keys may be of unlike types, as 1 and True are.
+        # Equal keys may have different types, such as 1 and True.
         unlike = f"{source} is not {wanted} and not '@same_static'({source}, {wanted})"
         self.agreements.append(f"if {unlike}: raise KeyError")
 
     def tree(self, tree: Any, leaves: list[_Leaf], source: str, depth: int = 0) -> None:
-        """Write the checks of a subtree that `source` evaluates to; `leaves` are consumed from the front."""
+        """Write the checks of the subtree in the expression `source`; its leaves are removed from `leaves`."""
         data = tree.node_data()
         if data is None:
             self.leaf(source, leaves.pop(0))
@@ -300,7 +301,7 @@ class _Writer:
         if kind is type(None):
             self.require(f"{source} is None")
             return
-        if kind not in (tuple, list, dict) or depth > _DEEPEST:
+        if kind not in (tuple, list, dict) or depth > _MAX_DEPTH:
             self.supported = False
             return
         variable = self.variable(source)
@@ -312,17 +313,17 @@ class _Writer:
             self.tree(child, leaves, f"{variable}[{shown}]", depth + 1)
 
     def leaf(self, source: str, example: _Leaf) -> None:
-        """Write the expressions of one leaf's type and of the program's input."""
+        """Write the expressions of a leaf's type and of the program's input."""
         value = example.value
         if example.kept:
-            # An array in another layout is moved to the program's, at every call; this takes longer than the checks.
+            # An array in another layout is converted at every call, which takes longer than the slow path's checks.
             wanted_layout = self.input_layouts.pop(0) if self.input_layouts is not None else None
             self.supported &= (layout_of(value) if type(value) is ConcreteArray else None) == wanted_layout
         if type(value) is ConcreteArray:
             variable = self.variable(source) if example.kept else source
             self.distinguish(f"{variable}.signature", value.signature)
             if self.input_shardings is None:
-                # One that is elsewhere is moved to the program's device, at every call.
+                # An array on another device is moved at every call.
                 self.supported &= value.device is self.device
             elif example.kept:
                 own, wanted = mesh_sharding(value), self.input_shardings.pop(0)
@@ -365,19 +366,19 @@ class _Writer:
             return f"{self.name_in_row('scalars', scalars)}({variable})"
         data = variable
         if getattr(value, "dtype", dtype) != dtype and dtypes.is_inexact(dtype):
-            # Numbers beyond the narrower type become infinite; jaxlib's cast would warn of it.
+            # Numbers beyond the narrower dtype become infinite; jaxlib's own cast would warn.
             data = f"'@cast'({variable}, {self.name_in_row('d', dtype)})"
         sharding, devices = self.name_in_row("sharding", self.sharding), self.name_in_row("devices", self.devices)
         return f"'@put'({aval}, {sharding}, [{data}], {devices}, True, True, '@zero_copy', {x64})"
 
 
 def _result(tree: Any, arrays: list[str], depth: int = 0) -> str | None:
-    """Return the expression that builds the result from those of its arrays, or None if it is not simple."""
+    """Return the expression of a result from the expressions of its arrays; None for nodes other than containers."""
     data = tree.node_data()
     if data is None:
         return arrays.pop(0)
     kind, metadata = data
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         return None
     children = [_result(child, arrays, depth + 1) for child in tree.children()]
     if any(c is None for c in children):
@@ -397,11 +398,11 @@ def specialise(
     args: tuple[Any, ...], kwargs: dict[str, Any], static: Static, donated: Sequence[bool], program: Program,
     out_tree: PyTreeDef, settings: Any, forget: Callable[[], None],
 ) -> Call | None:
-    """Return the specialised call for arguments like `args` and `kwargs`, or None if their kinds are not simple.
+    """Return the specialised call for arguments like `args` and `kwargs`; None for unsupported kinds of arguments.
 
-    `donated` says so of each leaf. `forget` is called when the program fails; the slow way, taken then, says why.
+    donated: whether each leaf is donated. forget: called when the program fails; the slow path then raises the error.
     """
-    if len(donated) > _MOST_LEAVES:
+    if len(donated) > _MAX_LEAVES:
         return None
     writer = _Writer(program)
     writer.name_in_row("forget", forget)
@@ -420,11 +421,11 @@ def specialise(
     fixed_positions, fixed_names = {n for n, _ in static.positional}, {n for n, _ in static.named}
     writer.require(f"len(kwargs) == {len(kwargs)}" if kwargs else "not kwargs")
     names = [f"a{n}" for n in range(len(args))]
-    parameters = names if len(args) <= _MOST_PARAMETERS else []
+    parameters = names if len(args) <= _MAX_PARAMETERS else []
     if parameters:
         writer.require("not args")
     else:
-        # Unpacking checks the number of arguments: it raises ValueError otherwise.
+        # Unpacking checks the number of arguments: it raises ValueError for another one.
         writer.checks.append(f"[{', '.join(names)}] = args")
     for number, value in enumerate(args):
         if number in fixed_positions:
@@ -459,7 +460,7 @@ def specialise(
         head = f"def jitted({', '.join(f'{p}=missing' for p in parameters)}, /, *args, **kwargs):"
         given = f"given({', '.join(parameters)}, *args)"
     lookup, key = writer.lookup()
-    # Whatever misses goes on from outside the handlers, so that errors of the slow way have no other as context.
+    # A miss continues outside of the handlers, so that errors of the slow path have no other error as context.
     lines = [
         head,
         " try:",
@@ -486,7 +487,7 @@ def specialise(
     return Call("\n".join(lines), (("settings", settings), *writer.objects), key, tuple(writer.row))
 
 
-# What the code of all call shapes refers to.
+# The objects in the code of all call shapes.
 _COMMON = {
     "current_trace": current_trace.get, "base": base_trace, "cache_key": config.cache_key, "store": config.store(),
     "ndarray": np.ndarray, "Array": ConcreteArray, "put": buffers.put_many, "zero_copy": buffers.ZERO_COPY,

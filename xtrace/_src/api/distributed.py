@@ -21,22 +21,22 @@ def initialize(
     """Connect this process to the others of the program; call it in each of them before the first computation.
 
     Args:
-        coordinator_address: host and port of process 0, as in "10.0.0.1:1234". This and the next two are read from
-            XTRACE_COORDINATOR_ADDRESS, XTRACE_NUM_PROCESSES and XTRACE_PROCESS_ID (or with JAX_), Slurm, Open MPI
-            or Kubernetes if they are None.
-        num_processes: how many processes there are.
+        coordinator_address: host and port of process 0, as in "10.0.0.1:1234". If this argument or one of the next two
+            is None, it is read from XTRACE_COORDINATOR_ADDRESS, XTRACE_NUM_PROCESSES and XTRACE_PROCESS_ID (or with
+            JAX_), Slurm, Open MPI or Kubernetes.
+        num_processes: the number of processes.
         process_id: the number of this process, from 0.
         local_device_ids: the numbers of the GPUs that this process uses; None for all of its machine.
-        cluster_detection_method: "slurm", "ompi" or "k8s" to read from that scheduler only, "deactivate" for none.
-        initialization_timeout: how many seconds processes wait for each other to start.
+        cluster_detection_method: "slurm", "ompi" or "k8s" to read from one scheduler only, "deactivate" for none.
+        initialization_timeout: the seconds that processes wait for each other at the start.
         heartbeat_timeout_seconds: the seconds of silence after which a process counts as dead. A process that waits for
-            it gets a RuntimeError then, and should save what it has and end: after about twice the time jaxlib ends
-            it, unless ``jax_enable_recoverability`` is set.
-        shutdown_timeout_seconds: how many seconds a process that ends waits for the others.
-        coordinator_bind_address: the address at which process 0 listens; None for `coordinator_address`, so that other
-            machines reach it only if that address is one of the network.
+            it gets a RuntimeError, and should save its data and end: after about twice the time jaxlib aborts it,
+            unless ``jax_enable_recoverability`` is set.
+        shutdown_timeout_seconds: the seconds that an ending process waits for the others.
+        coordinator_bind_address: the address at which process 0 listens; None for `coordinator_address`, which other
+            machines reach only if it is an address of the network.
         slice_index: the old name of `partition_index`; it must be None.
-        partition_index: of a machine of several networks; it must be None.
+        partition_index: the part of a machine with several networks; it must be None.
 
     Raises:
         RuntimeError: the process is connected already or has computed, process 0 is not reached in time, or a process
@@ -64,7 +64,7 @@ def initialize(
     parts = {"coordinator_address": address, "num_processes": count, "process_id": number}
     if missing := [name for name, value in parts.items() if value is None]:
         raise ValueError(
-            f"initialize: {', '.join(missing)} must be given; there is nothing of it in the environment (set "
+            f"initialize: {', '.join(missing)} must be given; the environment does not define it (set "
             f"{', '.join(_VARIABLES[name] for name in missing)}, or start the processes by srun or mpirun)"
         )
     host, _, port = str(address).rpartition(":")
@@ -104,7 +104,7 @@ _VARIABLES = {
 
 
 def is_initialized() -> bool:
-    """Return whether this process is connected to others by `initialize`.
+    """Return whether `initialize` has connected this process to others.
 
     Returns:
         A bool.

@@ -1,4 +1,4 @@
-"""The files that the setting ``jax_dump_ir_to`` asks for: the inputs and outputs of each compilation."""
+"""The files of the setting ``jax_dump_ir_to``: the inputs and outputs of each compilation."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _numbers = itertools.count()
 
 
 class Files:
-    """The files of one compilation: ``xtrace_irNNNN_MODULE`` and an ending for the kind of its content.
+    """The files of one compilation: ``xtrace_irNNNN_MODULE`` with an ending for each kind of content.
 
-    The directory is made if need be. What cannot be written is left out, with a warning: the computation goes on.
+    A missing directory is made. A file that cannot be written is left out, with a warning.
     """
 
     def __init__(self, directory: str, module: str) -> None:
@@ -28,7 +28,7 @@ class Files:
         self.modes = config.dump_ir_modes.value.split(",")
 
     def write_source(self, closed: ClosedJaxpr, module: LoweredModule) -> None:
-        """Write the jaxpr, as text, a page and a profile of the user's lines, and the StableHLO, with locations."""
+        """Write the jaxpr, as a text, a page and a profile of the user's lines, and the StableHLO, with locations."""
         lines = config.include_debug_info_in_dumps.value
         self._write("jaxpr", ".jaxpr.txt", lambda: closed.pretty_print(source_info=lines, name_stack=True))  # type: ignore[attr-defined]
         self._write("stablehlo", ".mlir", lambda: module.text(debug_info=lines))

@@ -1,4 +1,4 @@
-"""Eager evaluation: each primitive, for each signature of its operands, is one compiled program."""
+"""Eager evaluation: each primitive is one compiled program for each signature of its operands."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _lock = threading.RLock()
 
 
 def evaluate(primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
-    """Apply `primitive` to concrete operands: the work of the base trace."""
+    """Apply `primitive` to concrete operands, for the base trace."""
     failure = None
     try:
         arrays = [x if type(x) is ConcreteArray else to_operand(x) for x in operands]
     except TypeError as error:
         failure = error
     if failure is not None:
-        # Outside the handler, so that the error that names the operand has no other as its context.
+        # Outside of the handler, so that the error that names the operand has no other error as context.
         check_operands(primitive, operands)
         raise failure
     key: Any = (parameters, config.cache_key(), *[x.signature for x in arrays])
@@ -65,7 +65,7 @@ def evaluate(primitive: Primitive, operands: Sequence[Any], parameters: tuple[An
 
 
 def check_operands(primitive: Primitive, operands: Sequence[Any]) -> None:
-    """Raise a TypeError that names the operand no operation accepts, if there is one."""
+    """Raise TypeError, with the name of the operand, if no operation accepts one of the operands."""
     for value in operands:
         if isinstance(value, Tracer):
             raise explain.unexpected_tracer(value)
@@ -73,10 +73,10 @@ def check_operands(primitive: Primitive, operands: Sequence[Any]) -> None:
 
 
 def check_live(values: Sequence[Any], function: str, names: Callable[[], Sequence[str]] | None = None) -> None:
-    """Raise a RuntimeError that names the deleted array among `values`, if there is one."""
+    """Raise RuntimeError, with the name of the argument, if one of `values` is a deleted array."""
     for position, value in enumerate(values):
         if type(value) is ConcreteArray and value.is_deleted():
-            # Names with an underscore are those of xtrace's own programs, which users have not written.
+            # Names with an underscore belong to xtrace's own programs, whose arguments users do not know.
             place = "" if function.startswith("_") else f"argument {_name(names, position)} of {function}: "
             raise RuntimeError(place + deleted_message(value.aval))
 
@@ -89,7 +89,7 @@ _Run = Callable[[Sequence[ConcreteArray]], list[ConcreteArray]]
 
 
 def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: tuple[Any, ...], key: object) -> _Run:
-    """Return the program of `primitive` for such arrays, and keep it under `key`."""
+    """Return the program of `primitive` for arrays with these types and places, and keep it under `key`."""
     with _lock:
         if key is not None and key in primitive.programs:
             known: _Run = primitive.programs[key]
@@ -121,7 +121,7 @@ def _compile_for(
     program = compile_module(module, text, closed, assignment)
     if config.log_compiles.value:
         cache_miss_reports.report_step("compilation", primitive.name, time.perf_counter() - start)
-    # The signatures say where the arrays are: from another device they are moved, at every call.
+    # Without a check, because the key has the arrays' places. Arrays in other places are moved at every call.
     run: _Run = program.run if program.takes(arrays) else program
     if config.debug_key_reuse.value:
         run = key_reuse.check_keys(run, closed)
@@ -137,9 +137,8 @@ def _keep(primitive: Primitive, key: object, run: _Run) -> _Run:
 
 
 def _layouts_of_call(primitive: Primitive, parameters: tuple[Any, ...]) -> Sequence[Any]:
-    """Return the layouts that a jitted function was given for its results, where it is transformed outside of jit."""
-    layouts: Sequence[Any] = parameters[primitive.parameters.index("out_layouts")] if primitive is jit_call else ()
-    return layouts
+    """Return the user's layouts for the results of a jitted function, if `primitive` is its call."""
+    return tuple(parameters[primitive.parameters.index("out_layouts")]) if primitive is jit_call else ()
 
 
 def jaxpr_of_one(primitive: Primitive, avals: Sequence[ShapedArray], parameters: tuple[Any, ...]) -> ClosedJaxpr:

@@ -1,4 +1,4 @@
-"""NumPy-level forms of elementwise operations: operands of any types, promoted and broadcast, in one program each."""
+"""NumPy-level forms of elementwise operations: operands of any types are promoted and broadcast, in one program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from xtrace._src.api.promotion import (
 )
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
-from xtrace._src.core.array_protocol import with_arrays
+from xtrace._src.core.array_protocol import convert_array_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, int_aval, is_array_like, not_an_array
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
@@ -43,17 +43,17 @@ _trace_of_thread = current_trace.get
 
 
 def as_number(dtype: np.dtype[Any], weak: bool) -> tuple[Any, bool]:
-    """The integer type of results on booleans, where booleans have no operation of their own: of 32 bits, as in JAX."""
+    """Return int32 for booleans, as in JAX, for an operation without a boolean form; other dtypes unchanged."""
     return (dtypes.int32, weak) if dtypes.is_boolean(dtype) else (dtype, weak)
 
 
 class _NumpyFunction:
-    """A NumPy-level function over an elementwise operation, which remembers how it treats operands by their types.
+    """A NumPy-level function over an elementwise operation; it remembers plans for operands of given types.
 
-    `cases` gives the operation used instead for a kind of promoted dtype; an operation is a primitive, or a function of
-    promoted operands. Concrete arrays go to `jitted`, the function as one program; `run_known` is that for operands of
-    other types, if such have come often. `direct` has the operation to bind for operands that need no preparation;
-    `plans`: pairs (settings, function of the operands), valid under these settings, or under all where they are None.
+    An operation is a primitive, or a function of promoted operands; `cases` replaces it for a kind of promoted dtype.
+    Concrete arrays go to `jitted`, the function as one program; `run_known` calls its specialised code for operands of
+    other types. `direct` maps a type to the operation to bind for operands that need no preparation. `plans` maps types
+    to pairs (settings, function of the operands), which are valid under these settings; None is for all settings.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class _NumpyFunction:
         self.run_known = run_specialised(self.jitted)
 
     def apply_promoting(self, *operands: ArrayLike) -> Array:
-        """Apply to operands of any types, remembering nothing."""
+        """Apply to operands of any types, without remembering a plan."""
         for x in operands:
             if type(x) is int:
                 int_aval(x)
@@ -82,7 +82,7 @@ class _NumpyFunction:
         return self.operation
 
     def general(self, *operands: Any) -> Array:
-        """Apply to operands of types not met before, or that are no arrays, and remember how for those that can be."""
+        """Apply to operands of new types, or operands that are no arrays, and remember a plan if that is possible."""
         result: Array = self.run_known(operands, {})
         if result is not MISS:
             return result
@@ -105,9 +105,9 @@ class _NumpyFunction:
         ]
         operation = self.operation_for(dtype)
         arrays = [(k, step) for k, step in zip(keys, steps, strict=True) if type(k) is ShapedArray]
-        # What is weak, or converted, may be treated otherwise under other settings.
+        # The plan depends on the settings if an operand is weak or converted, or if it is a Python boolean beside
+        # numbers, which strict promotion refuses.
         ready = [not k.weak_type and k.dtype == dtype and len(k.shape) in (0, rank) for k, _ in arrays]
-        # So may a Python boolean beside numbers, which strict promotion refuses.
         fixed = bool(ready) and all(ready) and (bool not in keys or dtypes.is_boolean(dtype))
         if fixed and len(arrays) == len(keys) and len(set(keys)) == 1 and isinstance(operation, ArrayPrimitive):
             level = operation.fusion_level
@@ -141,7 +141,7 @@ class _NumpyFunction:
                 return general(x, y)
             except BaseException as error:
                 hide_frames(error)
-                ready = with_arrays(error, (x, y), {})
+                ready = convert_array_objects(error, (x, y), {})
                 if ready is None:
                     raise
             return function(*ready[0])
@@ -149,7 +149,7 @@ class _NumpyFunction:
         return set_function_name(function, self.name)
 
     def unary(self, by_keyword: bool) -> Callable[[Any], Any]:
-        """Return the function of one operand, which may be given as `x` if `by_keyword`."""
+        """Return the function of one operand; by_keyword: whether the operand may be given as `x`."""
         direct, plans, settings, general = self.direct, self.plans, config.cache_key, self.general
         jitted = self.jitted
 
@@ -168,7 +168,7 @@ class _NumpyFunction:
                 return general(x)
             except BaseException as error:
                 hide_frames(error)
-                ready = with_arrays(error, (x,), {})
+                ready = convert_array_objects(error, (x,), {})
                 if ready is None:
                     raise
             return function(*ready[0])
@@ -181,7 +181,7 @@ class _NumpyFunction:
         return with_code_of(jitted, call, set_function_name(function, self.name))
 
     def methods(self, symbol: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
-        """Return the methods for ``array symbol other`` and ``other symbol array``: `binary` without a further call."""
+        """Return the methods for ``array symbol other`` and ``other symbol array``, which do not call `binary`."""
         direct, plans, settings, general = self.direct, self.plans, config.cache_key, self.general
         jitted = self.jitted
 
@@ -203,22 +203,21 @@ class _NumpyFunction:
                 return general(self, other) if is_accepted_operand(symbol, other) else NotImplemented
             except BaseException as error:
                 hide_frames(error)
-                ready = with_arrays(error, (self, other), {})
+                ready = convert_array_objects(error, (self, other), {})
                 if ready is None:
                     raise
             return forward(*ready[0])
 
-        def reflected(self: Any, other: object) -> Array:
+        def reflected(self: Any, other: object) -> Any:
             try:
                 left = getattr(other, "aval", None)
                 plan = plans.get((type(other) if left is None else left, self.aval))
                 if plan is not None and (plan[0] is None or plan[0] is settings()):
-                    result: Array = plan[1](other, self)
-                    return result
+                    return plan[1](other, self)
                 return general(other, self) if is_accepted_operand(symbol, other) else NotImplemented
             except BaseException as error:
                 hide_frames(error)
-                ready = with_arrays(error, (self, other), {})
+                ready = convert_array_objects(error, (self, other), {})
                 if ready is None:
                     raise
             return reflected(*ready[0])
@@ -233,7 +232,7 @@ def _type_key(value: Any) -> Any:
 
 
 def _defaults(primitive: Primitive) -> tuple[Any, ...]:
-    """Return the parameters that NumPy-level functions bind a primitive with."""
+    """Return the parameters with which NumPy-level functions bind a primitive."""
     return (None,) * len(primitive.parameters)
 
 
@@ -243,12 +242,12 @@ def _apply(operation: _Operation, *operands: object) -> Array:
     result = operation(*operands)
     if isinstance(result, Array):
         return result
-    # An operand given back as it is may be a NumPy value or a literal.
+    # An operand that is returned unchanged may be a NumPy value or a literal.
     return to_constant(result)
 
 
 def _literal_step(kind: type, aval: ShapedArray) -> Callable[[Any], Literal]:
-    """Return how a Python scalar of type `kind` becomes a literal of type `aval`."""
+    """Return the function from Python scalars of type `kind` to literals of type `aval`."""
     if kind is not int and dtypes.is_floating(aval.dtype):
         return lambda value: Literal(float(value), aval)
     if kind is int and dtypes.is_integer(aval.dtype):
@@ -258,7 +257,7 @@ def _literal_step(kind: type, aval: ShapedArray) -> Callable[[Any], Literal]:
     if kind is int:
 
         def step(value: int) -> Literal:
-            # It is an array of the default int first.
+            # It must fit the default integer dtype first.
             if not -0x80000000 <= value <= 0x7FFFFFFF:
                 int_aval(value)
             return Literal(scalar_value(value, aval.dtype), aval)
@@ -268,21 +267,20 @@ def _literal_step(kind: type, aval: ShapedArray) -> Callable[[Any], Literal]:
 
 
 def _array_step(aval: ShapedArray, rank: int, dtype: np.dtype[Any], weak: bool) -> _Step:
-    """Return how an array is converted and given leading axes; None if it needs neither."""
+    """Return the function that converts an array and adds leading axes; None if neither is needed."""
     conversion = None if aval.dtype == dtype and aval.weak_type == weak else (dtype, weak, None)
     missing = rank - aval.ndim if aval.shape else 0
-    spreading = ((1,) * missing + aval.shape, tuple(range(missing, rank)), None) if missing else None
-    if spreading is None:
+    broadcasting = ((1,) * missing + aval.shape, tuple(range(missing, rank)), None) if missing else None
+    if broadcasting is None:
         if conversion is None:
             return None
         return lambda value: _trace_of_thread().process(convert, (value,), conversion)
     if conversion is None:
-        return lambda value: _trace_of_thread().process(broadcast_in_dim, (value,), spreading)
+        return lambda value: _trace_of_thread().process(broadcast_in_dim, (value,), broadcasting)
 
-    def prepare(value: ArrayLike) -> Array:
+    def prepare(value: ArrayLike) -> Any:
         process = _trace_of_thread().process
-        result: Array = process(broadcast_in_dim, (process(convert, (value,), conversion),), spreading)
-        return result
+        return process(broadcast_in_dim, (process(convert, (value,), conversion),), broadcasting)
 
     return prepare
 
@@ -290,9 +288,9 @@ def _array_step(aval: ShapedArray, rank: int, dtype: np.dtype[Any], weak: bool) 
 def _plan(
     operation: _Operation, steps: Sequence[_Step], jitted: Callable[..., Array], one: bool
 ) -> Callable[..., Array]:
-    """Return the function that makes operands ready and applies `operation`; `one` says that it does the latter only.
+    """Return the function that prepares operands and applies `operation`; one: whether arrays need no preparation.
 
-    Eagerly, `jitted` is quicker for more, and for an array beside a scalar, which its program takes as an array.
+    In eager evaluation, `jitted` is faster for several operations, and for an array beside a scalar.
     """
     level = operation.fusion_level if one and isinstance(operation, ArrayPrimitive) else FUSES_SEVERAL
     if isinstance(operation, ArrayPrimitive) and len(steps) == 2:
@@ -344,7 +342,7 @@ def _rename(function: Callable[..., Array], name: str) -> Callable[..., Array]:
     return renamed
 
 
-# The elements that operands of families may have.
+# Descriptions of the elements of operands, for docstrings.
 NUMBERS = "numbers or booleans"
 REAL_NUMBERS = "real numbers or booleans"
 INTEGERS = "integers or booleans"
@@ -360,8 +358,8 @@ def elementwise_docstring(
 ) -> str:
     """Return the docstring of an elementwise function.
 
-    `domain` names the elements that operands may have. `returns` replaces the dtype that follows from `adjust`, and
-    `raises` gives further errors.
+    domain: a description of the elements of operands. returns: a description of the result's dtype, in the place of the
+    one from `adjust`. raises: further errors.
     """
     dtype = returns or _DTYPES[adjust]
     errors = {"TypeError": f"an operand is no array or scalar of {domain}."}
@@ -386,7 +384,7 @@ def _public(
 
 
 class UnaryFunction(Protocol):
-    """A function of one array, element by element, as editors and type checkers see it."""
+    """The type of an elementwise function of one array, for editors and type checkers."""
 
     def __call__(self, x: ArrayLike, /) -> Array:
         """Return the array of the results."""
@@ -394,7 +392,7 @@ class UnaryFunction(Protocol):
 
 
 class BinaryFunction(Protocol):
-    """A function of two arrays, element by element, as editors and type checkers see it."""
+    """The type of an elementwise function of two arrays, for editors and type checkers."""
 
     def __call__(self, x1: ArrayLike, x2: ArrayLike, /) -> Array:
         """Return the array of the results."""
@@ -407,8 +405,8 @@ def binary_function(
 ) -> BinaryFunction:
     """Return the NumPy-level form of an elementwise operation of two operands.
 
-    `adjust` changes the promoted dtype and weak type; `cases` gives the operation used instead for a kind of it.
-    `documentation` holds the keyword arguments of `elementwise_docstring`; an inner function has neither it nor a
+    adjust: a function that changes the promoted dtype and weak type. cases: maps a kind of promoted dtype to another
+    operation. documentation: keyword arguments of `elementwise_docstring`; a private function has none, and an empty
     contract.
     """
     doc = contract and elementwise_docstring(contract, names, adjust, **documentation)
@@ -429,7 +427,7 @@ def unary_function(
 ) -> UnaryFunction:
     """Return the NumPy-level form of an elementwise operation of one operand, as `binary_function` does for two.
 
-    `by_keyword` says that the operand may be given as `x`.
+    by_keyword: whether the operand may be given as `x`.
     """
     doc = contract and elementwise_docstring(contract, names, adjust, **documentation)
 
@@ -443,9 +441,8 @@ def unary_function(
 
 
 def alias(function: _Function, name: str) -> _Function:
-    """Return the elementwise `function` under another name, defined once more so that it has dispatch code itself."""
-    result: _Function = function.defined_as(name)  # type: ignore[attr-defined]
-    return result
+    """Return a second definition of an elementwise function, under another name, with its own dispatch code."""
+    return function.defined_as(name)  # type: ignore[attr-defined, no-any-return]
 
 
 def identity(x: Any) -> Any:
@@ -454,12 +451,12 @@ def identity(x: Any) -> Any:
 
 
 def is_accepted_operand(symbol: str, other: object) -> bool:
-    """Whether an operator takes `other`; if not, Python asks the other operand's class, but containers are an error."""
+    """Whether an operator accepts `other`; if not, Python tries the class of `other`. TypeError for a container."""
     if type(other) in (list, tuple, dict, set):
         raise TypeError(
             f"unsupported operand for {symbol}: {not_an_array(other)}. Convert it with xtrace.numpy.asarray first."
         )
-    # NumPy's values of other dtypes are operands that are wrong, not operands of unknown classes.
+    # NumPy values count whatever their dtype, so that the operation itself raises the error.
     if type(other) in SCALARS or isinstance(other, (np.ndarray, np.generic)):
         return True
     return type(other) is not ShapeDtypeStruct and is_array_like(other)

@@ -1,4 +1,4 @@
-"""Profiles of how many equations each line of the user's code makes, in the format of pprof.
+"""Profiles of the number of equations from each line of the user's code, in the format of pprof.
 
 Source: the messages Profile, Sample, Location, Function and Label of google/pprof, proto/profile.proto.
 """
@@ -12,14 +12,14 @@ from xtrace._src.core.ir import Jaxpr, jaxprs_of
 from xtrace._src.core.source import resolve
 from xtrace._src.xla.source_locations import Location
 
-# A line as a profile has it: its function, file and number.
+# A line in a profile: its function, file and number.
 _Line = tuple[str, str, int]
 
 
 def profile_of(jaxpr: Jaxpr, name: str) -> bytes:
-    """Return the compressed profile of `jaxpr`: a sample per primitive and place, the place of loops around it last.
+    """Return the compressed profile of `jaxpr`: a sample for each primitive and place, with the places of outer loops.
 
-    An inner jaxpr that several equations share is counted once. `name` is the comment of the profile.
+    An inner jaxpr that several equations share counts once. `name` is the comment of the profile.
     """
     texts: dict[str, int] = {"": 0}
     functions: dict[tuple[str, str], int] = {}
@@ -47,7 +47,7 @@ def profile_of(jaxpr: Jaxpr, name: str) -> bytes:
 
 
 def _count_equations(jaxpr: Jaxpr) -> Counter[tuple[str, tuple[_Line, ...]]]:
-    """Return how many equations there are of each primitive and place, innermost line first."""
+    """Return the number of equations for each primitive and places, the innermost line first."""
     counts: Counter[tuple[str, tuple[_Line, ...]]] = Counter()
     left: deque[tuple[Jaxpr, tuple[_Line, ...]]] = deque([(jaxpr, ())])
     seen = {jaxpr}

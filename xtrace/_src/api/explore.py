@@ -25,12 +25,12 @@ with late_modules(globals()):
 
 
 class Explored:
-    """One or several programs, each with its source, jaxpr, StableHLO and optimised HLO, and what links them.
+    """One or several programs, each with its source, jaxpr, StableHLO and optimised HLO, linked line by line.
 
-    A notebook shows it as a page.
+    A notebook shows it as a page. `explore` returns it; users do not call the class.
 
     Args:
-        descriptions: the programs; users do not call the class.
+        descriptions: the programs.
 
     Example:
         >>> explored = xtrace.explore(jnp.sin, 1.0)
@@ -48,16 +48,16 @@ class Explored:
         return tuple([p["name"] for p in self.to_json()["programs"]])
 
     def beside(self, *others: Explored) -> Explored:
-        """Return these programs and those of others: the page switches between them, and shows their differences.
+        """Return these programs and the programs of `others`; the page switches between them and compares them.
 
         Args:
-            others: what `xtrace.explore` returns.
+            others: results of `xtrace.explore`.
 
         Returns:
             An `Explored` of all programs.
 
         Raises:
-            TypeError: one of `others` is something else.
+            TypeError: one of `others` is no `Explored`.
 
         Example:
             >>> xtrace.explore(jnp.sin, 1.0).beside(xtrace.explore(jnp.cos, 1.0)).names
@@ -69,10 +69,10 @@ class Explored:
         return Explored([d for each in (self, *others) for d in each._descriptions])
 
     def to_json(self) -> dict[str, Any]:
-        """Return the programs as data that ``json.dumps`` takes; docs/explorer_data.md says what is in it.
+        """Return the programs as data for ``json.dumps``.
 
         Returns:
-            A dictionary.
+            A dictionary; docs/explorer_data.md describes its entries.
 
         Example:
             >>> xtrace.explore(jnp.sin, 1.0).to_json()["programs"][0]["name"]
@@ -83,19 +83,19 @@ class Explored:
         return self._data
 
     def html(self) -> str:
-        """Return the page: one file that loads nothing.
+        """Return the page as HTML that loads no other file.
 
         Returns:
-            The text of a file of HTML.
+            The text of the page.
 
         Example:
             >>> xtrace.explore(jnp.sin, 1.0).html()[:15]
             '<!DOCTYPE html>'
         """
-        return page.page_of(self.to_json())
+        return page.make_page(self.to_json())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page to a file, or the data where its name ends in ``.json``.
+        """Write the page to a file, or the data if the file's name ends in ``.json``.
 
         Args:
             path: the file's name.
@@ -116,8 +116,8 @@ class Explored:
             file.write(text)
 
     def _repr_html_(self) -> str:
-        """Return the page within a cell of a notebook."""
-        return page.frame_of(self.html())
+        """Return the page for a cell of a notebook."""
+        return page.make_frame(self.html())
 
     def __repr__(self) -> str:
         return f"<Explored {', '.join(self.names)}: write save('page.html') and open it>"
@@ -125,14 +125,14 @@ class Explored:
 
 @boundary
 def explore(fun: Callable[..., Any], /, *args: object, **kwargs: object) -> Explored:
-    """Return a page of all that tracing and XLA make of a function: source, jaxpr, StableHLO, HLO, line by line.
+    """Return a page with a function's source, jaxpr, StableHLO and optimised HLO, linked line by line.
 
-    The function is traced, lowered and compiled for its arguments' devices, and not run. The methods ``explore`` of
-    ``jit(fun).lower(...)`` and of its other stages do the same, and take a target.
+    The function is traced, lowered and compiled for its arguments' devices, but not run. The method ``explore`` of
+    ``jit(fun).lower(...)`` and of the other stages does the same, and takes a target.
 
     Args:
         fun: a function of pytrees of arrays, jitted or not.
-        args: its arguments, which may be ShapeDtypeStructs.
+        args: its arguments; ShapeDtypeStructs may stand for arrays.
         kwargs: its keyword arguments, likewise.
 
     Returns:
@@ -154,7 +154,7 @@ def explore(fun: Callable[..., Any], /, *args: object, **kwargs: object) -> Expl
 def explore_stage(
     stage: stages.Traced | stages.Lowered | stages.Compiled, *, target: str | None = None, name: str | None = None
 ) -> Explored:
-    """Return the page of a stage, compiled for a target if one is named; `name` is what the page calls it."""
+    """Return the page of a stage, compiled for `target` if given; the page calls the program `name`."""
     if name is not None and not isinstance(name, str):
         raise TypeError(f"explore: name is what the page calls the program, a string; got {abbreviate(name)}")
     compiled = stage if isinstance(stage, stages.Compiled) else None
@@ -198,12 +198,12 @@ def _parts(
     )
 
 
-# A page shows no more arrays.
-_MOST_BUFFERS = 300
+# The number of arrays on a page.
+_MAX_BUFFERS = 300
 
 
 def _describe_memory(report: MemoryReport) -> dict[str, Any]:
-    """Return what is in memory in each step of a program, and the arrays that are there when it is fullest."""
+    """Return the memory use of each step of a program, and the arrays in memory at the peak."""
     places = report.places
     numbers = {place: i for i, place in enumerate(dict.fromkeys(places))}
     buffers = [buffer for buffer in report.buffers if buffer.at_peak]
@@ -219,17 +219,17 @@ def _describe_memory(report: MemoryReport) -> dict[str, Any]:
                 "file": b.place.file if b.place is not None else None,
                 "line": b.place.line if b.place is not None else None,
             }
-            for b in buffers[:_MOST_BUFFERS]
+            for b in buffers[:_MAX_BUFFERS]
         ],
-        "left": max(0, len(buffers) - _MOST_BUFFERS),
+        "left": max(0, len(buffers) - _MAX_BUFFERS),
     }
 
 
 def _lower(stage: stages.Traced | stages.Lowered | stages.Compiled, target: str | None) -> stages.Lowered:
-    """Return a lowering of the stage that nobody else has, for the platform of the target."""
+    """Return a new lowering of the stage, for the target's platform; the caller may change it."""
     platforms = (targets.platform_of(target),) if target is not None else None
     if isinstance(stage, stages.Lowered) and (platforms is None or platforms == (stage._platform,)):
-        # `copy` takes a stage for a value.
+        # `copy.copy` returns the stage itself: it treats stages as immutable.
         lowered = object.__new__(stages.Lowered)
         vars(lowered).update(vars(stage))
         return lowered

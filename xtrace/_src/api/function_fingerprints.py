@@ -1,7 +1,7 @@
-"""What tracing a function depends on, as a digest: its code and all that this reads, down to the values.
+"""Digests of functions: of a function's code and of every value the code reads.
 
-Two functions with one digest are traced to one program. Where that is not certain, as for a function in C, an object of
-an unknown kind, or a module that is passed on, there is no digest: `UncertainError` says what is to blame.
+Functions with equal digests trace to equal programs. Some values have no certain digest: a function in C, an object of
+an unknown kind, a module that is passed as a value. For these `UncertainError` names the value.
 """
 
 from __future__ import annotations
@@ -51,58 +51,58 @@ from xtrace._src.runtime.arrays import ConcreteArray, layout_of
 from xtrace._src.xla.clients import Device
 from xtrace._src.xla.pytree_registry import PyTreeDef, functions_of_nodes
 
-# More than that is not looked at: a function that closes over so much is traced.
-_MOST_OBJECTS = 200_000
-_MOST_BYTES = 64 * 2**20
+# The bounds of a digest; a function that closes over more is always traced.
+_MAX_OBJECTS = 200_000
+_MAX_BYTES = 64 * 2**20
 
-# Instructions that load a variable that is not the function's own.
-_OF_GLOBALS = frozenset(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"))
-_OF_CELLS = frozenset(("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"))
-_OF_ATTRIBUTES = frozenset(("LOAD_ATTR", "LOAD_METHOD"))
+# Instructions that load a global variable, a variable of an enclosing function, and an attribute.
+_GLOBAL_LOADS = frozenset(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"))
+_CELL_LOADS = frozenset(("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"))
+_ATTRIBUTE_LOADS = frozenset(("LOAD_ATTR", "LOAD_METHOD"))
 _WITHOUT_EFFECT = frozenset(("EXTENDED_ARG", "CACHE", "NOP"))
-# Attributes that lead from a value to what its digest has not read, such as the variables of a module.
+# Attributes that lead from a value to values outside its digest, such as the variables of a module.
 _REFLECTIONS = frozenset((
     "__globals__", "__builtins__", "__subclasses__", "__import__", "__loader__", "__spec__", "f_globals", "f_back",
     "f_locals", "gi_frame", "cr_frame", "tb_frame", "__code__", "__closure__", "__func__", "__self__", "__wrapped__",
     "__dict__", "__reduce__", "__reduce_ex__", "__sizeof__", "__doc__", "__annotations__", "__annotate__",
     "__getattribute__", "__static_attributes__", "__firstlineno__", "__type_params__",
 ))
-# Attributes of classes that say nothing of what instances do, or that others say again.
-_LEFT_OUT = frozenset((
+# Attributes of classes that do not affect instances, or that follow from other attributes.
+_IGNORED_ATTRIBUTES = frozenset((
     "__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__dataclass_params__", "__match_args__",
     "__annotate__", "__annotate_func__", "__annotations_cache__", "__static_attributes__", "__firstlineno__",
     "_abc_impl", "__abstractmethods__", "__orig_bases__", "__parameters__", "__qualname__", "__protocol_attrs__",
     "_is_protocol", "_is_runtime_protocol", "__non_callable_proto_members__", "__set_name__",
 ))
 _IN_C = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, MethodWrapperType)
-# Classes in C that classes of users may have as bases: the state of their instances is read.
+# The classes in C that a user's class may derive from: the state of their instances can be read.
 _BASES = (object, tuple, list, dict, int, float, str)
-# Modules of the package whose functions are known wherever they come from.
+# Modules of the package whose functions depend on nothing but their closures.
 _PURE_MODULES = frozenset(("xtrace._src.api.checkpoint",))
 _METACLASSES = ("type", "ABCMeta", "EnumType", "EnumMeta", "_ProtocolMeta", "NamedTupleMeta")
 
 
 class UncertainError(Exception):
-    """It cannot be told what a function depends on; the message says which value of it is to blame."""
+    """A function has no certain digest; the message names the value that prevents it."""
 
 
 class Fingerprint:
-    """A digest of values, in the order in which they are added."""
+    """A digest of values, in the order of their addition."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
         self._numbers: dict[int, int] = {}
-        # What is in the digest lives as long as it, so that no address is used twice.
+        # Keeps the added values alive: no address is used twice.
         self._alive: list[Any] = []
         self._path: list[str] = []
         self._bytes = 0
 
     def digest(self) -> bytes:
-        """Return the SHA-256 digest of all that was added."""
+        """Return the SHA-256 digest of the added values."""
         return self._hash.digest()
 
     def add(self, value: Any, name: str = "") -> None:
-        """Add a value, called `name` in messages; raises `UncertainError`."""
+        """Add a value; messages call it `name`. Raises `UncertainError`."""
         if name:
             self._path.append(name)
         try:
@@ -115,8 +115,8 @@ class Fingerprint:
     def _put(self, tag: str, content: bytes | str = b"") -> None:
         data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
         self._bytes += len(data)
-        if self._bytes > _MOST_BYTES:
-            raise UncertainError(f"{self._where()} holds more than {_MOST_BYTES // 2**20} MiB of values")
+        if self._bytes > _MAX_BYTES:
+            raise UncertainError(f"{self._where()} holds more than {_MAX_BYTES // 2**20} MiB of values")
         self._hash.update(b"%d:%s%d:" % (len(tag), tag.encode(), len(data)))
         self._hash.update(data)
 
@@ -149,13 +149,13 @@ class Fingerprint:
             self._add_once(value, kind)
 
     def _add_once(self, value: Any, kind: type) -> None:
-        """Add a value that may lead to itself, or be there several times."""
+        """Add a value that may contain itself, or may be reached several times."""
         number = self._numbers.get(id(value))
         if number is not None:
             self._put("again", str(number))
             return
-        if len(self._numbers) >= _MOST_OBJECTS:
-            raise UncertainError(f"the function reaches more than {_MOST_OBJECTS} values")
+        if len(self._numbers) >= _MAX_OBJECTS:
+            raise UncertainError(f"the function reaches more than {_MAX_OBJECTS} values")
         self._numbers[id(value)] = len(self._numbers)
         self._alive.append(value)
         if kind is tuple or kind is list:
@@ -236,15 +236,15 @@ class Fingerprint:
         if dtype.hasobject:
             raise self._refuse(array, "an array of Python objects")
         self._put("data", f"{dtype!r} {array.shape} {array.strides if not array.flags.c_contiguous else ''}")
-        if array.nbytes > _MOST_BYTES:
-            raise self._refuse(array, f"an array of more than {_MOST_BYTES // 2**20} MiB")
+        if array.nbytes > _MAX_BYTES:
+            raise self._refuse(array, f"an array of more than {_MAX_BYTES // 2**20} MiB")
         self._put("bytes", array.tobytes())
 
     def _add_array(self, array: ConcreteArray) -> None:
         if array.is_deleted():
             raise self._refuse("an array", "which has been deleted")
-        if array.nbytes > _MOST_BYTES:
-            raise self._refuse("an array", f"of more than {_MOST_BYTES // 2**20} MiB")
+        if array.nbytes > _MAX_BYTES:
+            raise self._refuse("an array", f"of more than {_MAX_BYTES // 2**20} MiB")
         if not array.is_fully_addressable:
             raise self._refuse("an array", "which is in several processes")
         self._put("array", f"{array.aval.str_short()} {dtypes.short_name(array.dtype)} {array.weak_type}")
@@ -254,7 +254,7 @@ class Fingerprint:
         self._add_data(data.dtype, data)
 
     def _add_object(self, value: Any, kind: type) -> None:
-        """Add an object of a class in Python: its class, and its state."""
+        """Add an object of a class written in Python: its class and its state."""
         if _is_of_xtrace(kind):
             self._add_object_of_library(value, kind)
             return
@@ -291,7 +291,7 @@ class Fingerprint:
                 self.add(part, f"the attribute {name}")
 
     def _add_object_of_library(self, value: Any, kind: type) -> None:
-        """Add an object of xtrace's: those that hold values of the user's, and no state of their own."""
+        """Add an object of a class of xtrace; only classes that hold nothing but values of users are known."""
         name = f"{kind.__module__}.{kind.__qualname__}"
         if is_known(value):
             self._put("known", f"{value.__module__}.{value.__qualname__}")
@@ -373,10 +373,10 @@ class Fingerprint:
             self._put("members", repr([(name, type(m.value).__name__) for name, m in cls.__members__.items()]))
             self.add([m.value for m in cls.__members__.values()], "the values")
         for name, value in vars(cls).items():
-            if name in _LEFT_OUT or (issubclass(cls, enum.Enum) and _is_made_by_enum(cls, name, value)):
+            if name in _IGNORED_ATTRIBUTES or (issubclass(cls, enum.Enum) and _is_made_by_enum(cls, name, value)):
                 continue
             if name == "__hash__" and isinstance(value, FunctionType) and value.__code__.co_filename == "<string>":
-                # That of a dataclass follows from its fields.
+                # A dataclass generates it from its fields.
                 continue
             self._put("attribute", name)
             self.add(value, f"the attribute {name}")
@@ -405,7 +405,7 @@ class Fingerprint:
             self._put("jitted")
             self._add_parts(options=tuple(jitted.options), function=jitted.fun)
         elif is_of_package(code.co_filename) or is_standard_code(function):
-            # A wrapper is the same wherever xtrace and Python are; what it holds may be the user's.
+            # A wrapper's code depends on the versions of xtrace and Python only; its cells may hold the user's values.
             home = function.__globals__.get("__name__")
             if "<locals>" not in code.co_qualname and is_of_package(code.co_filename) and home not in _PURE_MODULES:
                 raise self._refuse(function, "which may depend on more than its arguments")
@@ -443,7 +443,7 @@ class Fingerprint:
             code.co_name, code.co_qualname, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars,
             code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags,
         )))
-        # Constants are equal to others of another type.
+        # `co_consts` itself does not do: constants of different types, such as 1 and True, are equal.
         for constant in code.co_consts:
             self._add_constant(constant)
 
@@ -460,7 +460,7 @@ class Fingerprint:
             self._add(constant)
 
     def _add_variables(self, function: FunctionType) -> None:
-        """Add the values of the variables that a function's code, and the code inside of it, reads from outside."""
+        """Add the values of the outer variables that a function's code, and the code nested in it, reads."""
         code = function.__code__
         cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
         where = f"{function.__qualname__} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})"
@@ -523,12 +523,12 @@ class Fingerprint:
 
 
 _MISSING = object()
-# Stands for what a module of xtrace has not loaded yet.
+# Stands for an attribute that a module of xtrace has not loaded yet.
 _LATE = object()
 
 
 def is_plain(value: object, depth: int = 4) -> bool:
-    """Whether a value is a number, a text, None, or a container of these."""
+    """Whether a value is a number, a string, bytes, None, a dtype, or a container of these."""
     kind = type(value)
     if kind in (int, float, complex, bool, str, bytes, type(None)) or isinstance(value, (np.dtype, np.generic)):
         return True
@@ -540,7 +540,7 @@ def is_plain(value: object, depth: int = 4) -> bool:
 
 
 def _is_written_in_python(cls: type) -> bool:
-    """Whether a class was made by a class statement: those in C have functions in C, or slots, of their own."""
+    """Whether a class was made by a class statement; a class in C has methods in C of its own."""
     own = vars(cls)
     made = own.get("__new__")
     if not cls.__flags__ & _ON_HEAP or (isinstance(made, BuiltinFunctionType) and made.__self__ is cls):
@@ -549,7 +549,7 @@ def _is_written_in_python(cls: type) -> bool:
     return not any(isinstance(v, in_c) and v.__objclass__ is cls for v in own.values())
 
 
-# The flag of classes that are made while Python runs; some in C are.
+# Py_TPFLAGS_HEAPTYPE: set for all classes written in Python, and for some in C.
 _ON_HEAP = 1 << 9
 
 
@@ -558,7 +558,7 @@ def _is_of_xtrace(kind: type) -> bool:
 
 
 def _attribute(module: ModuleType, name: str) -> Any:
-    """Return an attribute of a module; modules of xtrace load theirs late, and only modules among these are loaded."""
+    """Return an attribute of a module without side effects: of late attributes of xtrace, only modules are loaded."""
     value = vars(module).get(name, _MISSING)
     if value is _MISSING:
         late = vars(module).get("_late", {}).get(name)
@@ -570,7 +570,7 @@ def _attribute(module: ModuleType, name: str) -> Any:
 
 
 def _is_original(value: Any) -> bool:
-    """Whether a value in a module of xtrace is the library's, and not one that the user has put there."""
+    """Whether a value in a module of xtrace is the library's own, not one that the user assigned."""
     if value is _LATE or is_plain(value):
         return True
     home = getattr(value, "__module__", None) or type(value).__module__
@@ -595,7 +595,7 @@ _Read = tuple[str, str, tuple[str, ...], bool]
 
 
 def _reads(code: CodeType) -> Iterator[_Read]:
-    """Yield what code reads from outside: kind, name, the attributes that follow at once, and whether more may."""
+    """Yield each outer variable that code reads: kind, name, the attributes read at once, whether the value escapes."""
     instructions = [i for i in dis.get_instructions(code) if i.opname not in _WITHOUT_EFFECT]
     for number, instruction in enumerate(instructions):
         name = instruction.opname
@@ -606,25 +606,25 @@ def _reads(code: CodeType) -> Iterator[_Read]:
             yield "forbidden", f"changes the global {argument}", (), False
         elif name in ("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "LOAD_SUPER_ATTR") and argument in _REFLECTIONS:
             yield "forbidden", f"reads the attribute {argument}", (), False
-        elif name in _OF_GLOBALS or name in _OF_CELLS:
+        elif name in _GLOBAL_LOADS or name in _CELL_LOADS:
             attributes = []
             for following in instructions[number + 1 :]:
-                if following.opname not in _OF_ATTRIBUTES or following.is_jump_target:
+                if following.opname not in _ATTRIBUTE_LOADS or following.is_jump_target:
                     break
                 attributes.append(following.argval)
             if argument in _BY_NAME and _has_constant_name(instructions[number + 1 :]):
                 yield "attribute", argument, (), False
             else:
-                yield "global" if name in _OF_GLOBALS else "cell", argument, tuple(attributes), not attributes
+                yield "global" if name in _GLOBAL_LOADS else "cell", argument, tuple(attributes), not attributes
 
 
-# Builtins that read an attribute, which are known where its name is a constant.
+# Builtins that read an attribute; known if the attribute's name is a constant.
 _BY_NAME = frozenset(("getattr", "hasattr"))
 _UNKNOWN = object()
 
 
 def _is_builtin(name: str, function: FunctionType) -> bool:
-    """Whether a name that is no global of a function is Python's builtin, and not one that was put there."""
+    """Whether a name, which is no global of the function, is Python's original builtin."""
     scope = function.__globals__.get("__builtins__", builtins)
     scope = vars(scope) if isinstance(scope, ModuleType) else scope
     return scope.get(name) is _ORIGINALS[name]
@@ -634,7 +634,7 @@ _ORIGINALS = {name: vars(builtins)[name] for name in _BY_NAME}
 
 
 def _has_constant_name(instructions: list[dis.Instruction]) -> bool:
-    """Whether a call, whose function was just loaded, has a harmless text as its second argument."""
+    """Whether the second argument of a call is a harmless constant string; the call's function was just loaded."""
     stack: list[Any] = []
     for instruction in instructions:
         argument = instruction.arg
@@ -648,7 +648,7 @@ def _has_constant_name(instructions: list[dis.Instruction]) -> bool:
             continue
         effect = dis.stack_effect(instruction.opcode, argument)
         if effect <= 0:
-            # What is left of the operands is one result, or was there before.
+            # At most one of the remaining values is a result; the others were on the stack before.
             del stack[max(0, len(stack) + effect - 1) :]
             effect = 1
         stack += [_UNKNOWN] * effect

@@ -1,4 +1,4 @@
-"""Reverse mode in two functions, one for each direction, which can be compiled once and called apart."""
+"""Reverse mode as two functions, forward and backward; each is compiled once and called separately."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from xtrace._src.core.diagnostics.tracebacks import boundary
 def fwd_and_bwd(
     fun: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool = False, jitted: bool = True
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return two functions for the value and the pullback of `fun`, both of which can be jitted.
+    """Return two functions, for the value and for the pullback of `fun`; both can be jitted.
 
     Args:
         fun: a function of pytrees of arrays.
@@ -45,13 +45,13 @@ def fwd_and_bwd(
         chosen = argument_positions(fun, numbers, len(args))
 
         @functools.wraps(fun)
-        def of_chosen(*values: object) -> Any:
+        def call_with(*values: object) -> Any:
             full = list(args)
             for n, value in zip(chosen, values, strict=True):
                 full[n] = value
             return fun(*full)
 
-        return vjp(of_chosen, *[args[n] for n in chosen], has_aux=has_aux)
+        return vjp(call_with, *[args[n] for n in chosen], has_aux=has_aux)
 
     @boundary
     def bwd(residuals: Any, cotangent: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar, cast, overload
 import numpy as np
 
 from xtrace._src.algebra.resharding import reshard_as
-from xtrace._src.algebra.vector_space import broadcast_in_dim, concrete, zeros
+from xtrace._src.algebra.vector_space import broadcast_in_dim, materialize_literal, zeros
 from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import NO_STATIC
 from xtrace._src.api.pullback import mesh_place, pullback_of, put_beside, saveable_leaves
@@ -43,18 +43,18 @@ _NOTHING, _NO_NAMED = pytree.tree_structure(None), pytree.tree_structure({})
 
 
 class Flat:
-    """A function of pytrees as one of leaves: called, it notes the tree of its results, and the auxiliary data."""
+    """A function of pytrees as a function of leaves; each call sets `out_tree`, and `aux` to the auxiliary data."""
 
     def __init__(
         self, transformation: str, fun: Callable[..., Any], args: tuple[Any, ...], has_aux: bool,
         numbers: Sequence[int] | None = None,
     ) -> None:
         check_callable(fun, function=transformation)
-        # Which arguments of the user's function these are, for messages.
+        # The positions of `args` among the arguments of the user's function, for messages.
         self.numbers = range(len(args)) if numbers is None else numbers
         self.transformation, self.fun, self.has_aux = transformation, fun, has_aux
         self.leaves, self.in_tree = pytree.tree_flatten(args)
-        # Values of types that users define, by position; zeros of their tangents' types are leaves in their place.
+        # Values of high types by position; `leaves` holds zeros of their tangent types in their places.
         self.high: dict[int, Any] = {}
         if high_types:
             self.high = {i: x for i, x in enumerate(self.leaves) if is_high(x)}
@@ -74,7 +74,7 @@ class Flat:
                     f"it returned {'a single array' if is_array_like(result) else type(result).__name__}"
                 )
             result, aux = result
-            # The function runs under the transformation's own trace, which ends before anyone sees these values.
+            # The transformation's trace is still active; the auxiliary data must outlive it.
             trace = current_trace.get()
             assert isinstance(trace, JVPTrace)
             values, aux_tree = pytree.tree_flatten(aux)
@@ -90,7 +90,7 @@ class Flat:
         return results
 
     def _with_tangent(self, position: int, leaf: Any) -> Any:
-        """Return the value of a high type at a position, with the tangent of the leaf that stands for it."""
+        """Return the value of a high type at a position, with the tangent of its leaf."""
         value = self.high[position]
         return JVPTracer(leaf.owner, value, leaf.tangent) if type(leaf) is JVPTracer else value
 
@@ -101,14 +101,14 @@ class Flat:
 
     @property
     def info(self) -> DebugInfo:
-        """Whose linear jaxpr it is."""
+        """The debug information of the linear jaxpr."""
         paths = [call_arguments.lazy_argument_paths(self.fun, NO_STATIC, tree) for tree in self._calls()]
         return debug_info_of(
             self.transformation, self.fun, lambda: [path for p in paths for path in p()]
         )
 
     def _calls(self) -> list[Any]:
-        """For each argument, the structure of a call ``(args, kwargs)`` with that one alone in its place."""
+        """For each argument, the structure of a call ``(args, kwargs)`` with this argument only, at its position."""
         trees = zip(self.numbers, self.in_tree.children(), strict=True)
         return [
             pytree.treedef_tuple((pytree.treedef_tuple((*[_NOTHING] * number, tree)), _NO_NAMED))
@@ -116,21 +116,21 @@ class Flat:
         ]
 
     def release(self) -> Any:
-        """Let go of the arguments and the auxiliary data; return the latter. A derivative keeps residuals only."""
+        """Drop the arguments and the auxiliary data, and return the latter: derivatives keep residuals only."""
         self.leaves, aux, self.aux = [], self.aux, None
         return aux
 
     def path(self, position: int) -> str:
-        """How users write the leaf at `position`, such as ``x['w'][0]``."""
+        """The user's expression for the leaf at `position`, such as ``x['w'][0]``."""
         paths = [path for tree in self._calls() for path in call_arguments.argument_paths(self.fun, NO_STATIC, tree)]
         return paths[position]
 
     def results(self, leaves: Sequence[Any]) -> Any:
-        """Return flat results as the function's tree."""
+        """Return flat results in the structure of the function's result."""
         return pytree.tree_unflatten(self.out_tree, leaves)
 
     def avals(self) -> list[ShapedArray]:
-        """The types of the leaves; a TypeError names one that is no array."""
+        """Return the types of the leaves; TypeError names a leaf that is no array."""
         avals = []
         for position, leaf in enumerate(self.leaves):
             try:
@@ -142,7 +142,7 @@ class Flat:
 
 
 def _array_tangent(transformation: str, aval: Any) -> ShapedArray:
-    """Return the type of tangents of a high type; NotImplementedError if it is none of arrays."""
+    """Return the tangent type of a high type; NotImplementedError if it is no type of arrays."""
     tangent = aval.to_tangent_aval()
     if not isinstance(tangent, ShapedArray):
         raise NotImplementedError(
@@ -153,7 +153,7 @@ def _array_tangent(transformation: str, aval: Any) -> ShapedArray:
 
 
 def zero_tangent(aval: ShapedArray) -> Any:
-    """Return the zero tangent of a value of this type: of integers, a NumPy array of float0."""
+    """Return the zero tangent of a value of type `aval`; for integers, a NumPy array of float0."""
     if is_differentiable(aval):
         return reshard_as(zeros(aval), aval)
     if has_symbolic(aval.shape):
@@ -184,13 +184,14 @@ def jvp(
 def jvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> tuple[Any, ...]:
-    """Return ``fun(*primals)`` and the derivative of `fun` there in the direction `tangents`: forward mode.
+    """Return ``fun(*primals)`` and its derivative in the direction `tangents`: forward mode.
 
     Args:
         fun: a function of pytrees of arrays.
         primals: the arguments, a tuple or a list.
-        tangents: a tangent for each argument, in the same structure, shapes and dtypes; of integers, of dtype float0.
-        has_aux: whether `fun` returns a pair of a result and auxiliary data, which come as a third result.
+        tangents: the tangents of the arguments, of their structure, shapes and dtypes; for integers the dtype is
+            float0.
+        has_aux: whether `fun` returns a pair of a result and auxiliary data; the latter are a third result.
 
     Returns:
         A pair of the result of `fun` and its tangent, of one structure; with `has_aux` also the auxiliary data.
@@ -226,9 +227,10 @@ def jvp(
 
 
 def for_each(check: Callable[[int], Any], count: int) -> list[Any]:
-    """Return `check` of each position; where it fails at several, the error is of the first one's class and lists all.
+    """Return ``check(position)`` for each position below `count`.
 
-    Its messages begin with the function's name and a colon.
+    If it fails at several positions, one error of the class of the first lists them all. The messages of `check` must
+    begin with the function's name and a colon.
     """
     results, errors = [], []
     for position in range(count):
@@ -246,7 +248,7 @@ def for_each(check: Callable[[int], Any], count: int) -> list[Any]:
 
 
 def one_cotangent(flat: Flat, given: Sequence[Any], named: Collection[str]) -> Any:
-    """Return the only argument of a pullback; TypeError if the call has more, or fewer, or some by name."""
+    """Return the only argument of a pullback; TypeError for another number of arguments, or for keywords."""
     if len(given) == 1 and not named:
         return given[0]
     shown = f"{len(given)} by position" + (f" and {', '.join(named)} by name" if named else "")
@@ -257,9 +259,9 @@ def one_cotangent(flat: Flat, given: Sequence[Any], named: Collection[str]) -> A
 
 
 def _as_tangent(function: str, flat: Flat, position: int, aval: ShapedArray, tangent: Any) -> Any:
-    """Return a tangent of a leaf of type `aval`, None for one of float0.
+    """Return `tangent`, checked against the type of its leaf, `aval`; None for a tangent of float0.
 
-    TypeError if it is of another dtype, ValueError if it is of another shape; of `linearize` always a ValueError.
+    Raises TypeError for another dtype and ValueError for another shape; in `linearize`, ValueError for both.
     """
     wanted = tangent_aval(aval)
     dtype = getattr(tangent, "dtype", None)
@@ -306,14 +308,14 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
 
 def linearize(fun: Callable[..., Any], *primals: object, has_aux: bool = False) -> tuple[Any, ...]:
-    """Return ``fun(*primals)`` and the derivative of `fun` there as a function of tangents.
+    """Return ``fun(*primals)`` and the derivative of `fun` at `primals` as a function of tangents.
 
-    The work of `fun` is done once, by this call. Each call of the second result does linear operations only.
+    This call does the nonlinear operations once. Each call of the second result does linear operations only.
 
     Args:
         fun: a function of pytrees of arrays.
         primals: its arguments.
-        has_aux: whether `fun` returns a pair of a result and auxiliary data, which come as a third result.
+        has_aux: whether `fun` returns a pair of a result and auxiliary data; the latter are a third result.
 
     Returns:
         A pair of the result of `fun` and the linear function; with `has_aux` also the auxiliary data.
@@ -345,9 +347,9 @@ def linearize(fun: Callable[..., Any], *primals: object, has_aux: bool = False) 
         given = for_each(lambda i: _as_tangent("linearize", flat, i, avals[i], moved[i]), len(avals))
         out_tangents = iter(evaluate(jaxpr, residuals, [t for t in given if t is not None]))
         out = [next(out_tangents) if n else zero_tangent(a) for n, a in zip(nonzero, out_avals, strict=True)]
-        return flat.results([concrete(x) for x in out])
+        return flat.results([materialize_literal(x) for x in out])
 
-    # A pytree of the residuals: it can go in and out of jitted functions.
+    # A pytree of the residuals: jitted functions can take and return it.
     pair = flat.results(results), pytree_registration.Partial(linear_function, linear.consts)
     return (*pair, aux) if has_aux else pair
 
@@ -365,7 +367,7 @@ def _gradients(
     out = []
     for aval in in_avals:
         cotangent = next(in_cotangents) if is_differentiable(aval) else None
-        out.append(zero_tangent(aval.to_cotangent_aval()) if cotangent is None else concrete(cotangent))
+        out.append(zero_tangent(aval.to_cotangent_aval()) if cotangent is None else materialize_literal(cotangent))
     return out
 
 
@@ -399,15 +401,15 @@ def vjp(
     Args:
         fun: a function of pytrees of arrays.
         primals: its arguments.
-        has_aux: whether `fun` returns a pair of a result and auxiliary data, which come as a third result.
+        has_aux: whether `fun` returns a pair of a result and auxiliary data; the latter are a third result.
         reduce_axes: not supported; leave it empty.
         saveable_args: a bool, or a tuple of these for each argument, nested as its containers: where it is False the
             pullback does not keep the argument, and it must be put into the pullback's ``args_res`` before a call.
 
     Returns:
-        A pair of the result of `fun` and the pullback. The pullback takes a cotangent of the structure, shapes and
-        dtypes of the result, and returns a tuple with a cotangent for each argument, of dtype float0 for integers. With
-        `has_aux` the auxiliary data are a third result.
+        A pair of the result of `fun` and the pullback; with `has_aux` also the auxiliary data. The pullback takes a
+        cotangent of the structure, shapes and dtypes of the result, and returns a tuple with a cotangent for each
+        argument; the cotangents of integers have dtype float0.
 
     Raises:
         TypeError: `fun` is not callable, or an argument is no array.
@@ -453,9 +455,9 @@ def vjp(
 
 
 def as_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: object) -> Any:
-    """Return a cotangent of a result of type `aval`; ValueError if the types disagree.
+    """Return `cotangent`, checked against the type of its result, `aval`; ValueError if the types disagree.
 
-    That of an integer is None, unless a function of integers is transposed.
+    The cotangent of an integer is None, except in `linear_transpose`.
     """
     linear = flat.transformation == "linear_transpose"
     wanted = aval if linear else tangent_aval(aval)
@@ -479,7 +481,7 @@ def value_and_grad(
     fun: Callable[_Arguments, _Result], argnums: int | Sequence[int] = 0, has_aux: bool = False,
     holomorphic: bool = False, allow_int: bool = False, reduce_axes: Sequence[Any] = (),
 ) -> Callable[_Arguments, tuple[_Result, Any]]:
-    """Return a function that returns both the value of `fun` and its gradient.
+    """Return a function that computes the value and the gradient of `fun`.
 
     Args:
         fun: a function whose result is a real scalar.
@@ -514,13 +516,13 @@ def value_and_grad(
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         chosen = argument_positions(fun, numbers, len(args), TypeError)
 
-        def of_chosen(*values: Any) -> Any:
+        def call_with(*values: Any) -> Any:
             full = list(args)
             for n, value in zip(chosen, values, strict=True):
                 full[n] = value
             return function(*full, **kwargs)
 
-        flat = Flat("grad", functools.update_wrapper(of_chosen, fun), tuple([args[n] for n in chosen]), has_aux, chosen)
+        flat = Flat("grad", functools.update_wrapper(call_with, fun), tuple([args[n] for n in chosen]), has_aux, chosen)
         avals = flat.avals()
         for position, aval in enumerate(avals):
             check_input("grad", flat, position, aval, holomorphic, allow_int)
@@ -565,7 +567,7 @@ def grad(
     fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
     allow_int: bool = False, reduce_axes: Sequence[Any] = (),
 ) -> Callable[..., Any]:
-    """Return a function that returns the gradient of `fun`: reverse mode.
+    """Return a function that computes the gradient of `fun`: reverse mode.
 
     Args:
         fun: a function whose result is a real scalar.
@@ -602,7 +604,7 @@ def grad(
 
 
 def refuse_reduce_axes(function: str, reduce_axes: Sequence[Any]) -> None:
-    """Raise NotImplementedError for axes to reduce over, which jax no longer has either."""
+    """Raise NotImplementedError if `reduce_axes` is not empty; JAX removed the parameter, too."""
     if reduce_axes:
         raise NotImplementedError(
             f"{function}: reduce_axes is deprecated and must be (); sum gradients with xtrace.lax.psum"
@@ -610,7 +612,7 @@ def refuse_reduce_axes(function: str, reduce_axes: Sequence[Any]) -> None:
 
 
 def argument_numbers(argnums: Any) -> tuple[tuple[int, ...], bool]:
-    """Return `argnums` as a tuple, and whether there are several; TypeError if it is not of integers."""
+    """Return `argnums` as a tuple and whether it is a sequence; TypeError for other than ints, ValueError if empty."""
     several = not hasattr(argnums, "__index__") or bool(getattr(argnums, "ndim", 0))
     try:
         numbers = tuple([operator.index(n) for n in (argnums if several else (argnums,))])
@@ -626,9 +628,10 @@ def argument_numbers(argnums: Any) -> tuple[tuple[int, ...], bool]:
 def argument_positions(
     fun: Callable[..., Any], numbers: Sequence[int], count: int, missing: type[Exception] = ValueError
 ) -> list[int]:
-    """Return `numbers` counted from the front; an error, `missing`, names one that there is no argument for.
+    """Return the positions `numbers` as nonnegative numbers, given the `count` of positional arguments.
 
-    ValueError for a number that is too far from the back, or an argument that is named twice.
+    Raises `missing` for a position past the last argument, and ValueError for one before the first or for a repeated
+    one.
     """
     for n in numbers:
         if not -count <= n < count:
@@ -648,7 +651,7 @@ def argument_positions(
 def check_input(
     function: str, flat: Flat, position: int, aval: ShapedArray, holomorphic: bool, allow_int: bool
 ) -> None:
-    """Raise TypeError if reverse mode takes no derivatives by the leaf at `position`, of type `aval`."""
+    """Raise TypeError if reverse mode cannot differentiate with respect to the leaf at `position`, of type `aval`."""
     if dtypes.is_complex(aval.dtype) if holomorphic else is_differentiable(aval) or allow_int:
         return
     where = f"argument {flat.path(position)} of {flat.name} is {aval.str_short()}"
@@ -662,7 +665,7 @@ def check_input(
 
 
 def check_output(function: str, name: str, aval: ShapedArray, holomorphic: bool) -> None:
-    """Raise TypeError if reverse mode takes no derivatives of a result of type `aval` of the function called `name`."""
+    """Raise TypeError if reverse mode cannot differentiate a result of type `aval` of the function called `name`."""
     if holomorphic and not dtypes.is_complex(aval.dtype):
         raise TypeError(
             f"{function} with holomorphic=True requires outputs with complex dtype, but got {aval.dtype.name}"

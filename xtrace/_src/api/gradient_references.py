@@ -1,4 +1,4 @@
-"""Pullbacks that add gradients up in references, instead of returning them."""
+"""Pullbacks that add gradients to references instead of returning them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 
 
 class _Marker:
-    """Stands for a gradient, or for a wish about one; instances of a class are equal."""
+    """Stands for a gradient or for a request; all instances of a class are equal."""
 
     __slots__ = ()
 
@@ -31,25 +31,25 @@ class _Marker:
 
 
 class GradRef(_Marker):
-    """In the place of a gradient: it was added to the reference."""
+    """Returned in place of a gradient that was added to a reference."""
 
     __slots__ = ()
 
 
 class GradValue(_Marker):
-    """In the place of a reference: the gradient is to be returned."""
+    """Given in place of a reference: return the gradient."""
 
     __slots__ = ()
 
 
 class DontWant(_Marker):
-    """In the place of a reference: the gradient is not wanted."""
+    """Given in place of a reference: the gradient is not wanted."""
 
     __slots__ = ()
 
 
 class DidntWant(_Marker):
-    """In the place of a gradient that was not wanted."""
+    """Returned in place of a gradient that was not wanted."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Functions of the library as programs: compiled where all is evaluated, replayed while a program is traced."""
+"""The library's functions as programs: compiled when called eagerly, inlined when called while tracing."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.transfer import to_operand
 from xtrace._src.transforms import replay
 
-# How many calls of a function are remembered.
+# The size of the table of subprograms of a function.
 _LIMIT = 1024
 _SCALARS = frozenset((bool, int, float, complex))
-_OF_NUMPY = frozenset(map(np.dtype, "?bhiqBHIQefdFD"))
-# Types of arguments whose values decide which equations are recorded.
+_NUMPY_DTYPES = frozenset(map(np.dtype, "?bhiqBHIQefdFD"))
+# Arguments of these types are static: their values decide which equations are recorded.
 _STATIC_TYPES = (bool, int, str, tuple, type, type(None), np.dtype, enum.Enum)
-# The place of an operand in the key of a call.
+# Stands for an operand in the key of a call.
 _OPERAND = object()
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -55,16 +55,17 @@ def inline_jit(
     function: Callable[..., Any] | None = None, *, static: Sequence[str] | None = None, public: bool = False,
     trees: bool = False, unless: Callable[[], bool] | None = None, inline: bool = False,
 ) -> Any:
-    """Decorate a function of the library to be one program: compiled once, or replayed in the program that is traced.
+    """Return a function of the library as one program: compiled for eager calls, inlined while a program is traced.
 
-    It must depend on its operands' types, its static arguments and the settings only.
+    The function must depend on nothing but the types of its operands, its static arguments and the settings.
 
-    static: the names of the parameters that are no arrays; by default those that can be given by keyword only, of a
-    public function none.
-    public: users call it. The compiled program is for good arguments; for others the function itself is called, and
-    reports them. trees: it is public, and its operands are trees of arrays.
-    unless: while this holds, the function itself is called; it depends on settings that are in every cache key.
-    inline: differentiated eagerly, its linear part is single operations, as JAX's elementwise functions are.
+    static: the names of the parameters that are no arrays. The default is the keyword-only parameters; for a public
+    function it is empty.
+    public: users call the function. The program takes valid arguments; others go to the function itself, which
+    raises the error.
+    trees: the function is public, and its operands are trees of arrays.
+    unless: while it returns True, the function itself is called; it may read settings of the cache key only.
+    inline: an eager derivative has the function's operations in its linear part, as JAX's elementwise functions do.
     """
     if function is None:
         return functools.partial(inline_jit, static=static, public=public, trees=trees, unless=unless, inline=inline)
@@ -83,13 +84,13 @@ def _operands_by_name(function: Callable[..., Any]) -> frozenset[str]:
 
 
 def _append_by_position(function: Any, arrays: tuple[Any, ...], static: dict[str, Any]) -> tuple[Any, ...]:
-    """Return `arrays` with the operands that follow them, which are taken from `static`."""
+    """Return `arrays` and the operands after them, which are removed from `static`."""
     names = function.__code__.co_varnames[len(arrays) : function.__code__.co_argcount]
     return (*arrays, *[static.pop(name) for name in itertools.takewhile(lambda name: name in static, names)])
 
 
 def _explain_refusal(function: Callable[..., Any], arrays: tuple[Any, ...], static: dict[str, Any]) -> Exception:
-    """Return the error of a call with static arguments that are not hashable, or are no arguments of the function."""
+    """Return the error for static arguments that are not hashable or not parameters of the function."""
     name = function.__name__
     try:
         inspect.signature(function).bind(*arrays, **static)
@@ -103,7 +104,7 @@ def _explain_refusal(function: Callable[..., Any], arrays: tuple[Any, ...], stat
 def _call_of(
     function: Callable[..., Any], jitted: Jitted, public: bool, trees: bool, unless: Callable[[], bool] | None
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-    """Return the function of positional and named arguments that takes the calls for which no code is written yet."""
+    """Return the function of ``(args, kwargs)`` for calls that no generated code serves."""
     static, subprograms = jitted.static, Table(_LIMIT)
     numbers, names = frozenset(static.numbers), frozenset(static.names)
     flags = flags_of(inspect.unwrap(function)) if public else {}
@@ -116,7 +117,7 @@ def _call_of(
         operands = [x for i, x in enumerate(args) if i not in numbers]
         operands += [x for name, x in kwargs.items() if name not in names]
         if trees:
-            # The function's own message about a number in a wrong place shows the number.
+            # For a number in a wrong place the function's own message is better: it shows the number.
             return all(type(x) not in _SCALARS and is_array_like(x) for x in pytree.tree_leaves(operands))
         if names and not (args and (0 in numbers or _is_array(args[0]))):
             return False
@@ -161,10 +162,10 @@ def _key_of(
     args: tuple[Any, ...], kwargs: dict[str, Any], numbers: frozenset[int], names: frozenset[str], public: bool,
     operands: list[Any],
 ) -> tuple[Any, ...] | None:
-    """Return everything but the operands of a call, hashable, and append these to `operands`.
+    """Return a hashable key of a call's static arguments, and append its operands to `operands`.
 
-    None where an argument is neither an array nor of a type whose values can be compared, and where an array is given
-    for a static one: the function reports that.
+    Returns None for an argument that is neither an array nor of a static type, and for an array in place of a static
+    argument: the function itself reports these.
     """
     key: list[Any] = []
     for i, x in enumerate(args):
@@ -191,7 +192,7 @@ def _key_of(
 
 
 def _add_value(key: list[Any], value: object) -> bool:
-    """Append a value to a key that tells 0.0 from -0.0 and 1 from True; return whether no array is in it."""
+    """Append a value to a key, distinguishing 0.0 from -0.0 and 1 from True; return whether it contains no array."""
     kind = type(value)
     if not isinstance(value, tuple):
         key.append(kind)
@@ -199,7 +200,7 @@ def _add_value(key: list[Any], value: object) -> bool:
         return True
     key.append(kind)
     key.append(len(value))
-    for x in value:  # noqa: SIM110 - a generator would be another frame for each value
+    for x in value:  # noqa: SIM110 - a generator costs a frame for each value
         if isinstance(x, Array) or not _add_value(key, x):
             return False
     return True
@@ -217,13 +218,13 @@ def _with_operands(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
 
 
 def _is_array(value: object) -> bool:
-    """Whether `value` is an array or a tracer, or one of NumPy's arrays that jit takes as they are."""
-    return isinstance(value, Array) or (type(value) is np.ndarray and value.dtype in _OF_NUMPY)
+    """Whether `value` is an array, a tracer, or a NumPy array that jit takes without conversion."""
+    return isinstance(value, Array) or (type(value) is np.ndarray and value.dtype in _NUMPY_DTYPES)
 
 
 def to_number_operand(value: object) -> Any:
-    """Return `value`, if it is a Python number and no trace is on, as an array that a compiled program takes.
+    """Return a Python number as an array if no trace is active; return every other value unchanged.
 
-    A number that is part of a program XLA would compute with beforehand, and round otherwise.
+    XLA folds a number that is a constant of the program, and rounds the result differently.
     """
     return to_operand(value) if type(value) in _SCALARS and current_trace.get() is base_trace else value

@@ -1,4 +1,4 @@
-"""Whole derivatives: `jacfwd`, `jacrev` and `hessian`, and the transpose of a linear function."""
+"""Jacobians and Hessians: `jacfwd`, `jacrev`, `hessian`; and `linear_transpose`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, concrete, convert_to, reshape, zeros
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, materialize_literal, reshape, zeros
 from xtrace._src.api.call_arguments import NO_STATIC
 from xtrace._src.api.grad import (
     Flat,
@@ -43,7 +43,7 @@ _Arguments = ParamSpec("_Arguments")
 
 
 def _standard_basis(leaves: Sequence[Any]) -> list[Any]:
-    """Return for each leaf an array with a new leading axis over all elements of all leaves: 1 at its own, else 0."""
+    """Return the standard basis of the space of all leaves: for each leaf an array with a leading axis of its size."""
     avals = [aval_of(x) for x in leaves]
     total = sum(a.size for a in avals)
     rows = broadcast_in_dim(iota(dtypes.int32, total), (total, total), (0,))
@@ -62,7 +62,7 @@ def _parts(x: Array, axis: int, avals: Sequence[ShapedArray]) -> Sequence[Any]:
 
 
 def _split(x: Array, axis: int, leaves: Sequence[Any]) -> list[Any]:
-    """Return the parts of `x` along `axis`, one for each leaf, with the leaf's axes in place of that one."""
+    """Return `x` cut along `axis` into a part for each leaf; the leaf's axes replace `axis`."""
     avals = list(map(aval_of, leaves))
     return [
         reshape(part, (*part.shape[:axis], *aval.shape, *part.shape[axis + 1 :]))
@@ -71,34 +71,34 @@ def _split(x: Array, axis: int, leaves: Sequence[Any]) -> list[Any]:
 
 
 def _instantiate_integers(tangent: Array, value: object) -> Array:
-    """Return `tangent`, of an integer `value` as zeros of its dtype, which Jacobians have instead of float0."""
+    """Return `tangent`; for an integer `value`, zeros of its dtype, because Jacobians have no float0."""
     return zeros(aval_of(value)) if getattr(tangent, "dtype", None) == dtypes.float0 else tangent
 
 
 def _restrict(
     fun: Callable[..., Any], chosen: Sequence[int], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Callable[..., Any]:
-    """Return `fun` as a function of the arguments `filter_by_mask` alone."""
+    """Return `fun` as a function of the arguments at the positions `chosen`."""
 
     @functools.wraps(fun)
-    def of_chosen(*values: object) -> Any:
+    def restricted(*values: object) -> Any:
         full = list(args)
         for n, value in zip(chosen, values, strict=True):
             full[n] = value
         return fun(*full, **kwargs)
 
-    return of_chosen
+    return restricted
 
 
-def _check_forward(name: str, leaves: Sequence[Any], holomorphic: bool, put: str) -> None:
-    """Raise TypeError for inputs or outputs (`put`) that forward mode takes no Jacobian by or of."""
+def _check_forward(name: str, leaves: Sequence[Any], holomorphic: bool, kind: str) -> None:
+    """Raise TypeError for leaves of a dtype without Jacobian in forward mode; `kind` is "input" or "output"."""
     wanted, accepted = ("complex", dtypes.is_complex) if holomorphic else ("floating", dtypes.is_floating)
     for leaf in leaves:
         aval = aval_of(leaf)
         if not accepted(aval.dtype):
             rest = "" if holomorphic else ". For holomorphic differentiation, pass holomorphic=True"
             raise TypeError(
-                f"jacfwd with holomorphic={holomorphic} requires {put}s of {wanted} dtype, {name} has "
+                f"jacfwd with holomorphic={holomorphic} requires {kind}s of {wanted} dtype, {name} has "
                 f"{aval.str_short()}{rest}"
             )
 
@@ -106,10 +106,9 @@ def _check_forward(name: str, leaves: Sequence[Any], holomorphic: bool, put: str
 def jacfwd(
     fun: Callable[_Arguments, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[_Arguments, Any]:
-    """Return a function that returns the Jacobian of `fun`, computed column by column: forward mode.
+    """Return a function that computes the Jacobian of `fun` column by column: forward mode.
 
-    The cost grows with the number of elements of the argument; for many more of these than of the result, take
-    `jacrev`.
+    The cost grows with the number of elements of the argument; use `jacrev` if the result has far fewer.
 
     Args:
         fun: a function of pytrees of arrays.
@@ -118,9 +117,9 @@ def jacfwd(
         holomorphic: whether arguments and result are complex, and `fun` is holomorphic.
 
     Returns:
-        A function of the arguments of `fun`. Its result has the structure of the result of `fun`, in which each leaf is
-        the structure of the argument, of arrays of shape (*shape of the result, *shape of the argument). With `has_aux`
-        it returns a pair.
+        A function of the arguments of `fun`. Its result has the structure of the result of `fun`; each leaf is a tree
+        in the structure of the argument, with arrays of shape (*shape of the result, *shape of the argument). With
+        `has_aux` it returns a pair of this result and the auxiliary data.
 
     Raises:
         TypeError: `fun` is not callable. The returned function raises it for arguments that are not of a real floating
@@ -138,19 +137,19 @@ def jacfwd(
     @functools.wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = argument_positions(fun, numbers, len(args))
-        of_chosen = _restrict(fun, chosen, args, kwargs)
+        restricted = _restrict(fun, chosen, args, kwargs)
         primals = tuple([args[n] for n in chosen])
         leaves, tree = pytree.tree_flatten(primals)
         name = function_name(fun)
-        # The types of the arguments, or an error that names the one that is no array.
-        if not Flat("jacfwd", of_chosen, primals, has_aux, chosen).avals():
+        # `avals` raises an error that names an argument that is no array.
+        if not Flat("jacfwd", restricted, primals, has_aux, chosen).avals():
             raise ValueError(f"jacfwd: argument {chosen[0]} of {name} has no arrays to differentiate by")
         _check_forward(name, leaves, holomorphic, "input")
         aux: Any = None
 
         def push_forward(tangents: tuple[Array, ...]) -> Any:
             nonlocal aux
-            result, moved, *rest = jvp(of_chosen, primals, tangents, has_aux=has_aux)
+            result, moved, *rest = jvp(restricted, primals, tangents, has_aux=has_aux)
             aux = rest[0] if has_aux else None
             return pytree.tree_map(_instantiate_integers, moved, result)
 
@@ -173,7 +172,7 @@ def jacrev(
     fun: Callable[_Arguments, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[_Arguments, Any]:
-    """Return a function that returns the Jacobian of `fun`, computed row by row: reverse mode.
+    """Return a function that computes the Jacobian of `fun` row by row: reverse mode.
 
     The cost grows with the number of elements of the result.
 
@@ -185,7 +184,7 @@ def jacrev(
         allow_int: whether integer arguments are accepted; their derivatives have dtype float0.
 
     Returns:
-        A function of the arguments of `fun`, with the result of the function that `jacfwd` returns.
+        A function of the arguments of `fun`; its result is described at `jacfwd`.
 
     Raises:
         TypeError: `fun` is not callable. The returned function raises it for arguments or results that are not of a
@@ -205,12 +204,12 @@ def jacrev(
         chosen = argument_positions(fun, numbers, len(args))
         primals = tuple([args[n] for n in chosen])
         name = function_name(fun)
-        of_chosen = _restrict(fun, chosen, args, kwargs)
-        # The types of the arguments, or an error that names the one that is no array.
-        flat = Flat("jacrev", of_chosen, primals, has_aux, chosen)
+        restricted = _restrict(fun, chosen, args, kwargs)
+        # `avals` raises an error that names an argument that is no array.
+        flat = Flat("jacrev", restricted, primals, has_aux, chosen)
         for position, aval in enumerate(flat.avals()):
             check_input("jacrev", flat, position, aval, holomorphic, allow_int)
-        result, pullback, *aux = vjp(of_chosen, *primals, has_aux=has_aux)
+        result, pullback, *aux = vjp(restricted, *primals, has_aux=has_aux)
         leaves, tree = pytree.tree_flatten(result)
         if not leaves:
             raise ValueError(f"jacrev: {name} returned {abbreviate(result)}, which has no arrays to differentiate")
@@ -221,7 +220,7 @@ def jacrev(
             return pytree.tree_map(_instantiate_integers, pullback(cotangents), primals)
 
         rows = vmap(pull_back)(pytree.tree_unflatten(tree, _standard_basis(leaves)))
-        # For each leaf of the arguments the derivatives of all leaves of the result are one under the other.
+        # Each column holds the derivatives of all leaves of the result by one leaf of the arguments.
         columns, below = pytree.tree_flatten(rows if several else rows[0])
         parts = zip(*[_split(column, 0, leaves) for column in columns], strict=True)
         jacobians = [pytree.tree_unflatten(below, part) for part in parts]
@@ -237,7 +236,7 @@ jacobian = copy_with_name(jacrev, "jacobian")
 def hessian(
     fun: Callable[_Arguments, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[_Arguments, Any]:
-    """Return a function that returns the matrix of second derivatives of `fun`: forward mode over reverse mode.
+    """Return a function that computes the matrix of second derivatives of `fun`: forward mode over reverse mode.
 
     Args:
         fun: a function of pytrees of arrays, mostly with a scalar result.
@@ -265,11 +264,11 @@ def linear_transpose(fun: Callable[..., Any], *primals: object, reduce_axes: Seq
 
     Args:
         fun: a linear function of pytrees of arrays.
-        primals: arrays, or ShapeDtypeStructs, of the types of its arguments: all floating or complex, or all integers.
+        primals: arrays or ShapeDtypeStructs of the types of its arguments: all floating or complex, or all integers.
         reduce_axes: not supported; leave it empty.
 
     Returns:
-        A function of a cotangent of the type of the result that returns a tuple of cotangents of the arguments.
+        A function that takes a cotangent of the result and returns a tuple of cotangents of the arguments.
 
     Raises:
         TypeError: `fun` is not callable, or types of arguments and results are mixed.
@@ -305,7 +304,10 @@ def linear_transpose(fun: Callable[..., Any], *primals: object, reduce_axes: Seq
         checked = for_each(lambda i: as_cotangent(flat, i, out_avals[i], given[i]), len(out_avals))
         with scope(TRANSPOSE):
             in_cotangents = backward(jaxpr, consts, [UndefinedPrimal(a) for a in cotangent_avals(avals)], checked)
-        out = [zero_tangent(a) if c is None else concrete(c) for a, c in zip(avals, in_cotangents, strict=True)]
+        out = [
+            zero_tangent(a) if c is None else materialize_literal(c)
+            for a, c in zip(avals, in_cotangents, strict=True)
+        ]
         return pytree.tree_unflatten(flat.in_tree, out)
 
     return transposed

@@ -1,4 +1,4 @@
-"""Jaxprs as pages of HTML, where each equation has the line of the user's code that made it beside it."""
+"""Jaxprs as HTML pages; beside each equation is the user's line that made it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from xtrace._src.core.ir import ClosedJaxpr
 
-# What the printer writes behind an equation.
+# The comment that the printer writes after an equation.
 _REMARK = re.compile(r"^(?P<code>.*?)\s*# (?P<place>(?P<file>.+):(?P<line>\d+) \(.*\)(?: \[.*\])?)$")
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -42,9 +42,9 @@ function showLinesWith(text) {{
 
 
 def page_of(closed: ClosedJaxpr, title: str, address: str | None, places: bool) -> str:
-    """Return the page of `closed`, with the equations' places if they are wanted.
+    """Return the page of `closed`; with `places`, each equation's source line is beside it.
 
-    address: that of a line of source, with ``{file}`` and ``{line}`` where these go; places are links to it.
+    address: the URL of a source line, a template with ``{file}`` and ``{line}``; places are links to it.
     """
     text: Any = closed.pretty_print(source_info=places, name_stack=places)  # type: ignore[attr-defined]
     rows = [_row(number, line, address) for number, line in enumerate(text.splitlines(), 1)]

@@ -31,7 +31,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_of_value, high_types, is_high
 from xtrace._src.core.callables import LazySignature, check_callable, function_name
-from xtrace._src.core.compiler_choices import Inline, compilation, inlining, way_of_compilation
+from xtrace._src.core.compiler_choices import Inline, check_compilation, compilation, parse_inline
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.effects import OWN_DERIVATIVE_EFFECT
@@ -103,24 +103,24 @@ def jit(
 
     Args:
         fun: the function to compile. It must not depend on the values of its arrays in Python control flow.
-        in_shardings: the shardings of the arguments by position, or a tree prefix of these; a `PartitionSpec` is one on
-            the mesh of `set_mesh`, None leaves the choice to the argument or to XLA.
+        in_shardings: the shardings of the positional arguments, or a tree prefix of them. A `PartitionSpec` refers to
+            the mesh of `set_mesh`; None leaves the choice to the argument or to XLA.
         out_shardings: the shardings of the results, likewise.
         static_argnums: positions of parameters that stay Python values; these must be hashable. Names are inferred.
         static_argnames: names of such parameters; positions are inferred.
-        donate_argnums: positions of parameters whose memory the program may reuse; they cannot be used afterwards.
-            Where the function is called under grad, vmap or another jit, they are kept.
+        donate_argnums: positions of parameters whose memory the program may reuse; the arrays cannot be used
+            afterwards. A call under grad, vmap or another jit donates nothing.
         donate_argnames: names of such parameters.
         keep_unused: whether arguments that the program does not read are passed to it.
         device: the device on which the program runs. Deprecated: put the arguments there.
         backend: the platform on which the program runs, such as "cpu". Deprecated, likewise.
-        inline: whether a call inside of another traced function records the operations without a call; or an
-            `Inline`, another time at which it becomes part of the caller.
+        inline: whether a call in another traced function records the operations without a call; or an `Inline`,
+            which names a later time for this.
         compiler_options: options of XLA by name.
-        compilation: ``"full"``; ``"tiered"``, which runs a quickly compiled program until a background thread has
-            compiled it fully: values may then change in their last bits from one call to the next; ``"quick"``, which
-            keeps that program. None is what the setting ``xtrace_compilation`` says. A call inside of another traced
-            function is compiled as that one.
+        compilation: ``"full"``; ``"quick"``, which compiles with little optimisation; or ``"tiered"``, which runs the
+            quick program until a background thread has compiled the full one: the last bits of results may then
+            change between calls. None reads the setting ``xtrace_compilation``. A call in another traced function is
+            compiled with that function.
 
     Returns:
         A function with the arguments and results of `fun`. It has the members `lower`, `trace`, `eval_shape`,
@@ -152,10 +152,10 @@ def jit(
     _check_disjoint(fun, static, donated)
     options = Options(
         static.numbers, static.names, donated.numbers, donated.names, bool(keep_unused),
-        chosen, inlining(inline),
+        chosen, parse_inline(inline),
         call_arguments.compiler_options_of("jit", compiler_options),
         sharding_tree("jit", "in_shardings", in_shardings), sharding_tree("jit", "out_shardings", out_shardings),
-        way_of_compilation(compilation),
+        check_compilation(compilation),
     )
     return _wrap(fun, static, donated, options)
 
@@ -170,21 +170,21 @@ def jit_of_library(function: Callable[..., Any], static: Sequence[str] = (), inl
 def with_code_of(
     jitted: Any, call: Callable[[tuple[Any, ...], dict[str, Any]], Any], function: Any
 ) -> Callable[..., Any]:
-    """Return `function` as one that has the code of `jitted` in its place, and leaves the rest to `call`.
+    """Return a function that runs the specialised code of `jitted` and passes other calls to ``call(args, kwargs)``.
 
-    The code is written for signatures that `jitted` is called with often, and saves a call of Python's. `call` gets
-    the positional and the named arguments.
+    It has the name and the signature of `function`. Frequent signatures of `jitted` have specialised code, which saves
+    a Python call.
     """
-    wrapper: Any = functools.wraps(function)(jitted._xtrace_jitted.cache.call_shapes.entry_point(call))
-    wrapper._xtrace_jitted = jitted._xtrace_jitted
-    result: Callable[..., Any] = wrapper
-    return result
+    cache: Cache = jitted._xtrace_jitted.cache
+    wrapper = functools.update_wrapper(cache.call_shapes.entry_point(call), function)
+    wrapper._xtrace_jitted = jitted._xtrace_jitted  # type: ignore[attr-defined]
+    return wrapper
 
 
 def run_specialised(jitted: Any) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-    """Return the function that calls `jitted` with arguments it has been called with often, or returns MISS."""
-    run: Callable[[tuple[Any, ...], dict[str, Any]], Any] = jitted._xtrace_jitted.cache.call_shapes.run
-    return run
+    """Return a function of ``(args, kwargs)`` that runs the specialised code of `jitted`, or returns MISS."""
+    cache: Cache = jitted._xtrace_jitted.cache
+    return cache.call_shapes.run
 
 
 def _check_disjoint(fun: Callable[..., Any], static: Selection, donated: Selection) -> None:
@@ -202,13 +202,13 @@ def _wrap(fun: Callable[..., Any], static: Selection, donated: Selection, option
 
 
 def _with_options(fun: Callable[..., Any], options: Options) -> Callable[..., Any]:
-    """Return `fun` jitted with the options of another function, which have been checked."""
+    """Return `fun` jitted with the checked options of another function."""
     static = Selection("static", fun, options.static_numbers, options.static_names)
     return _wrap(fun, static, Selection("donate", fun, options.donated_numbers, options.donated_names), options)
 
 
 class Jitted:
-    """A function with its options and cache; `callable` gives the function users see."""
+    """A function with its options and its cache; `callable` returns the function for users."""
 
     def __init__(
         self, fun: Callable[..., Any], static: Selection, donated: Selection, options: Options, cache: Cache
@@ -216,12 +216,12 @@ class Jitted:
         self.fun, self.static, self.donated, self.options, self.cache = fun, static, donated, options, cache
         self.name = function_name(fun)
         self.wrapper: Callable[[], Any] = lambda: None
-        # Where all is evaluated, a function of the library that is a single operation is no call of a program.
+        # Whether the function is the library's own: eager calls evaluate a single operation without a program.
         self.of_library = False
 
     @property
     def inlines(self) -> bool:
-        """Whether other programs record its operations in place; messages then name the line that calls it."""
+        """Whether calls in other traced functions record its operations; messages then name the calling line."""
         return self.options.inline is True or self.of_library
 
     def callable(self) -> Callable[..., Any]:
@@ -283,14 +283,15 @@ class Jitted:
         return result
 
     def _call_with_high_types(self, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call on values of types that users define; traced ones are known to their own trace only."""
+        """Call on values of high types; only its own trace can process a traced one."""
         if any(isinstance(x, Tracer) and is_high(x) for x in leaves):
             return self.fun(*args, **kwargs)
-        if self.cache.on_nodes is None:
-            self.cache.on_nodes = _with_options(high_nodes.with_written_arguments(self.fun), self.options._replace(
-                donated_numbers=(), donated_names=(), in_shardings=NO_SHARDINGS, out_shardings=NO_SHARDINGS,
-            ))
-        return high_nodes.call_and_write_back(self.cache.on_nodes, args, kwargs)
+        if self.cache.jitted_on_nodes is None:
+            options = self.options._replace(
+                donated_numbers=(), donated_names=(), in_shardings=NO_SHARDINGS, out_shardings=NO_SHARDINGS
+            )
+            self.cache.jitted_on_nodes = _with_options(high_nodes.with_written_arguments(self.fun), options)
+        return high_nodes.call_and_write_back(self.cache.jitted_on_nodes, args, kwargs)
 
     def _aval(self, leaf: object, static: Static, leaves: Sequence[Any], in_tree: PyTreeDef) -> ShapedArray:
         try:
@@ -313,7 +314,7 @@ class Jitted:
         if self.options.has_shardings and self.inlines:
             leaves = constrain_all(leaves, self.given_shardings(in_tree, None)[0])
         avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of)
-        # Jits nest as deep as Python's stack allows, so there are as few frames between two of them as possible.
+        # Python's stack bounds the depth of nested jits: keep few frames between two of them.
         traced = self.cache.traced.get_or_make(*self._tracing(static, in_tree, avals))
         if traced.is_unfused(fusion_level) if self.of_library else self.inlines and not fusion_level:
             return pytree.tree_unflatten(traced.out_tree, evaluate(traced.jaxpr, traced.consts, leaves))
@@ -336,7 +337,7 @@ class Jitted:
         return pytree.tree_unflatten(traced.out_tree, results)
 
     def _places(self, traced: TracedFunction, in_tree: PyTreeDef) -> Places:
-        """Return the shardings that the equation of a call says, and the mesh in force."""
+        """Return the shardings in the parameters of a call's equation, and the mesh in force."""
         places = Places(ctx_mesh=config.mesh.value)
         if not self.options.has_shardings or self.inlines:
             return places
@@ -349,13 +350,13 @@ class Jitted:
         return Places.of([*before, *sides[0]], sides[1], config.mesh.value)
 
     def traced(self, static: Static, in_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> TracedFunction:
-        """Return the trace for a signature, made if it is new."""
+        """Return the trace for a signature; a new signature is traced."""
         return self.cache.traced.get_or_make(*self._tracing(static, in_tree, avals))
 
     def _tracing(
         self, static: Static, in_tree: PyTreeDef, avals: Sequence[ShapedArray]
     ) -> tuple[tuple[Any, ...], Callable[[], TracedFunction]]:
-        """Return the key of the trace for a signature, and the function that makes the trace."""
+        """Return the key of the trace for a signature, and a function that traces."""
         key, forgotten = self.cache.find_trace(static, in_tree, avals)
         if config.explain_cache_misses.value or config.log_compiles.value:
             return key, functools.partial(self._trace, key, forgotten)
@@ -363,22 +364,21 @@ class Jitted:
 
     @property
     def _finish(self) -> Any:
-        """The function that puts results in the memory that ``out_shardings`` says; None if it says nothing."""
-        return self._put_in_memory if self.options.out_shardings.says_memory else None
+        """The function that moves results to the memory spaces in ``out_shardings``; None if there are none."""
+        return self._put_in_memory if self.options.out_shardings.has_memory else None
 
     def _put_in_memory(self, results: list[Any], tree: PyTreeDef) -> list[Any]:
         try:
             spaces = self.options.out_shardings.spaces_of_leaves(tree)
         except ValueError:
-            # The message about the tree comes where the devices are found.
-            return results
+            return results  # The assignment of devices reports the tree.
         return [
             x if space is None or aval_of(x).memory_space is space else put([x], [space])[0]
             for x, space in zip(results, spaces, strict=True)
         ]
 
     def _trace(self, key: tuple[Any, ...], forgotten: bool) -> TracedFunction:
-        """Trace, and report it; `forgotten` if there was a trace, of an enclosing one that has ended."""
+        """Trace, and report it; `forgotten` if there was a trace that closed over a tracer of an ended trace."""
         _, static, in_tree, *avals = key
         if config.explain_cache_misses.value:
             reason = self.cache.reason_of_miss(table_of(self.fun).values(), forgotten)
@@ -397,11 +397,11 @@ class Jitted:
         return self.compile(self.prepare(static, in_tree, leaves, key, aval_of_value))
 
     def compile(self, prepared: Prepared | ReferenceProgram) -> CompiledCall:
-        """Return the program of a signature that was traced and lowered."""
+        """Compile a signature that was traced and lowered."""
         if isinstance(prepared, ReferenceProgram):
             return prepared
         start, way = time.perf_counter(), self.options.compilation or compilation.value
-        # Checks are made for one program.
+        # Checks wrap one program: they exclude a later replacement.
         if way == "full" or self.of_library or (way == "tiered" and prepared.checks):
             program, upgrade = prepared.compilation.compile(), None
         else:
@@ -411,7 +411,7 @@ class Jitted:
     def _evaluate_on_host(
         self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...]
     ) -> CompiledCall | None:
-        """Return the program of a signature that is evaluated when it is first called; None if it is to be compiled."""
+        """Return a program that the host evaluates at its first calls; None if the signature must be compiled."""
         traced = self.traced(static, in_tree, abstract_leaves(self.fun, static, leaves, in_tree, aval_of_value))
         if traced.takes_references:
             return None
@@ -427,7 +427,7 @@ class Jitted:
         self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...],
         of: Callable[[Any], ShapedArray],
     ) -> Prepared | ReferenceProgram:
-        """Trace and lower for leaves whose types `of` says; a function of references is compiled when it is called."""
+        """Trace and lower for leaves of the types ``of(leaf)``; a function of references is compiled when called."""
         avals = abstract_leaves(self.fun, static, leaves, in_tree, of)
         avals = types_in_shardings(avals, self.given_shardings(in_tree, None)[0], leaves)
         traces = set(self.cache.traced.entries.values()) if config.explain_cache_misses.value else ()
@@ -465,7 +465,7 @@ class Jitted:
         return Prepared(key, traced, made, checks, seconds)
 
     def finish(self, prepared: Prepared, program: Program, seconds: float, upgrade: Any = None) -> CompiledCall:
-        """Return the program as one that is called, with the checks asked for; `seconds` is how long it compiled."""
+        """Return a compiled program with the checks that the settings ask for; `seconds` is the compile time."""
         if config.log_compiles.value:
             cache_miss_reports.report_step("compilation", self.name, seconds)
         run: Callable[..., Any] = program
@@ -477,16 +477,16 @@ class Jitted:
 
     @boundary
     def warm_up(self, *args: object, **kwargs: object) -> None:
-        """Compile for the given arguments, which may be ShapeDtypeStructs, without a call: the next one finds it."""
+        """Compile for the given arguments or ShapeDtypeStructs, without a call; the next call finds the program."""
         tiered_compilation.warm_up(self, [(args, kwargs)])
 
     @boundary
     def warm_up_all(self, signatures: Iterable[tuple[Any, ...]]) -> None:
-        """Compile on all cores, each for a tuple of positional arguments as `warm_up` takes them."""
+        """Compile for each of these tuples of positional arguments, as `warm_up` does, on all cores."""
         tiered_compilation.warm_up_all(self, signatures)
 
     def without_references(self, traced: TracedFunction, static: Static) -> Callable[..., Any]:
-        """Return the function of arrays that a trace with references is, jitted with the options of this one."""
+        """Return a trace with references as a function of their arrays, jitted with this function's options."""
         function, captured = traced.function_of_arrays(self.name)
         shardings = self.given_shardings(traced.in_tree, None)[0]
         gone = traced.donated_arrays(self.donated_leaves(static, traced.in_tree))
@@ -499,10 +499,10 @@ class Jitted:
     def cache_info(self) -> Any:
         """Return the entries of the cache with their keys; see `xtrace._src.api.cache_info.CacheInfo`.
 
-        ``repr`` of it is a table. Its `entries` are those of the programs, and of traces that became part of others:
-        argument types by path, static values, settings, seconds of tracing, lowering and compiling, calls. `hits` are
-        calls that found their program, `misses` calls that had one compiled. A signature that has been called a few
-        times runs code of its own, in which nothing is counted: its calls say "4+".
+        Printed, it is a table. `entries` are the programs, and the traces that became part of other programs: argument
+        types by path, static values, settings, seconds of tracing, lowering and compiling, calls. `hits` is the number
+        of calls that found a program, `misses` the number of calls that compiled one. Specialised code counts no calls:
+        the entry of its signature shows "4+".
         """
         return cache_info.cache_info(self.fun, self.cache)
 
@@ -510,16 +510,16 @@ class Jitted:
         self, traced: TracedFunction, static: Static, platform: str, keep: bool = False,
         assignment: Assignment | None = None, hides_constants: bool = True,
     ) -> tuple[LoweredModule, list[int] | None]:
-        """Return the StableHLO module of a trace, and the positions of the inputs it takes if not all.
+        """Return the StableHLO module of a trace, and the positions of its inputs; None if it takes all inputs.
 
-        keep: donated arguments keep their memory. assignment: the devices, with the shardings of all inputs.
-        hides_constants: whether large constants are passed to the program as leading arguments.
+        keep: whether donated arguments keep their memory. assignment: the devices and the shardings of all inputs.
+        hides_constants: whether large constants are leading arguments of the module.
         """
         traced = traced.discharge()
         jaxpr, read = dce.eliminate_dead_code(traced.jaxpr)
         donated = [False] * len(read) if keep else self.donated_leaves(static, traced.in_tree)
         kept = None
-        # The sizes of all arguments are read where some are symbolic.
+        # With symbolic sizes the module reads the sizes of all arguments.
         if not (self.options.keep_unused or all(read) or any(has_symbolic(v.aval.shape) for v in jaxpr.invars)):
             kept = [i for i, used in enumerate(read) if used]
             jaxpr = jaxpr.replace(invars=[jaxpr.invars[i] for i in kept])
@@ -547,7 +547,7 @@ class Jitted:
         return module, kept
 
     def donated_leaves(self, static: Static, in_tree: Any) -> list[bool]:
-        """Return for each leaf whether it is donated."""
+        """Return a flag for each leaf: whether it is donated."""
         if not self.donated.numbers and not self.donated.names:
             return [False] * in_tree.num_leaves
         args, kwargs = in_tree.children()
@@ -560,7 +560,7 @@ class Jitted:
         return flags
 
     def check_donation(self, flags: Sequence[bool], static: Static, leaves: Sequence[Any], in_tree: PyTreeDef) -> None:
-        """Raise ValueError if an array is donated and given a second time."""
+        """Raise ValueError if a donated array is passed twice."""
         call_arguments.check_donation(
             self.name, flags, leaves, lambda: call_arguments.argument_paths(self.fun, static, in_tree)
         )
@@ -568,7 +568,7 @@ class Jitted:
     def _abstract_call(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Static, TracedFunction, Assignment]:
-        """Return the static arguments, the trace, and the devices that the program is for."""
+        """Return the static arguments, the trace, and the assignment of devices."""
         static, leaves, in_tree = call_arguments.flatten(self.fun, self.static, args, kwargs)
         avals = abstract_leaves(self.fun, static, leaves, in_tree, abstract_leaf)
         avals = types_in_shardings(avals, self.given_shardings(in_tree, None)[0], leaves)
@@ -576,7 +576,7 @@ class Jitted:
         return static, traced, self._assignment(leaves, traced)
 
     def _assignment(self, leaves: Sequence[Any], traced: TracedFunction) -> Assignment:
-        """Return the devices of the program, and the shardings of its inputs and results if it is one on a mesh."""
+        """Return the devices of the program and, on a mesh, the shardings of its inputs and results."""
         if self.options.device is not None:
             return Assignment((self.options.device,), True)
         unread: frozenset[int] = frozenset()
@@ -591,13 +591,13 @@ class Jitted:
         )
 
     def _given_layouts(self, in_tree: Any, out_tree: Any) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Return the layouts that `jit` was given, likewise; the shardings have been read, and fit the trees."""
+        """Return the layouts in the arguments of `jit` for all leaves; the trees have been checked."""
         given, wanted = self.options.in_shardings, self.options.out_shardings
-        inputs = given.layouts_of_leaves(in_tree.children()[0]) if given.says_layout else ()
-        return inputs, wanted.layouts_of_leaves(out_tree) if wanted.says_layout else ()
+        inputs = given.layouts_of_leaves(in_tree.children()[0]) if given.has_layout else ()
+        return inputs, wanted.layouts_of_leaves(out_tree) if wanted.has_layout else ()
 
     def given_shardings(self, in_tree: Any, out_tree: Any) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Return the shardings that `jit` was given, of the leaves of the trees at hand; none if it was not."""
+        """Return the shardings in the arguments of `jit` for the leaves of the trees that are not None."""
         inputs: Sequence[Any] = ()
         if in_tree is not None and not self.options.in_shardings.is_empty:
             args, kwargs = in_tree.children()
@@ -606,24 +606,24 @@ class Jitted:
                     f"jit: {self.name} has in_shardings, which are for arguments by position; it is called with the "
                     f"keyword arguments {', '.join(kwargs.node_data()[1])}. Pass these by position"
                 )
-            inputs = self.options.in_shardings.of_leaves("jit", "in_shardings", args)
+            inputs = self.options.in_shardings.shardings_of_leaves("jit", "in_shardings", args)
         results: Sequence[Any] = ()
         if out_tree is not None and not self.options.out_shardings.is_empty:
-            results = self.options.out_shardings.of_leaves("jit", "out_shardings", out_tree)
+            results = self.options.out_shardings.shardings_of_leaves("jit", "out_shardings", out_tree)
         return inputs, results
 
     @boundary
     def trace(self, *args: object, **kwargs: object) -> stages.Traced:
-        """Trace for the given arguments, which may be ShapeDtypeStructs; the result has the jaxpr."""
+        """Trace for the given arguments or ShapeDtypeStructs; the result has the jaxpr."""
         return stages.Traced(self, *self._abstract_call(args, kwargs))
 
     @boundary
     def lower(self, *args: object, **kwargs: object) -> stages.Lowered:
-        """Trace and lower for the given arguments, which may be ShapeDtypeStructs; the result has the StableHLO."""
+        """Trace and lower for the given arguments or ShapeDtypeStructs; the result has the StableHLO."""
         return self.trace(*args, **kwargs).lower()
 
     def lower_without_arguments(self) -> stages.Lowered:
-        """Lower for the last signature called, or the one that annotations and defaults describe."""
+        """Lower for the last signature called, or for the signature in annotations and defaults."""
         if self.cache.last_signature is not None:
             static, in_tree, avals = self.cache.last_signature
             traced = self.traced(static, in_tree, avals)
@@ -640,7 +640,7 @@ class Jitted:
 
     @boundary
     def eval_shape(self, *args: object, **kwargs: object) -> Any:
-        """Return the results' shapes and dtypes, and the shardings that `jit` was given for them."""
+        """Return the results' shapes and dtypes, and their shardings in ``out_shardings``."""
         return self.out_info(self._abstract_call(args, kwargs)[1])
 
     def out_info(self, traced: TracedFunction) -> Any:
@@ -654,7 +654,7 @@ class Jitted:
 
 
 def _paths_of_results(tree: Any) -> list[str]:
-    """Return the leaves of a result as users write them: ``result['a'][0]``."""
+    """Return the users' expressions for the leaves of a result, such as ``result['a'][0]``."""
     return [f"result{key_paths.keystr(path)}" for path in pytree.leaf_paths(tree)]
 
 
@@ -663,7 +663,7 @@ def lower(fun: Callable[..., Any], /, *args: object, **kwargs: object) -> stages
 
     Args:
         fun: a function of pytrees of arrays, jitted or not.
-        args: its arguments, which may be ShapeDtypeStructs.
+        args: its arguments; ShapeDtypeStructs may stand for arrays.
         kwargs: its keyword arguments, likewise.
 
     Returns:
@@ -689,7 +689,7 @@ def lower(fun: Callable[..., Any], /, *args: object, **kwargs: object) -> stages
 
 
 def jitted_of(fun: Callable[..., Any]) -> tuple[Jitted, tuple[Any, ...]]:
-    """Return the `Jitted` that `fun` calls, made if need be, and the arguments that `fun` puts before its own."""
+    """Return the `Jitted` of `fun`, a new one if it is not jitted, and the arguments that a method prepends."""
     function, before = (fun.__func__, (fun.__self__,)) if isinstance(fun, MethodType) else (fun, ())
     jitted = getattr(function, "_xtrace_jitted", None)
     # functools.wraps copies the attribute to functions that do more than call this one.

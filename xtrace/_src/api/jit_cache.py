@@ -1,4 +1,4 @@
-"""The options of `jit`, and what it remembers of a function: which trace, program and code a call reuses."""
+"""The options of `jit`, and the cache of a jitted function: its traces, programs and specialised code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.api import dispatch
-from xtrace._src.api.caches import OnceTable, all_tables, repetitions
+from xtrace._src.api.caches import OnceTable, all_tables, count_repetitions
 from xtrace._src.api.call_arguments import Static
 from xtrace._src.api.compilation import Compilation, run_program
 from xtrace._src.api.device_assignment import NO_SHARDINGS, ShardingTree
@@ -34,7 +34,7 @@ _CONSTANT = re.compile("dense<[^>]*>")
 
 
 class Options(NamedTuple):
-    """What `jit` was asked for; functions jitted twice with the same options share one cache."""
+    """The arguments of `jit`; a function jitted twice with the same options has one cache."""
 
     static_numbers: tuple[int, ...]
     static_names: tuple[str, ...]
@@ -55,9 +55,9 @@ class Options(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """A signature that is traced and lowered: its key, and what its program is wrapped in when it is compiled.
+    """A signature that is traced and lowered: its key, and the checks that wrap its program.
 
-    seconds: how long lowering took.
+    seconds: the time of lowering.
     """
 
     key: tuple[Any, ...]
@@ -68,11 +68,11 @@ class Prepared(NamedTuple):
 
 
 class CompiledCall:
-    """A compiled program and the tree its results come in; `run` is the program, with the checks asked for.
+    """A compiled program and the structure of its results; `run` is the program with its checks.
 
-    seconds: how long tracing, lowering and compiling took. calls: how often it was called with each combination of
-    Python types of the leaves; not counted any more where there is specialised code. upgrade: the task whose result
-    takes the program's place, None if there is none; `earlier` are the calls before it did.
+    seconds: the times of tracing, lowering and compiling. calls: the number of calls for each combination of Python
+    types of the leaves; specialised code does not count calls. upgrade: the task whose result will replace the
+    program, or None; `earlier` is the number of calls before the replacement.
     """
 
     __slots__ = (
@@ -93,15 +93,15 @@ class CompiledCall:
         return pytree.tree_unflatten(self.out_tree, run_program(self.run, leaves, self.names, self.traced))
 
     def is_due(self, calls: int) -> bool:
-        """Whether the leaves' types, called `calls` times, get code of their own now.
+        """Whether leaves of these types, called `calls` times, get specialised code now.
 
-        A specialised call comes here after its code was evicted, or with keywords in another order.
+        A call with specialised code comes here after eviction of the code, or with keywords in another order.
         """
         before = dispatch.CALLS_BEFORE_SPECIALISING
         return calls == before or (self.specialised and not calls % before)
 
     def use_full_program(self) -> None:
-        """Run the fully compiled program from now on if it is there by now; warn, once, if it will never be."""
+        """Run the fully compiled program from now on, if it is ready; warn once if its compilation has failed."""
         with _lock:
             task = self.upgrade
             if task is None or not task.is_done():
@@ -110,7 +110,7 @@ class CompiledCall:
                 self.earlier += sum(self.calls.values())
                 self.calls = {}
                 self.program = self.run = task.result
-            # Last: code is written for programs without an upgrade.
+            # Last: only a program without an upgrade gets specialised code.
             self.upgrade = None
         if task.error is not None:
             warn_user(
@@ -119,7 +119,7 @@ class CompiledCall:
             )
 
     def wait_for_compilation(self, timeout: float | None = None) -> bool:
-        """Wait until there is a fully compiled program, and use it; False if that takes longer than `timeout`."""
+        """Wait for the fully compiled program, and use it; False if this takes longer than `timeout` seconds."""
         task = self.upgrade
         if task is not None and not task.wait(timeout):
             return False
@@ -127,16 +127,17 @@ class CompiledCall:
         return True
 
     def forget_calls(self) -> None:
-        """Count from the start: a specialised call has failed."""
+        """Count from zero again, after a failure of specialised code."""
         self.calls.clear()
         self.specialised = False
 
 
 class Cache:
-    """What is known of one function under one set of options."""
+    """The traces, programs and specialised code of one function under one set of options."""
 
     __slots__ = (
-        "traced", "compiled", "call_shapes", "last_signature", "misses", "cleared", "warned", "on_nodes", "__weakref__"
+        "traced", "compiled", "call_shapes", "last_signature", "misses", "cleared", "warned", "jitted_on_nodes",
+        "__weakref__",
     )
 
     def __init__(self) -> None:
@@ -144,22 +145,22 @@ class Cache:
         self.compiled: OnceTable[CompiledCall] = OnceTable()
         self.call_shapes = dispatch.CallShapes()
         self.last_signature: tuple[Static, Any, list[ShapedArray]] | None = None
-        # How often a program was compiled since the start or since `clear`, and whether somebody was warned of that.
+        # The number of compilations since the start or the last `clear`, and whether a warning was given about it.
         self.misses = 0
         self.cleared = self.warned = False
-        # The function of the arrays of values of types that users define, jitted, once there was such a value.
-        self.on_nodes: Any = None
+        # The jitted function on the arrays of high values; made at the first call with such a value.
+        self.jitted_on_nodes: Any = None
 
     def hits(self) -> int:
-        """Return how many calls found their program, of those that are counted."""
+        """Return the number of counted calls that found their program."""
         return sum(max(c.earlier + sum(c.calls.values()) - 1, 0) for c in list(self.compiled.entries.values()))
 
     def find_trace(
         self, static: Static, in_tree: PyTreeDef, avals: Sequence[ShapedArray]
     ) -> tuple[tuple[Any, ...], bool]:
-        """Return the key of the trace for a signature, and whether there is one or was one.
+        """Return the key of the trace for a signature, and whether it has or had a trace.
 
-        A trace that closes over a tracer is forgotten when the trace of that tracer has ended.
+        A trace that closes over a tracer of an ended trace is removed here.
         """
         trace = current_trace.get()
         axes = axis_environment(trace)
@@ -173,9 +174,9 @@ class Cache:
         return key, known is not None
 
     def reason_of_miss(self, caches: Iterable[object], forgotten: bool) -> str | None:
-        """Return a phrase for the reason why earlier traces do not fit, None if there is none.
+        """Return a phrase for the reason that no earlier trace fits, or None.
 
-        caches: those of the function, under all options. forgotten: whether there was a trace for the signature.
+        caches: the function's caches under all options. forgotten: whether the signature had a trace that was removed.
         """
         if forgotten:
             return "the function closes over a traced value, and the function around that was traced again"
@@ -186,7 +187,7 @@ class Cache:
         return None
 
     def count_compilation(self, function: Callable[..., Any], text: str, key: tuple[Any, ...]) -> None:
-        """Count a program compiled from `text`, which will be under `key`; warn, once, if there are too many."""
+        """Count a program compiled from `text` for `key`; warn once about too many."""
         with _lock:
             self.misses += 1
             number = self.misses
@@ -197,33 +198,32 @@ class Cache:
         if info.file is None or is_internal(info.file):
             return
         if number == 1:
-            # New functions are often made for their constants.
-            again = repetitions((info.file, info.line, info.function), hash(_CONSTANT.sub("", text)))
+            # Functions that differ in constants only count as one.
+            again = count_repetitions((info.file, info.line, info.function), hash(_CONSTANT.sub("", text)))
             if again == limit + 1:
                 cache_miss_reports.warn_of_new_objects(function, again)
             return
-        # Where most programs are called again, the user wants many of them.
+        # If most programs are called again, many programs are intended.
         hits = self.hits()
         if hits < number:
             self.warned = True
             cache_miss_reports.warn_of_recompilation(function, [*self.compiled.entries, key], number, hits)
 
     def wait_for_compilation(self, timeout: float | None = None) -> bool:
-        """Wait until all programs are compiled fully, and use them from the next call on.
+        """Wait until all programs are fully compiled; the next calls use them. False after `timeout` seconds.
 
-        It matters to functions that are compiled in tiers, as ``jit(f, compilation="tiered")`` is. timeout: the seconds
-        after which the answer is False.
+        Only functions with ``jit(f, compilation="tiered")`` have something to wait for.
         """
         end = None if timeout is None else time.monotonic() + timeout
         waits: list[Callable[[float | None], bool]] = [
             c.wait_for_compilation for c in list(self.compiled.entries.values())
         ]
-        if self.on_nodes is not None:
-            waits.append(self.on_nodes.wait_for_compilation)
+        if self.jitted_on_nodes is not None:
+            waits.append(self.jitted_on_nodes.wait_for_compilation)
         return all(wait(None if end is None else max(0.0, end - time.monotonic())) for wait in waits)
 
     def clear(self) -> None:
-        """Forget the programs and the traces."""
+        """Remove the programs and the traces."""
         self.cleared = bool(self.traced.entries)
         self.misses = 0
         self.traced.clear()
@@ -233,9 +233,9 @@ class Cache:
 
 
 def clear_caches() -> None:
-    """Forget every compiled program, and everything else that is remembered between calls.
+    """Remove every compiled program, every trace and all other tables that live between calls.
 
-    Functions are traced and compiled again when they are called next. Arrays are not touched.
+    The next call of a function traces and compiles it again. Arrays are not affected.
 
     Example:
         >>> xtrace.clear_caches()

@@ -41,28 +41,28 @@ class Wrapped(Protocol[_Arguments, _Result]):
         """Return the method of an instance."""
 
     def trace(self, *args: object, **kwargs: object) -> Traced:
-        """Trace the function on arguments, or on ShapeDtypeStructs in their place."""
+        """Trace the function on arguments or ShapeDtypeStructs."""
         ...
 
     def lower(self, *args: object, **kwargs: object) -> Lowered:
-        """Trace the function and write its StableHLO."""
+        """Trace the function and lower it to StableHLO."""
         ...
 
     def eval_shape(self, *args: object, **kwargs: object) -> Any:
         """Return the shapes and dtypes of the results."""
 
     def warm_up(self, *args: object, **kwargs: object) -> None:
-        """Compile for arguments, or for ShapeDtypeStructs in their place, without a call."""
+        """Compile for arguments or ShapeDtypeStructs, without a call."""
 
     def warm_up_all(self, signatures: Iterable[tuple[Any, ...]]) -> None:
-        """Compile on all cores, each for a tuple of arguments by position."""
+        """Compile for each of these tuples of positional arguments, on all cores."""
 
     def wait_for_compilation(self, timeout: float | None = None) -> bool:
-        """Wait until programs are compiled fully; False if that takes longer than `timeout` in seconds."""
+        """Wait until all programs are fully compiled; False if this takes longer than `timeout` seconds."""
         ...
 
     def clear_cache(self) -> None:
-        """Forget the programs compiled so far."""
+        """Remove all compiled programs."""
 
     def cache_info(self) -> Any:
-        """Return how often the function was compiled, and why."""
+        """Return the entries of the function's cache and the reason for each compilation."""

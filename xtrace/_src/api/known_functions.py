@@ -1,6 +1,6 @@
-"""Functions and classes that are known by their names: what they return depends on their arguments alone.
+"""Functions and classes that are known by their names: their results depend on their arguments only.
 
-Everything else is read, down to its code (`function_fingerprints`), or makes a function uncertain.
+`function_fingerprints` reads the code of all others, or raises `UncertainError`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-# Builtins whose result depends on their arguments alone. `getattr` and `vars` could read what no fingerprint has seen,
-# `print` and `open` do something, `hash` and `id` differ between processes.
+# Builtins whose results depend on their arguments only. `getattr` and `vars` can read values that no fingerprint
+# contains, `print` and `open` have side effects, `hash` and `id` differ between processes.
 _BUILTINS = frozenset((
     "abs", "all", "any", "bool", "bytearray", "bytes", "callable", "chr", "complex", "dict", "divmod", "enumerate",
     "filter", "float", "format", "frozenset", "int", "isinstance", "issubclass", "iter", "len", "list", "map", "max",
@@ -23,19 +23,19 @@ _BUILTINS = frozenset((
     "NotImplemented", "Ellipsis", "None", "True", "False", "__debug__", "__name__",
 ))
 
-# Modules of Python's own library: their functions are known by name, and run nothing but their arguments.
+# Standard modules: their functions are known by name, and call no functions of users except their arguments.
 _STANDARD = frozenset((
     "abc", "_abc", "builtins", "cmath", "collections", "_collections", "collections.abc", "_collections_abc",
     "contextlib", "copy", "dataclasses", "enum", "functools", "_functools", "itertools", "math", "numbers", "operator",
     "_operator", "reprlib", "types", "typing", "_typing",
 ))
 
-# Functions of these modules that read what no fingerprint has seen.
+# Functions of these modules that read values that no fingerprint contains.
 _READING = frozenset((
     "attrgetter", "methodcaller", "get_type_hints", "get_overloads", "get_annotations", "FunctionType", "CodeType",
 ))
 
-# Modules of xtrace whose functions are known by name, with all below them.
+# Modules of xtrace whose functions are known by name, submodules included.
 _XTRACE = (
     "xtrace.numpy", "xtrace.lax", "xtrace.nn", "xtrace.random", "xtrace.scipy", "xtrace.tree", "xtrace.tree_util",
     "xtrace.image", "xtrace.dtypes", "xtrace.ops", "xtrace.sharding", "xtrace.typing", "xtrace.ad_checkpoint",
@@ -69,7 +69,7 @@ _NUMPY_FUNCTIONS = frozenset((
 ))
 
 
-# Names in these modules that are not known all the same: they read files, or change what others return.
+# Exceptions in these modules: these functions read files, or change the results of others.
 _NOT_KNOWN = frozenset((
     "load", "fromfile", "loadtxt", "genfromtxt", "save", "savez", "savez_compressed", "from_dlpack", "frompyfunc",
     "get_printoptions", "set_printoptions", "printoptions", "set_mesh", "use_mesh", "use_abstract_mesh",
@@ -79,14 +79,14 @@ _NOT_KNOWN = frozenset((
 
 
 def is_known_name(home: str, name: str) -> bool:
-    """Return whether what `name` is in a public module of xtrace is known by that, loaded or not."""
+    """Whether the name `name` in the public module `home` of xtrace is known, loaded or not."""
     if home == "xtrace":
         return name in _TOP
     return home.startswith(_XTRACE) and name.rpartition(".")[2] not in _NOT_KNOWN
 
 
 def is_known(value: Any) -> bool:
-    """Whether a function or class is known by its module and name, under which it is found there."""
+    """Whether a function or class is known by its module and name, and is the value found there."""
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if isinstance(value, (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)):
         return _is_known_in_c(value)
@@ -110,7 +110,7 @@ def is_known(value: Any) -> bool:
 
 
 def _is_known_in_c(value: Any) -> bool:
-    """Whether a function that is written in C is one of Python's own, of a type, or of a module of known functions."""
+    """Whether a function in C is a known builtin, a method of a builtin type, or in a module of known functions."""
     owner = getattr(value, "__objclass__", None)
     if owner is None:
         owner = getattr(value, "__self__", None)
@@ -124,12 +124,12 @@ def _is_known_in_c(value: Any) -> bool:
     return is_standard(module) and isinstance(owner, (ModuleType, type(None)))
 
 
-# Modules of users may have the names of standard ones, and are then found first.
+# The folder of the standard library: a user's module of the same name is found first.
 _FOLDER = os.path.dirname(os.__file__) + os.sep
 
 
 def is_standard(module: object) -> bool:
-    """Whether a module, by its name, is one of Python's own whose functions run nothing but their arguments."""
+    """Whether `module` is the name of one of the standard modules above, and is loaded from the standard library."""
     if not isinstance(module, str) or module not in _STANDARD:
         return False
     file = getattr(sys.modules.get(module), "__file__", None)
@@ -137,7 +137,7 @@ def is_standard(module: object) -> bool:
 
 
 def is_standard_code(function: FunctionType) -> bool:
-    """Whether the code of a function is that of such a module."""
+    """Whether the code of a function is in such a module."""
     file = function.__code__.co_filename
     return file.startswith((_FOLDER, "<frozen ")) and is_standard(function.__globals__.get("__name__"))
 

@@ -1,4 +1,4 @@
-"""NumPy's methods of arrays, found at first use: they need most of ``xtrace.numpy``, which importing does not load."""
+"""NumPy's methods of arrays, loaded at first use: they need most of ``xtrace.numpy``, which is imported late."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from xtrace._src.core.array_protocol import operation
 
-# What ``xtrace.numpy.array_methods`` installs, by name; Python finds the special ones on the class only.
+# The names that ``xtrace.numpy.array_methods`` installs; Python looks up the special ones on the class only.
 ATTRIBUTES = frozenset(
     (
         "T", "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "at", "byteswap", "choose", "clip",
@@ -24,9 +24,9 @@ SPECIAL = (
 
 
 class LateAttribute:
-    """An attribute that calls ``load(name)``, which puts the real one in its place, and goes on there.
+    """An attribute that calls ``load(name)``, which replaces it by the real attribute, and then reads that.
 
-    One for each name: a class with a ``__getattr__`` would make Python look up every attribute the slow way.
+    There is one for each name: a ``__getattr__`` would slow down the lookup of every attribute.
     """
 
     __slots__ = ("name", "load")
@@ -40,11 +40,11 @@ class LateAttribute:
 
 
 def install_late(load: Callable[[str], Any], *classes: type) -> None:
-    """Give the array classes methods that call ``load(name)``, which installs the real one, and go on there."""
+    """Give the array classes methods that call ``load(name)``, which installs the real method, and then call that."""
     for cls in classes:
         for name in ATTRIBUTES - vars(cls).keys():
             setattr(cls, name, LateAttribute(name, load))
-        # NumPy's operators give way to those of a class with a higher priority.
+        # NumPy's operators defer to a class with a higher priority.
         cls.__array_priority__ = 100  # type: ignore[attr-defined]
         for name in SPECIAL:
             setattr(cls, name, _late(name, load))

@@ -1,4 +1,4 @@
-"""The layouts in which a program takes its arguments and returns its results."""
+"""The layouts of a program's arguments and results."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def assign_layouts(
     values: Sequence[Any], function: str, jaxpr: Jaxpr, in_layouts: Sequence[Any], out_layouts: Sequence[Any],
     names: _Names | None, out_names: _Names | None,
 ) -> Layouts | None:
-    """Return the layouts of a program's inputs and results, None where all are the default one.
+    """Return the layouts of a program's inputs and results; None if all are default layouts.
 
-    in_layouts, out_layouts: those that the user gives, empty where none is given; otherwise as for
-    `device_assignment.assign`. ValueError for a layout of other axes, or for an argument that is committed to another
-    one than is given for it.
+    in_layouts, out_layouts: the user's layouts, or empty. The other parameters are described at
+    `device_assignment.assign`. Raises ValueError for a layout of other axes, and for an argument that is committed to
+    another layout than the user's.
     """
     types = tuple([v.aval for v in jaxpr.invars])
     inputs = [committed_layout(value) for value in values]
@@ -37,7 +37,7 @@ def assign_layouts(
             inputs[i] = given
     results = list(out_layouts) or [None] * len(jaxpr.outvars)
     if any(e.primitive in _CONSTRAINTS for e in jaxpr.eqns):
-        constrained = {e.outvars[0] for e in jaxpr.eqns if _says_layout(e)}
+        constrained = {e.outvars[0] for e in jaxpr.eqns if _constrains_layout(e)}
         pairs = zip(results, jaxpr.outvars, strict=True)
         results = [Layout.AUTO if layout is None and v in constrained else layout for layout, v in pairs]
     inputs = _normalize(inputs, types, "arguments", names)
@@ -47,8 +47,8 @@ def assign_layouts(
     return Layouts(tuple(inputs), tuple(results), types)
 
 
-def _says_layout(equation: Any) -> bool:
-    """Whether an equation says the layout of its result."""
+def _constrains_layout(equation: Any) -> bool:
+    """Whether an equation determines the layout of its result."""
     if equation.primitive is sharding_constraint_p:
         return equation.params["layout"] is not None
     return equation.primitive is layout_constraint
@@ -61,7 +61,7 @@ def _name(kind: str, names: _Names | None, position: int) -> str:
 def _normalize(
     layouts: Sequence[Any], avals: Sequence[ShapedArray], kind: str, names: _Names | None
 ) -> list[Any]:
-    """Return layouts with None for the default one, which keys always have; ValueError for one of other axes."""
+    """Return layouts with None for default ones and for random keys; ValueError for a layout of other axes."""
     results = []
     for i, (layout, aval) in enumerate(zip(layouts, avals, strict=True)):
         try:
@@ -71,13 +71,13 @@ def _normalize(
             raise ValueError(
                 f"{_name(kind, names, i)} is incompatible with its layout annotation {layout}: {error}"
             ) from None
-        says_nothing = layout is None or isinstance(aval.dtype, ExtendedDType)
-        results.append(None if says_nothing or (isinstance(layout, Layout) and is_default(layout)) else layout)
+        is_free = layout is None or isinstance(aval.dtype, ExtendedDType)
+        results.append(None if is_free or (isinstance(layout, Layout) and is_default(layout)) else layout)
     return results
 
 
 def _is_elsewhere(value: Any, given: Any) -> bool:
-    """Whether an argument is committed to another layout than the one given for it."""
+    """Whether an argument is committed to another layout than the user's."""
     if isinstance(value, ShapeDtypeStruct):
         described: Any = value.format.layout
         return described is not None and (given is Layout.AUTO or not is_met(given, described))

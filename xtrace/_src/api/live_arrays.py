@@ -1,4 +1,4 @@
-"""Which arrays are in memory."""
+"""The arrays in memory."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from xtrace._src.xla import clients
 
 
 def live_arrays(platform: str | None = None) -> list[Any]:
-    """List the arrays that are in memory, those of xtrace's caches too.
+    """Return the arrays in memory, the arrays in xtrace's caches included.
 
     Args:
         platform: the name of a platform, such as ``"cpu"``; None for the default one.
 
     Returns:
-        A list of arrays.
+        A list of the arrays with a piece on a device of the platform.
 
     Raises:
         RuntimeError: there is no such platform.
@@ -28,4 +28,4 @@ def live_arrays(platform: str | None = None) -> list[Any]:
     """
     devices = set(clients.devices(platform))
     arrays = [x for x in gc.get_objects() if type(x) is ConcreteArray and hasattr(x, "buffer")]
-    return [x for x in arrays if not x.is_deleted() and x.device in devices]
+    return [x for x in arrays if not x.is_deleted() and not devices.isdisjoint(x.sharding.devices)]

@@ -1,4 +1,4 @@
-"""Whether a program fits a device that need not be here."""
+"""The answer to whether a program fits a device, which need not be present."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xtrace._src.xla import targets
 from xtrace._src.xla.device_memory import memory_of_host
 from xtrace._src.xla.executables import CompileError
 
-# How compilers say how much a program takes that they gave up.
+# The number of bytes in the compilers' messages about too little memory.
 _USED = re.compile(r"(?:Used |required for [\w ]+ \()(\d+(?:\.\d+)?)([KMGT]?)")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -19,11 +19,11 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 def fit_target(
     name: str, target: str, compile_for: Callable[[str], Any] | None, report_here: Callable[[], MemoryReport]
 ) -> tuple[Fit, MemoryReport]:
-    """Return whether the program `name` fits a target, and the report that the answer rests on.
+    """Return whether the program `name` fits a target, and the report behind the answer.
 
-    compile_for: compiles it for a target, None for a program without its function. report_here: returns its report on
-    the device at hand, for which it is asked where the target's compiler is not installed or gives up. ValueError for
-    an unknown target, and for one with other numbers of devices than the program is partitioned over.
+    compile_for: compiles the program for a target; None for a program without its function. report_here: returns the
+    report for the present device; it is called if the target's compiler is not installed or runs out of memory.
+    Raises ValueError for an unknown target, and for a number of devices that differs from the program's mesh.
     """
     if target == "cpu":
         report = report_here()

@@ -1,4 +1,4 @@
-"""How much memory a compiled program takes, and which arrays take it: of which line, and from when to when."""
+"""Reports of the memory that a compiled program takes: its arrays, their source lines and their lifetimes."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from xtrace._src.xla.source_locations import Place
 with late_modules(globals()):
     from xtrace._src.api import memory_fits
 
-# The kind of parameters that are no arguments of the function.
+# The kind of a parameter that is an array in the function's closure.
 CONSTANT = "constant"
 
-_MOST_ROWS = 10
+_MAX_ROWS = 10
 
 
 class Memory(NamedTuple):
     """The bytes that a program takes on each device.
 
-    `aliased` are those of results that take over the memory of donated arguments.
+    `aliased` is the size of the results in the memory of donated arguments.
     """
 
     arguments: int
@@ -44,19 +44,19 @@ class Memory(NamedTuple):
 
     @property
     def total(self) -> int:
-        """All of it, while the program runs."""
+        """The bytes in use while the program runs."""
         return self.arguments + self.results + self.temporaries + self.code - self.aliased
 
 
 class Buffer(NamedTuple):
     """An array in a program's memory.
 
-    kind: ``argument``, ``constant`` (an array that the function closes over), ``literal`` (one in the program's code),
+    kind: ``argument``, ``constant`` (an array in the function's closure), ``literal`` (an array in the program's code),
     ``result`` or ``temporary``.
-    name: as users write it, such as ``params['w']``; for a temporary the instruction of XLA that makes it.
-    type, size: its type in XLA's words, and its bytes. operation: what makes it, with the scopes around it.
-    place: the user's line that makes it, or None. first, last: the program's steps in which it is needed.
-    first_place, last_place: the user's lines of those steps. at_peak: whether it is there when memory is fullest.
+    name: the user's expression, such as ``params['w']``; for a temporary, the name of XLA's instruction.
+    type, size: its XLA type and its size in bytes. operation: the operation that makes it, with its scopes.
+    place: the user's line that makes it, or None. first, last: the first and the last step that needs it.
+    first_place, last_place: the user's lines of these steps. at_peak: whether it is in memory at the peak.
     """
 
     kind: str
@@ -73,9 +73,9 @@ class Buffer(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """Whether a program fits a device; true or false as a condition, and a sentence when printed.
+    """Whether a program fits a device; a condition is its answer, and its text is a sentence.
 
-    needed, capacity: bytes, the capacity None if it is not known. note: what the answer rests on, if not on a program
+    needed, capacity: bytes; the capacity is None if unknown. note: the basis of the answer, if the program was not
     compiled for the device.
     """
 
@@ -103,7 +103,7 @@ class Fit(NamedTuple):
 
 
 class Parameter(NamedTuple):
-    """A parameter of a program: its kind, its name, and the line that reads it first, if it is a constant."""
+    """A parameter of a program: its kind, its name and, for a constant, the first line that reads it."""
 
     kind: str
     name: str
@@ -111,7 +111,7 @@ class Parameter(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Where a program comes from: its jaxpr, the user's function if known, and the names of arguments and results."""
+    """The source of a program: its jaxpr, the user's function if known, and the names of arguments and results."""
 
     closed: ClosedJaxpr
     function: Callable[..., Any] | None
@@ -119,7 +119,7 @@ class Source(NamedTuple):
     results: Callable[[], Sequence[str]]
 
     def parameters(self) -> list[Parameter]:
-        """Return the program's parameters: the large constants that the function closes over, then its arguments."""
+        """Return the program's parameters: the large constants of the function's closure, then its arguments."""
         constants = [
             Parameter(CONSTANT, one.name or "a constant", one.place)
             for one in captured_constants(self.closed, self.function) if one.is_parameter
@@ -131,9 +131,9 @@ def source_of(
     traced: TracedFunction, kept: Sequence[int] | None, function: Callable[..., Any] | None = None,
     around: TracedFunction | None = None,
 ) -> Source:
-    """Return the source of a traced function's program, which takes the inputs `kept`, or all.
+    """Return the source of a traced function's program; `kept` are the positions of its inputs, None for all.
 
-    around: the trace of the user's function, if it has references and `traced` is that of their arrays.
+    around: the trace of the user's function with references, if `traced` is the function of their arrays.
     """
     users = traced if around is None else around
     closure = [] if around is None else ["a reference closed over"] * len(around.consts)
@@ -146,15 +146,16 @@ def source_of(
 
 
 def names_of_results(tree: Any) -> list[str]:
-    """Return the leaves of a result as users write them: ``result['a'][0]``."""
+    """Return the users' expressions for the leaves of a result, such as ``result['a'][0]``."""
     return [f"result{key_paths.keystr(path)}" for path in pytree.leaf_paths(tree)]
 
 
 class ReportedProgram(NamedTuple):
-    """What a report is made of.
+    """The data behind a report.
 
-    message: returns the bytes of the HLO. assignment: those of XLA's assignment of memory, empty if it is not known.
-    device, capacity: its name, and the bytes it has or None. compile_for: compiles it for a target.
+    message: returns the serialized HLO. assignment: XLA's serialized buffer assignment, empty if unknown.
+    device, capacity: the device's name, and its memory in bytes or None. compile_for: compiles the program for a
+    target.
     """
 
     name: str
@@ -167,13 +168,14 @@ class ReportedProgram(NamedTuple):
 
 
 class MemoryReport:
-    """The memory that a program takes on each device, made by ``Compiled.memory_analysis()`` and ``xtrace.memory``.
+    """The memory that a program takes on each device.
 
-    Sizes are in bytes. Printed, it is a table; a notebook shows it with a picture. It has the attributes of XLA's
-    statistics, too, by the names that JAX's users know, such as ``temp_size_in_bytes``.
+    ``Compiled.memory_analysis()`` and ``xtrace.memory`` return it; users do not call the class. Sizes are in bytes.
+    Printed, it is a table; a notebook adds a picture. It also has the attributes of XLA's statistics under their names
+    in JAX, such as ``temp_size_in_bytes``.
 
     Args:
-        program, memory, statistics: the parts of a report; users do not call the class.
+        program, memory, statistics: the parts of a report.
 
     Example:
         >>> report = xtrace.jit(jnp.outer).lower(jnp.ones(8), jnp.ones(4)).compile().memory_analysis()
@@ -193,7 +195,7 @@ class MemoryReport:
 
     @property
     def device(self) -> str:
-        """The device that the program is compiled for."""
+        """The kind of device for which the program is compiled."""
         return self._program.device
 
     @property
@@ -203,7 +205,7 @@ class MemoryReport:
 
     @property
     def peak(self) -> int:
-        """The most bytes that the program takes: its arguments, results, temporaries and code."""
+        """The bytes that the program takes at the peak: arguments, results, temporaries and code."""
         return self.memory.total
 
     @functools.cached_property
@@ -220,7 +222,7 @@ class MemoryReport:
 
     @property
     def timeline(self) -> list[int]:
-        """The bytes in use in each step of the program; results count from the start, as XLA takes memory for them."""
+        """The bytes in use in each step of the program; XLA allocates the results before the first step."""
         rest = self.peak - self.memory.temporaries
         return [rest + count for count in self._lifetimes.temporaries]
 
@@ -231,14 +233,14 @@ class MemoryReport:
 
     @property
     def fullest(self) -> Place | None:
-        """The user's line that runs when the most memory is in use."""
+        """The user's line at the peak of memory use; None if unknown."""
         return self.places[self._lifetimes.fullest] if self.places else None
 
     def by_line(self) -> dict[tuple[str, int], int]:
-        """Return how many bytes the arrays that each line makes take when memory is fullest.
+        """Return the bytes at the peak for each source line that makes results or temporaries.
 
         Returns:
-            The bytes by pairs of a file and a line, of results and temporaries only.
+            A dictionary from pairs of a file and a line to bytes.
 
         Example:
             >>> report = xtrace.memory(lambda x: jnp.outer(x, x), jnp.ones(8))
@@ -253,15 +255,15 @@ class MemoryReport:
         return lines
 
     def fits(self, target: str | int | None = None) -> Fit:
-        """Return whether the program fits its device, or a target that need not be here; printed, a sentence.
+        """Return whether the program fits its device, or a target, which need not be present; printed, a sentence.
 
         Args:
             target: a name such as ``"h200"``, ``"tpu-v5e"`` or ``"cpu"``, or a number of bytes. The program is compiled
-                for the target if its compiler is installed (the extra ``aot``); otherwise the sentence says what it
-                rests on. None for the device that the program is compiled for.
+                for the target if its compiler is installed (the extra ``aot``); otherwise the sentence names the basis
+                of its answer. None for the device for which the program is compiled.
 
         Returns:
-            A `Fit`, which is true if it fits.
+            A `Fit`, which is true if the program fits.
 
         Raises:
             ValueError: `target` is an unknown name, or negative.
@@ -294,7 +296,7 @@ class MemoryReport:
         """Return the report as JSON.
 
         Returns:
-            A text with the report's members; places are objects of a file, a line and a function.
+            A string; places are objects with a file, a line and a function.
 
         Example:
             >>> import json
@@ -313,7 +315,7 @@ class MemoryReport:
 
     def __str__(self) -> str:
         of = ""
-        # The memory of a machine is news only where it does not suffice.
+        # A host's memory is shown only if it does not suffice.
         if self.capacity and not (self.device == "cpu" and self.fits()):
             of = f" of {format_size(self.capacity)}: {'fits' if self.fits() else 'DOES NOT FIT'}"
         at = f"  at their fullest in {self.fullest}" if self.memory.temporaries and self.fullest else ""
@@ -328,7 +330,7 @@ class MemoryReport:
         return "\n".join(lines)
 
     def _rows(self) -> tuple[list[tuple[str, ...]], int]:
-        """Return the rows of the largest arrays at the peak, and how many are left out. Equal temporaries share one."""
+        """Return a row for each of the largest arrays at the peak, equal temporaries as one, and how many are left."""
         groups: dict[Any, list[Buffer]] = {}
         for buffer in self.buffers:
             if buffer.at_peak:
@@ -336,7 +338,7 @@ class MemoryReport:
                 groups.setdefault(alike or buffer, []).append(buffer)
         ordered = sorted(groups.values(), key=lambda group: -sum([b.size for b in group]))
         steps = len(self._lifetimes.steps)
-        return [_row(group, steps) for group in ordered[:_MOST_ROWS]], sum(map(len, ordered[_MOST_ROWS:]))
+        return [_row(group, steps) for group in ordered[:_MAX_ROWS]], sum(map(len, ordered[_MAX_ROWS:]))
 
     def _repr_html_(self) -> str:
         rows, left = self._rows()
@@ -354,7 +356,7 @@ _HEAD = ("bytes", "type", "array", "made by", "line", "needed")
 
 
 def _row(group: Sequence[Buffer], steps: int) -> tuple[str, ...]:
-    """Return the row of one array, or of several temporaries that one line makes."""
+    """Return the row of one array, or of several equal temporaries."""
     first = group[0]
     times = f"{len(group)} x " if len(group) > 1 else ""
     name = first.name if first.kind != TEMPORARY else f"{len(group)} temporaries" if times else "temporary"
@@ -387,7 +389,7 @@ def _buffer_as_dict(buffer: Buffer) -> dict[str, Any]:
 
 
 def _picture(timeline: Sequence[int], places: Sequence[Place | None]) -> str:
-    """Return a picture of the bytes in use in each step, which names the line of the fullest one."""
+    """Return an SVG picture of the bytes in use in each step; its title names the line at the peak."""
     if not timeline:
         return ""
     width, height, most = 600, 120, max(timeline) or 1
@@ -407,14 +409,14 @@ def _picture(timeline: Sequence[int], places: Sequence[Place | None]) -> str:
 
 
 class _Names:
-    """Describes values by the names of a program's arguments and results."""
+    """The names of a program's arguments and results, for descriptions of values."""
 
     def __init__(self, source: Source, lives: Lifetimes) -> None:
         self._parameters, self._results, self._lives = source.parameters(), source.results(), lives
         self._at_peak = set(map(id, lives.temporaries_in(lives.fullest)))
 
     def describe(self, value: Value) -> Buffer:
-        """Return what users know of a value."""
+        """Return the description of a value for users."""
         one, places = value.instruction, self._lives.places
         kind, name, place = value.kind, one.name, one.place or places[value.first]
         operation = one.scopes.partition("/")[2] or one.scopes
@@ -431,7 +433,7 @@ class _Names:
 
 
 def memory_of_statistics(statistics: Any) -> Memory:
-    """Return XLA's figures of a compiled program."""
+    """Return XLA's memory statistics of a compiled program."""
     return Memory(
         statistics.argument_size_in_bytes, statistics.output_size_in_bytes, statistics.temp_size_in_bytes,
         statistics.generated_code_size_in_bytes, statistics.alias_size_in_bytes,
@@ -441,7 +443,7 @@ def memory_of_statistics(statistics: Any) -> Memory:
 def report_of_executable(
     name: str, executable: Any, source: Source, devices: Sequence[Any], compile_for: Callable[[str], Any] | None = None,
 ) -> MemoryReport:
-    """Return the report of a program that is compiled for `devices`; `compile_for` compiles it for another target."""
+    """Return the report of a program compiled for `devices`; `compile_for` compiles it for another target."""
     statistics = executable.get_compiled_memory_stats()
     program = ReportedProgram(
         name, lambda: executable.hlo_modules()[0].as_serialized_hlo_module_proto(),
@@ -451,7 +453,7 @@ def report_of_executable(
 
 
 def describe_devices(devices: Sequence[Any]) -> tuple[str, int | None]:
-    """Return how sentences call the devices of a program, and how much memory each has, None if it is not known."""
+    """Return a phrase for the devices of a program, and the memory of each in bytes, or None."""
     kind = devices[0].device_kind
     known = targets.memory_of(kind)
     capacity = memory_of_each(devices) if known is None else known
@@ -459,7 +461,7 @@ def describe_devices(devices: Sequence[Any]) -> tuple[str, int | None]:
 
 
 def estimate(name: str, text: str, source: Source, devices: Sequence[Any]) -> MemoryReport:
-    """Return the report of a StableHLO module that is not compiled, of every result before XLA fuses operations."""
+    """Return the report of a StableHLO module without compiling it: every operation's result counts, unfused."""
     message = executables.unoptimised_hlo(text).as_serialized_hlo_module_proto()
     program = ReportedProgram(name, lambda: message, b"", source, *describe_devices(devices))
     lives = Lifetimes(read_program(message), None)

@@ -1,7 +1,7 @@
-"""Whether the arrays that meet in an operation are on meshes that go together.
+"""The check that the operands of each operation are on compatible meshes.
 
-Meshes whose axes are all the compiler's may differ. Where one has explicit axes the others must be the same mesh: the
-result would be of one type for some operands, and of another for others.
+Meshes without explicit axes may differ. If one mesh has explicit axes, all operands must be on it: otherwise the type
+of the result would depend on the operand that determines it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ def check_meshes(
     function: str, jaxpr: Jaxpr, shardings: Sequence[Any], constants: Sequence[Any],
     others: Sequence[AbstractMesh], names: Callable[[], Sequence[str]] | None, of_user: bool,
 ) -> list[AbstractMesh | None]:
-    """Return the mesh of each result of a program; None where it is the program's, or unknown.
+    """Return the mesh of each result of a program; None for the program's own mesh, and for an unknown one.
 
-    ShardingTypeError if an operation has operands on meshes that do not go together.
+    Raises ShardingTypeError if an operation has operands on incompatible meshes.
 
-    shardings: those of the inputs, None where unknown. constants: the same of the arrays that the program closes over.
-    others: the meshes that its equations name. names: returns the names of the inputs for messages. of_user: whether a
-    user calls the program; then its inputs should be on the mesh in force. (Derivatives of `explicit_axes` are not.)
+    shardings: the shardings of the inputs, None for unknown ones. constants: the shardings of the arrays that the
+    program closes over, likewise. others: the meshes in the parameters of equations. names: returns the names of the
+    inputs, for messages. of_user: whether a user calls the program; its inputs must then be on the mesh in force.
+    (This is false for derivatives of `explicit_axes`.)
     """
     pairs = [*zip(jaxpr.invars, shardings, strict=True), *zip(jaxpr.constvars, constants, strict=True)]
     known = {v: _mesh_of(s) for v, s in pairs}
@@ -52,7 +53,7 @@ def _mesh_of(sharding: Any) -> AbstractMesh | None:
 
 
 class _Check:
-    """The check of one program: the mesh in force, those of the program's inputs, and the inputs' names."""
+    """The check of one program: the mesh in force, the meshes of the program's inputs, and the inputs' names."""
 
     def __init__(
         self, function: str, context: AbstractMesh | None, inputs: _Meshes, names: Mapping[Any, str]
@@ -60,22 +61,23 @@ class _Check:
         self.function, self.context, self.inputs, self.names = function, context, inputs, names
 
     def results(self, jaxpr: Jaxpr, known: _Meshes, sources: _Sources | None = None) -> list[Any]:
-        """Return the mesh of each result of a jaxpr, None for none.
+        """Return the mesh of each result of a jaxpr, or None.
 
-        known: the meshes of the inputs. sources: the inputs of the whole program that inputs of this jaxpr are.
+        known: the meshes of the inputs. sources: maps inputs of this jaxpr to inputs of the whole program.
         """
         meshes = dict(known)
         sources = {v: v for v in self.inputs} if sources is None else sources
         for equation in jaxpr.eqns:
             operands = [_mesh_of_atom(x, meshes) for x in equation.invars]
-            of_results = self._of_equation(equation, operands, sources)
+            of_results = self._check_equation(equation, operands, sources)
             for out, mesh in zip(equation.outvars, of_results, strict=True):
                 meshes[out] = _mesh_of(out.aval.explicit_sharding) or mesh
         return [_mesh_of_atom(x, meshes) for x in jaxpr.outvars]
 
-    def _of_equation(
+    def _check_equation(
         self, equation: JaxprEqn, operands: list[AbstractMesh | None], sources: _Sources
     ) -> list[AbstractMesh | None]:
+        """Return the mesh of each result of an equation."""
         named = _named_meshes(equation, operands)
         if named is not None:
             return named
@@ -134,12 +136,12 @@ def _mesh_of_atom(atom: Atom, meshes: _Meshes) -> AbstractMesh | None:
 def _named_meshes(
     equation: JaxprEqn, operands: Sequence[AbstractMesh | None]
 ) -> list[AbstractMesh | None] | None:
-    """Return the meshes of the results of an operation that moves operands to a mesh; None for other operations."""
+    """Return the meshes of the results of an operation that moves its operands; None for all other operations."""
     parameters = equation.params
     if equation.primitive is sharding_constraint_p:
         return [_mesh_of(parameters["sharding"])]
     if equation.primitive is reshard_p:
-        # The axes in force may have other types there, in `auto_axes` and `explicit_axes`.
+        # `auto_axes` and `explicit_axes` change the types of the axes in force.
         return [None]
     if equation.primitive is device_put_p:
         targets = zip(parameters["devices"], operands, strict=True)
@@ -157,7 +159,7 @@ def _inner_jaxprs(equation: JaxprEqn) -> Iterator[tuple[Jaxpr, Sequence[int]]]:
             inner = one.jaxpr if isinstance(one, ClosedJaxpr) else one
             if not isinstance(inner, Jaxpr):
                 continue
-            # The last operands are the arguments: before them is the index of a branch, or constants of another jaxpr.
+            # The arguments are the last operands, after the index of a branch or the constants of another jaxpr.
             places = list(range(count - len(inner.invars), count))
             if key == "cond_jaxpr":
                 constants, others = parameters["cond_nconsts"], parameters["body_nconsts"]
@@ -167,7 +169,7 @@ def _inner_jaxprs(equation: JaxprEqn) -> Iterator[tuple[Jaxpr, Sequence[int]]]:
 
 
 def _fit(jaxpr: Jaxpr, operands: Sequence[Atom]) -> bool:
-    """Whether a jaxpr takes operands of these types, or the elements of them along the first axis."""
+    """Whether a jaxpr takes operands of these types, or their elements along the first axis."""
     return all(
         v.aval.dtype == x.aval.dtype and v.aval.shape in (x.aval.shape, x.aval.shape[1:])
         for v, x in zip(jaxpr.invars, operands, strict=True)

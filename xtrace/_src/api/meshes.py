@@ -1,4 +1,4 @@
-"""Making meshes, and putting one in force for a block of code or for the rest of a program."""
+"""Meshes: `make_mesh`, and the contexts that put a mesh in force."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ def make_mesh(
     axis_shapes: Sequence[int], axis_names: Sequence[Any], axis_types: Any = None, *,
     devices: Sequence[Any] | None = None, target: str | None = None,
 ) -> Mesh:
-    """Return a mesh of devices, in an order in which neighbours in the mesh are neighbours in the machine.
+    """Return a mesh of devices; neighbours in the mesh are neighbours in the machine.
 
     On TPUs the last axis has the fastest links, as with `xtrace.experimental.mesh_utils.create_device_mesh`.
 
     Args:
         axis_shapes: the size of each axis.
-        axis_names: the name of each axis; a string is the name of the only one.
+        axis_names: the name of each axis; a string is the name of the only axis.
         axis_types: the `AxisType` of each axis, or one for all; None is Explicit.
-        devices: the devices to use; None for the first ones of `xtrace.devices`.
-        target: a machine that need not be here, whose devices are used: one of `xtrace.targets`, alone or with the
-            sizes of its network, such as ``"tpu-v5e:4x4"`` or ``"h200:8"``. Programs on its mesh can be compiled, and
-            do not run.
+        devices: the devices; None for the first ones of `xtrace.devices`.
+        target: a machine that provides the devices and need not be present: one of `xtrace.targets`, alone or with the
+            sizes of its network, such as ``"tpu-v5e:4x4"`` or ``"h200:8"``. Programs on such a mesh can be compiled but
+            not run.
 
     Returns:
         A `Mesh`.
@@ -94,10 +94,10 @@ def make_mesh(
 
 
 def targets() -> tuple[str, ...]:
-    """Return the names of machines that programs can be compiled for without having one.
+    """Return the names of the machines for which programs can be compiled without such a machine.
 
-    A name is that of a chip; after a colon it may be followed by the sizes of a network, as in ``"tpu-v5e:4x4"``, or by
-    the number of GPUs, as in ``"h200:8"``. `make_mesh`, ``Lowered.compile`` and ``python -m xtrace inspect`` take them.
+    A name stands for a chip. After a colon it may have the sizes of a network, as in ``"tpu-v5e:4x4"``, or the number
+    of GPUs, as in ``"h200:8"``. `make_mesh`, ``Lowered.compile`` and ``python -m xtrace inspect`` take these names.
 
     Returns:
         A tuple of strings.
@@ -110,12 +110,12 @@ def targets() -> tuple[str, ...]:
 
 
 class set_mesh:
-    """Put a mesh in force: for a block as ``with set_mesh(mesh):``, otherwise for the rest of the thread.
+    """Put a mesh in force: for a block with ``with set_mesh(mesh):``, otherwise for the rest of the thread.
 
-    A `PartitionSpec` alone is then one on the mesh, and programs without arguments on a mesh run on its devices.
+    A `PartitionSpec` then refers to this mesh, and a program whose arguments are on no mesh runs on its devices.
 
     Args:
-        mesh: a `Mesh`; None for none.
+        mesh: a `Mesh`; None for no mesh.
 
     Raises:
         ValueError: `mesh` is no mesh, or a function is being traced.
@@ -153,7 +153,7 @@ class set_mesh:
 
 
 class use_abstract_mesh:
-    """Put a mesh's axes in force for a block of code; traced functions may change their types so.
+    """Put the axes of a mesh in force for a block of code; a traced function may change their types with it.
 
     Args:
         mesh: an `AbstractMesh`.
@@ -187,13 +187,13 @@ class use_abstract_mesh:
 
 
 def get_mesh() -> Mesh:
-    """Return the mesh that `set_mesh` put in force, or an empty one.
+    """Return the mesh of `set_mesh`, or an empty mesh.
 
     Returns:
         A `Mesh`.
 
     Raises:
-        ValueError: a function is being traced; `get_abstract_mesh` has the axes there.
+        ValueError: a function is being traced; use `get_abstract_mesh`, which returns the axes.
 
     Example:
         >>> xtrace.sharding.get_mesh().empty
@@ -205,7 +205,7 @@ def get_mesh() -> Mesh:
 
 
 def get_abstract_mesh() -> AbstractMesh:
-    """Return the axes of the mesh in force, or those of an empty one.
+    """Return the axes of the mesh in force, or of an empty mesh.
 
     Returns:
         An `AbstractMesh`.
@@ -218,7 +218,7 @@ def get_abstract_mesh() -> AbstractMesh:
 
 
 def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> Any:
-    """Return the sharding that puts all of an array on one device.
+    """Return the sharding of an array on one device.
 
     Args:
         device: the device.

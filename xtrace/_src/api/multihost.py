@@ -1,4 +1,4 @@
-"""Exchanging data among the processes of a program."""
+"""Exchange of data among the processes of a program."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from xtrace._src.xla import buffers, clients, distributed
 
 
 class ProcessFailureError(Exception):
-    """Processes have ended in the block of `live_devices`.
+    """Processes ended in the block of `live_devices`.
 
     Args:
-        failed_devices: the set of their devices.
+        failed_devices: the set of the devices of these processes.
     """
 
     def __init__(self, failed_devices: set[Any]) -> None:
@@ -32,7 +32,8 @@ class ProcessFailureError(Exception):
         self.failed_devices = failed_devices
 
 
-def _one_device_of_each() -> list[Any]:
+def _first_devices() -> list[Any]:
+    """Return the first device of each process, in the order of the processes."""
     first: dict[int, Any] = {}
     for device in clients.devices():
         first.setdefault(device.process_index, device)
@@ -40,8 +41,8 @@ def _one_device_of_each() -> list[Any]:
 
 
 def _rows(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the arrays of all processes, stacked; each gives one of the same shape and dtype."""
-    devices = _one_device_of_each()
+    """Return the stacked arrays of all processes; each process passes an array of the same shape and dtype."""
+    devices = _first_devices()
     if len(devices) == 1:
         return value[None]
     mesh = Mesh(np.array(devices, object), ("process",))
@@ -54,12 +55,12 @@ def _rows(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def process_allgather(in_tree: object, tiled: bool = False) -> Any:
-    """Return a tree with the data of all processes; each of them calls it with the same shapes.
+    """Return a tree with the data of all processes; each process calls it with the same shapes.
 
     Args:
         in_tree: a pytree of arrays and numbers.
         tiled: whether the arrays of the processes are joined along their first axis; False stacks them along a new one.
-            Of an array with pieces in several processes, the result is the whole array in either case.
+            For an array with pieces in several processes, the result is always the whole array.
 
     Returns:
         A pytree of NumPy arrays.
@@ -83,11 +84,11 @@ def process_allgather(in_tree: object, tiled: bool = False) -> Any:
 
 
 def broadcast_one_to_all(in_tree: object, is_source: bool | None = None) -> Any:
-    """Return the tree of one process in all of them; each calls it with the same shapes.
+    """Return the tree of one process in all processes; each process calls it with the same shapes.
 
     Args:
         in_tree: a pytree of arrays and numbers.
-        is_source: whether the result is this process's tree, True in one process; None for process 0.
+        is_source: whether this process has the tree to return, True in exactly one process; None means process 0.
 
     Returns:
         A pytree of NumPy arrays.
@@ -117,13 +118,13 @@ def _all_processes() -> list[int]:
 
 
 def sync_global_devices(name: str) -> None:
-    """Wait until all processes are here.
+    """Wait until all processes have called this function.
 
     Args:
         name: the name of the place in the program, the same in all processes.
 
     Raises:
-        AssertionError: another process is at a place of another name.
+        AssertionError: another process passed another name.
         RuntimeError: a process does not come in time, or has called other programs over all processes before.
 
     Example:
@@ -140,14 +141,14 @@ def sync_global_devices(name: str) -> None:
 
 
 def assert_equal(in_tree: object, fail_message: str = "") -> None:
-    """Check that all processes have the same values; each calls it with the same shapes.
+    """Raise AssertionError unless all processes have the same values; each calls it with the same shapes.
 
     Args:
         in_tree: a pytree of arrays and numbers.
         fail_message: the start of the error's message.
 
     Raises:
-        AssertionError: a value differs from that of process 0.
+        AssertionError: a value differs from the value in process 0.
         RuntimeError: the shapes differ, or a process does not come in time.
 
     Example:
@@ -164,13 +165,13 @@ def assert_equal(in_tree: object, fail_message: str = "") -> None:
 
 
 def host_local_array_to_global_array(local_inputs: object, global_mesh: Mesh, pspecs: object) -> Any:
-    """Return a tree of arrays over all processes, of which each gives the part for its own devices.
+    """Return a tree of arrays over all processes; each process passes the part for its own devices.
 
     Args:
         local_inputs: a pytree of arrays.
         global_mesh: a mesh in which the devices of each process are a block.
-        pspecs: the `PartitionSpec` of each array, or a tree prefix of these. A dimension that is split over several
-            processes grows accordingly; data without a split must be the same in all processes.
+        pspecs: the `PartitionSpec` of each array, or a tree prefix of them. A dimension that is split over several
+            processes grows by their number; data that is not split must be the same in all processes.
 
     Returns:
         A pytree of arrays.
@@ -199,12 +200,12 @@ def host_local_array_to_global_array(local_inputs: object, global_mesh: Mesh, ps
 
 
 def global_array_to_host_local_array(global_inputs: object, global_mesh: Mesh, pspecs: object) -> Any:
-    """Return a tree of arrays on the devices of this process, with the pieces of arrays over all processes.
+    """Return a tree of arrays on the devices of this process, with their pieces of arrays over all processes.
 
     Args:
         global_inputs: a pytree of arrays on `global_mesh`.
         global_mesh: a mesh in which the devices of each process are a block.
-        pspecs: the `PartitionSpec` of each array, or a tree prefix of these.
+        pspecs: the `PartitionSpec` of each array, or a tree prefix of them.
 
     Returns:
         A pytree of arrays.
@@ -230,7 +231,7 @@ def global_array_to_host_local_array(global_inputs: object, global_mesh: Mesh, p
 
 
 def _parts(sharding: NamedSharding, ndim: int) -> tuple[int, ...]:
-    """Return in how many parts each dimension is split."""
+    """Return the number of parts of each dimension."""
     return tuple(sharding.tiles(ndim)[0])
 
 
@@ -248,18 +249,18 @@ def _map_with_specs(function: str, each: Callable[[Any, Any], Any], tree: object
 
 @contextlib.contextmanager
 def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
-    """Return a context with the devices whose processes are alive, the same ones in each of these processes.
+    """Return a context whose value is the list of devices of live processes, the same list in each of them.
 
     Args:
-        devices: devices, some of this process among them.
+        devices: devices of several processes, this process included.
 
     Returns:
-        A context manager, with a list of devices. Its block succeeds in all of these processes or fails in all.
+        A context manager. Its block succeeds in all live processes or fails in all of them.
 
     Raises:
-        RuntimeError: the processes are not connected, or the block has failed in another process.
-        ValueError: no device is of this process.
-        ProcessFailureError: a process has ended in the block.
+        RuntimeError: the processes are not connected, or the block failed in another process.
+        ValueError: no device belongs to this process.
+        ProcessFailureError: a process ended in the block.
 
     Example:
         >>> with xtrace.experimental.multihost_utils.live_devices(xtrace.devices()) as devices:
@@ -290,12 +291,12 @@ def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:
-    """Return whether this step is the one at which all processes save, since one of them was told to end by SIGTERM.
+    """Return whether all processes should save at this step, because one of them received SIGTERM.
 
     From the first call on, SIGTERM does not end the process.
 
     Args:
-        step_id: the number of the step; all processes call it at each.
+        step_id: the number of the step; all processes call the function at every step.
 
     Returns:
         A bool.

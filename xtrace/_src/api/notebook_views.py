@@ -1,4 +1,4 @@
-"""What notebooks show of stages and caches."""
+"""Stages and caches as HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from xtrace._src.api import stages
 from xtrace._src.core.jaxpr_views import html_of_jaxpr
 
-_MOST = 20_000
+_MAX_CHARACTERS = 20_000
 
 
 def html_of_stage(stage: stages.Stage) -> str:
-    """Return a stage's name, its arguments and results, and its text, folded."""
+    """Return a stage as HTML: its name, the types of arguments and results, and its text, folded."""
     paths, avals = stage._traced.debug_info.argument_paths(), stage._traced.jaxpr.in_avals
     rows = [(path, aval.str_short(short_dtypes=False)) for path, aval in zip(paths, avals, strict=False)]
     rows += [("result", v.str_short(short_dtypes=False)) for v in stage._traced.out_avals]
@@ -31,7 +31,7 @@ def html_of_stage(stage: stages.Stage) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a table of texts."""
+    """Return an HTML table."""
     made = [
         "".join([f'<td style="text-align:left;padding:0.1em 1em 0.1em 0">{html.escape(str(x))}</td>' for x in row])
         for row in rows
@@ -41,10 +41,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def html_of_cache(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return the table of what a cache holds."""
+    """Return the entries of a cache as an HTML table."""
     return f"<b>{html.escape(title)}</b>{table(head, rows) if rows else ''}"
 
 
 def _pre(text: str) -> str:
-    rest = f"\n… {len(text) - _MOST} more characters" if len(text) > _MOST else ""
-    return f'<pre style="max-height:32em;overflow:auto">{html.escape(text[:_MOST])}{rest}</pre>'
+    rest = f"\n… {len(text) - _MAX_CHARACTERS} more characters" if len(text) > _MAX_CHARACTERS else ""
+    return f'<pre style="max-height:32em;overflow:auto">{html.escape(text[:_MAX_CHARACTERS])}{rest}</pre>'

@@ -61,9 +61,9 @@ from xtrace._src.runtime.transfer import to_array
 
 
 def select_where(condition: Any, x: Any, y: Any) -> Array:
-    """Return x where `condition` is true or not zero, y elsewhere, promoted and, whatever their ranks, broadcast.
+    """Return x where `condition` is not zero and y elsewhere; the operands are promoted and broadcast, of any ranks.
 
-    TypeError for an operand that is no array or scalar, ValueError for shapes that do not broadcast.
+    Raises TypeError for an operand that is no array or scalar, and ValueError for shapes that do not broadcast.
     """
     _, (x, y) = promote_dtypes((x, y), function="where")
     which = truth(condition)
@@ -94,7 +94,7 @@ def truth(x: Any) -> Array:
 
 
 def scalar_like(example: Any, value: Any) -> Literal:
-    """Return the scalar `value` in the dtype of `example`: strongly typed unless that is a weakly typed scalar."""
+    """Return the scalar `value` in the dtype of `example`, weakly typed if `example` is a weakly typed scalar."""
     aval = aval_of(example)
     return Literal(scalar_value(value, aval.dtype), ShapedArray((), aval.dtype, aval.weak_type and not aval.shape))
 
@@ -128,7 +128,7 @@ positive = unary_function(
 )
 absolute = unary_function(
     "absolute", lax.abs, "Return the absolute values of elements; of complex numbers, the moduli.",
-    cases={BOOL: identity, UNSIGNED: identity}, returns="the promoted dtype; for complex numbers that of their parts",
+    cases={BOOL: identity, UNSIGNED: identity}, returns="the promoted dtype; for complex numbers, their parts' dtype",
     example=("jnp.absolute(jnp.array([1.0, -2.0]))", "Array([1., 2.], dtype=float32)"),
 )
 
@@ -198,7 +198,7 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Any, Any]:
 
 
 def _power_of_integers(x: Array, y: Array) -> Array:
-    # By squaring; of an exponent the six lowest bits count, as in JAX, but 0 ** y is 0 also where none of them is set.
+    # By squaring. As in JAX only the six lowest bits of an exponent count; but 0 ** y is 0 for every other y than 0.
     zero, one = [scalar_literal(n, aval_of(x).dtype) for n in (0, 1)]
     result = select_where(comparisons.bitwise_and(equal(x, 0), not_equal(y, 0)), zero, one)
     for last in (False,) * 5 + (True,):
@@ -233,8 +233,8 @@ def power(x1: Any, x2: Any, /) -> Array:
             integer is multiplied out, which is exact and also differentiable at 0.
 
     Returns:
-        An array of the broadcast shape and the promoted dtype, int32 for booleans. Of integers it is an integer; that
-        of a negative exponent in an array is not meaningful.
+        An array of the broadcast shape and the promoted dtype, int32 for booleans. Integers to negative powers in an
+        array have no meaningful result.
 
     Raises:
         TypeError: an operand is no array or scalar, or `x1` has integers and `x2` is a negative Python integer.
@@ -295,7 +295,7 @@ right_shift = binary_function(
 def _comparison(
     name: str, primitive: Primitive, contract: str, *, ordered: bool = True, **documentation: Any
 ) -> Callable[[Any, Any], Array]:
-    # Complex numbers are ordered by their real parts, those of equal real parts by the imaginary ones.
+    # Complex numbers are ordered by their real parts, and by their imaginary parts if these are equal.
     def by_parts(x: Array, y: Array) -> Array:
         left, right = real(x), real(y)
         return select(eq(left, right), primitive(imag(x), imag(y)), primitive(left, right))
@@ -363,13 +363,13 @@ def round_decimals(x: ArrayLike, *, decimals: int) -> Array:
 
 # Python's operators
 
-# Python's name of each operator, its symbol and its function; those that start with r are made alongside.
+# For each operator Python's name, its symbol and its function; the reflected operators are derived from these.
 _BINARY = {
     "add": ("+", add), "sub": ("-", subtract), "mul": ("*", multiply), "truediv": ("/", true_divide),
     "floordiv": ("//", floor_divide), "mod": ("%", remainder), "and": ("&", bitwise_and), "or": ("|", bitwise_or),
     "xor": ("^", bitwise_xor), "lshift": ("<<", left_shift), "rshift": (">>", right_shift),
 }
-# Operators that Python code calls without a fast path.
+# Operators without a fast path.
 _PLAIN = {"pow": ("**", power), "divmod": ("divmod", divmod)}
 _COMPARISONS = {
     "eq": ("==", equal), "ne": ("!=", not_equal), "lt": ("<", less), "le": ("<=", less_equal),
@@ -377,7 +377,7 @@ _COMPARISONS = {
 }
 _UNARY = {"neg": negative, "pos": positive, "abs": absolute, "invert": invert}
 
-# Methods of the classes themselves, which fail for many values.
+# Methods of the array classes that raise errors for many values.
 _CONVERSIONS = frozenset(
     (
         "__array__", "__complex__", "__delitem__", "__dlpack__", "__float__", "__format__", "__hash__", "__index__",
@@ -387,9 +387,9 @@ _CONVERSIONS = frozenset(
 
 
 def install_operators(abstract: type, *classes: type) -> None:
-    """Give Python's elementwise operators to the abstract array class, and boundaries to conversions of its `classes`.
+    """Install Python's elementwise operators on the abstract array class, and boundaries on conversions of `classes`.
 
-    ``xtrace/__init__.py`` does it once.
+    ``xtrace/__init__.py`` calls it once.
     """
     methods: dict[str, Callable[..., Any]] = {}
     for name, (symbol, function) in _BINARY.items():

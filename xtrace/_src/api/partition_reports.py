@@ -1,4 +1,4 @@
-"""What a program over several devices costs on each: memory, replicated arguments, collectives, operations."""
+"""Reports of a program's costs on each of its devices: memory, replicated arguments, collectives, operations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from xtrace._src.xla.hlo_collectives import Collective, collectives_of
 
 
 class Replicated(NamedTuple):
-    """An argument that every device holds all of: its path, its type, and its bytes on each device."""
+    """An argument with a full copy on every device: its path, its type, and its bytes on each device."""
 
     name: str
     type: str
@@ -24,9 +24,10 @@ class Replicated(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """A collective: its kind, the bytes of its larger side on each device, the mesh axes that it goes along.
+    """A collective: its kind, the bytes of its larger side on each device, and its mesh axes.
 
-    `times` is how often a run executes it, a lower bound if `at_least`; `place` is the user's ``file:line``, or None.
+    `times` is the number of executions in a run, a lower bound if `at_least`; `place` is the user's ``file:line``, or
+    None.
     """
 
     kind: str
@@ -38,10 +39,10 @@ class Exchange(NamedTuple):
 
 
 class PartitionReport(NamedTuple):
-    """The costs of a compiled program on each of its devices, made by ``Compiled.report()``.
+    """The costs of a compiled program on each of its devices; ``Compiled.report()`` returns it.
 
-    Sizes are in bytes. `capacity` is the memory of a device, None where it is not known. `flops` and `bytes_accessed`
-    are XLA's estimates for one run. Printed, it is a table.
+    Sizes are in bytes. `capacity` is the memory of a device, None if unknown. `flops` and `bytes_accessed` are XLA's
+    estimates for one run. Printed, it is a table.
     """
 
     name: str
@@ -57,7 +58,7 @@ class PartitionReport(NamedTuple):
 
     @property
     def fits(self) -> bool | None:
-        """Whether the program's memory is within that of a device; None where that is not known."""
+        """Whether the program fits into a device's memory; None if the memory is not known."""
         return None if self.capacity is None else self.memory.total <= self.capacity
 
     def __str__(self) -> str:
@@ -87,7 +88,7 @@ def make_report(
     name: str, executable: Any, device_kind: str, mesh: BaseMesh | None, capacity: int | None, names: Sequence[str],
     avals: Sequence[ShapedArray], shardings: Sequence[Sharding | None],
 ) -> PartitionReport:
-    """Return the report of an executable; `names`, `avals` and `shardings` are those of its arguments."""
+    """Return the report of an executable; `names`, `avals` and `shardings` describe its arguments."""
     devices = mesh.size if mesh is not None else 1
     memory = memory_of_statistics(executable.get_compiled_memory_stats())
     replicated = [

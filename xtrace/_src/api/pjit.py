@@ -1,4 +1,4 @@
-"""The name that `jit` had in older programs on meshes."""
+"""`pjit`, the name of `jit` in older programs on meshes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def pjit(
     inline: bool | Inline = False,
     compiler_options: dict[str, Any] | None = None,
 ) -> Any:
-    """Return ``jit(fun, ...)`` with the same options, which may be given by position.
+    """Return ``jit(fun, ...)`` with the same options; here they may be positional.
 
     Args:
-        fun, in_shardings, out_shardings, static_argnums, static_argnames, donate_argnums, donate_argnames: as of `jit`.
-        keep_unused, device, backend, inline, compiler_options: as of `jit`.
+        fun, in_shardings, out_shardings, static_argnums, static_argnames, donate_argnums, donate_argnames: as in `jit`.
+        keep_unused, device, backend, inline, compiler_options: as in `jit`.
 
     Returns:
         A function with the arguments and results of `fun`.

@@ -1,4 +1,4 @@
-"""`pmap`: a function mapped over an axis of arrays, each index on a device of its own; and `smap`, its newer form."""
+"""`pmap`: a function mapped over an axis of arrays, one device for each index; and `smap`, its newer form."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from xtrace._src.core.trace import axis_environment, current_trace
 from xtrace._src.ops.arrays.shape import expand_dims, squeeze
 from xtrace._src.xla import clients
 
-# No array has as many.
-_MOST_AXES = 64
+# The bound on axis numbers; no array has as many axes.
+_MAX_AXES = 64
 
 
 class _PmapAxis(str):
@@ -37,28 +37,29 @@ def pmap(
     static_broadcasted_argnums: int | Sequence[int] = (), devices: Sequence[Any] | None = None,
     backend: str | None = None, axis_size: int | None = None, donate_argnums: int | Sequence[int] = (),
 ) -> Callable[..., Any]:
-    """Return `fun` mapped over an axis of its arguments, each index on a device of its own.
+    """Return `fun` mapped over an axis of its arguments, one device for each index.
 
-    It is `jit` of a `shard_map` over a mesh of one axis, which new programs use directly.
+    It is `jit` of a `shard_map` over a mesh with one axis; new programs should use `shard_map`.
 
     Args:
-        fun: a function of arrays, or of pytrees of arrays.
+        fun: a function of pytrees of arrays.
         axis_name: the name of the mapped axis in collectives.
-        in_axes: the mapped axis of each argument by position, an integer or None for none, or a tree prefix of these.
+        in_axes: the mapped axis of each positional argument: an integer, None for an argument that is the same on all
+            devices, or a tree prefix of the arguments with these as leaves.
         out_axes: the position of the mapped axis in the results, likewise.
         static_broadcasted_argnums: positions of arguments that are Python values, the same on all devices.
         devices: the devices; None for the first ones of the process.
         backend: the platform, such as "cpu".
-        axis_size: the size of the mapped axis, where no argument says it.
+        axis_size: the size of the mapped axis; needed only if no argument is mapped.
         donate_argnums: positions of arguments whose memory may be reused.
 
     Returns:
         A function of whole arrays.
 
     Raises:
-        TypeError: `fun` cannot be called.
-        ValueError: mapped axes differ in size, or there are fewer devices.
-        NotImplementedError: it is called inside of another `pmap`.
+        TypeError: `fun` is not callable.
+        ValueError: mapped axes differ in size, or are larger than the number of devices.
+        NotImplementedError: it is called inside another `pmap`.
 
     Example:
         >>> xtrace.pmap(lambda x: x + lax.psum(x, "i"), axis_name="i")(jnp.arange(1))
@@ -115,14 +116,14 @@ def _is_none(axis: object) -> bool:
 
 
 def _spec(axis: int | None, name: Any) -> PartitionSpec:
-    """Return the specification of an array that is split along one axis."""
+    """Return the PartitionSpec of an array that is split along `axis`; None splits nothing."""
     return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, name)
 
 
 def _axes_of_arguments(
     in_axes: Any, given: tuple[Any, ...], kwargs: dict[str, Any], fixed: dict[int, Any], count: int
 ) -> list[Any]:
-    """Return the mapped axis of each leaf of the arguments; those by name are mapped along the first."""
+    """Return the mapped axis of each leaf of the arguments; keyword arguments are mapped along axis 0."""
     if isinstance(in_axes, (tuple, list)):
         if len(in_axes) not in (count, len(given)):
             raise ValueError(
@@ -173,7 +174,7 @@ def _mapped_size(leaves: Sequence[Any], places: Sequence[int | None], axis_size:
 
 
 def _devices(devices: Sequence[Any] | None, backend: str | None, size: int) -> Sequence[Any]:
-    """Return the devices to use; ValueError if there are fewer."""
+    """Return the first `size` devices; ValueError if there are fewer."""
     known = clients.local_devices(backend) if devices is None else devices
     if size > len(known):
         raise ValueError(
@@ -190,15 +191,16 @@ def smap(
 
     Args:
         f: a function of pieces, by position.
-        in_axes: the axis along which each argument is split, an integer or None for none, or a tree prefix of these.
-        out_axes: the axis along which the pieces of each result are put together, likewise.
+        in_axes: the axis along which each argument is split: an integer, None for no axis, or a tree prefix of the
+            arguments with these as leaves. By default the types of the arguments determine it.
+        out_axes: the axis along which the pieces of each result are concatenated, likewise.
         axis_name: the axis of the mesh of `set_mesh`.
 
     Returns:
         A function of whole arrays.
 
     Raises:
-        TypeError: `f` cannot be called.
+        TypeError: `f` is not callable.
         ValueError: no mesh is in force, or a dimension is no multiple of the number of parts.
 
     Example:
@@ -220,7 +222,7 @@ def smap(
 def _specs_of_axes(axes: Any, name: Any) -> Any:
     def specification(axis: Any) -> PartitionSpec:
         place = axis if axis is None else to_integer("in_axes and out_axes", axis)
-        if place is not None and not 0 <= place < _MOST_AXES:
+        if place is not None and not 0 <= place < _MAX_AXES:
             raise ValueError(
                 f"smap: in_axes and out_axes must be axes counted from 0, or None, got {abbreviate(axis)}"
             )

@@ -1,4 +1,4 @@
-"""NumPy's implicit conversions: operands of mixed dtype and rank made to agree, Python scalars folded in."""
+"""NumPy's implicit conversions of operands to a common dtype and rank; Python scalars become literals."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from xtrace._src.runtime.transfer import scalar_to_host
 
 _SCALARS = frozenset((bool, int, float, complex))
 
-# From the operands' avals (scalar types for Python scalars) to the common dtype and weak type.
+# Maps the operands' avals (scalar avals for Python scalars) to the common dtype and weak type.
 _plans = Table(16384)
 
 
 def common_dtype(
     operands: Sequence[Any], adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None, *, function: str = ""
 ) -> tuple[list[ShapedArray], Any, bool]:
-    """Return the operands' avals and the dtype and weak type they promote to, changed by `adjust`.
+    """Return the operands' avals, and their common dtype and weak type, changed by `adjust`.
 
-    TypePromotionError where the settings forbid the promotion.
+    Raises TypePromotionError if the settings forbid the promotion.
     """
     avals = [
         scalar_aval(type(x)) if type(x) in _SCALARS else operand_aval(x, i, function=function)
@@ -40,9 +40,9 @@ def common_dtype(
     promoted = _plans.get(key)
     if promoted is None:
         pairs = tuple((a.dtype, a.weak_type) for a in avals)
-        promoted = dtypes.promote(pairs, *config.promotion())
+        promoted = dtypes.promote(pairs, *config.promotion_settings())
         if len(avals) == 1:
-            # Promotion knows no weak booleans, but a single operand keeps its type.
+            # Promotion has no weak booleans; a single operand keeps its weak type.
             promoted = (promoted[0], avals[0].weak_type)
         if adjust is not None:
             promoted = adjust(*promoted)
@@ -51,21 +51,21 @@ def common_dtype(
 
 
 def dtype_of_all(*values: object) -> np.dtype[Any]:
-    """Return the dtype that `values` promote to in the library's own arithmetic, whatever the settings forbid."""
+    """Return the common dtype of `values` in the library's own arithmetic, which ignores forbidden promotions."""
     pairs = tuple([(aval.dtype, aval.weak_type) for aval in map(aval_of, values)])
     return dtypes.promote(pairs, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
 
 
 def as_inexact(dtype: np.dtype[Any], weak: bool) -> tuple[np.dtype[Any], bool]:
-    """Return the floating dtype for the results of functions of integers: 64-bit if the integers are."""
-    # A value that is no number is left to the operation, which refuses it.
+    """Return an inexact dtype unchanged; for integers the floating dtype of their results, 64-bit for 64-bit ones."""
+    # The operation itself refuses values that are no numbers.
     if dtypes.is_inexact(dtype) or isinstance(dtype, dtypes.ExtendedDType) or dtype == dtypes.float0:
         return dtype, weak
     return dtypes.float64 if dtypes.bit_width(dtype) == 64 else dtypes.float32, weak
 
 
 def cast(value: ArrayLike, aval: ShapedArray, dtype: DType, weak: bool) -> Any:
-    """Return an operand with element type `dtype`; a Python scalar becomes a literal of it."""
+    """Return an operand, of type `aval`, in the dtype `dtype`; a Python scalar becomes a literal."""
     if type(value) in _SCALARS:
         return Literal(scalar_value(value, dtype), ShapedArray((), dtype, weak))
     if aval.dtype == dtype and aval.weak_type == weak:
@@ -76,9 +76,9 @@ def cast(value: ArrayLike, aval: ShapedArray, dtype: DType, weak: bool) -> Any:
 
 
 def cast_constant(value: Any, aval: ShapedArray, dtype: Any) -> Any:
-    """Return a NumPy value, of type `aval` as an array, with element type `dtype`.
+    """Return a NumPy value in the dtype `dtype`; `aval` is its type as an array.
 
-    As an array it may have fewer bits than it has in NumPy, and wrap around.
+    It is first converted to the dtype of `aval`, which may have fewer bits: integers then wrap around.
     """
     if dtypes.canonicalize(dtype, config.enable_x64.value) != dtype:
         return convert.bind_positional((value,), (dtype, False, None))
@@ -86,9 +86,9 @@ def cast_constant(value: Any, aval: ShapedArray, dtype: Any) -> Any:
 
 
 def scalar_value(value: Any, dtype: np.dtype[Any]) -> bool | int | float | complex:
-    """Return a Python scalar as the Python type of `dtype`; an int that only the default int holds wraps around.
+    """Return a Python scalar in the Python type of `dtype`; an int out of the range of `dtype` wraps around.
 
-    OverflowError if no integer dtype of the current settings holds it.
+    Raises OverflowError for an int out of the range of the default integer dtype.
     """
     if dtypes.is_integer(dtype):
         number = int(value)
@@ -105,9 +105,9 @@ def scalar_value(value: Any, dtype: np.dtype[Any]) -> bool | int | float | compl
 def promote(
     *operands: object, adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None, function: str = ""
 ) -> list[Any]:
-    """Return the operands in their common dtype and, scalars apart, of one rank, ready for an elementwise operation.
+    """Return the operands of an elementwise operation in their common dtype, all but scalars in their common rank.
 
-    TypeError for an operand that is no array; ValueError for shapes that do not broadcast.
+    Raises TypeError for an operand that is no array, and ValueError for shapes that do not broadcast.
     """
     avals, values = promote_dtypes(operands, adjust, function=function)
     return align_ranks(values, [a.shape for a in avals], function=function)
@@ -116,13 +116,13 @@ def promote(
 def promote_dtypes(
     operands: Sequence[Any], adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None, *, function: str = ""
 ) -> tuple[list[ShapedArray], list[Array]]:
-    """Return the operands' avals, and the operands in their common dtype; TypeError for one that is no array."""
+    """Return the operands' avals, and the operands in their common dtype; TypeError for an operand that is no array."""
     avals, dtype, weak = common_dtype(operands, adjust, function=function)
     return avals, [cast(x, a, dtype, weak) for x, a in zip(operands, avals, strict=True)]
 
 
 def align_ranks(values: list[Any], shapes: Sequence[tuple[int, ...]], *, function: str = "") -> list[Any]:
-    """Give operands of lower rank (scalars apart) leading axes of size 1, and check that the shapes broadcast."""
+    """Give operands of lower rank, except scalars, leading axes of size 1; ValueError if shapes do not broadcast."""
     first = shapes[0]
     if all(s == first or not s for s in shapes):
         return values
@@ -140,13 +140,13 @@ def align_ranks(values: list[Any], shapes: Sequence[tuple[int, ...]], *, functio
 
 
 def check_mapped_ranks(shapes: Sequence[tuple[int, ...]], cores: Sequence[int], *, function: str = "") -> None:
-    """Report, where the settings say so, operands (scalars apart) that differ in the number of axes before the core."""
+    """Apply jax_numpy_rank_promotion to operands, except scalars, with different numbers of axes before the core."""
     if len({len(shape) - core for shape, core in zip(shapes, cores, strict=True) if shape}) > 1:
         report_rank_promotion(shapes, function=function)
 
 
 def report_rank_promotion(shapes: Sequence[tuple[int, ...]], *, function: str = "") -> None:
-    """Raise a ValueError, or warn, where the settings say so, of operands whose ranks differ."""
+    """Raise ValueError or warn about operands of different ranks, as jax_numpy_rank_promotion says."""
     mode = config.numpy_rank_promotion.value
     if mode == "allow":
         return

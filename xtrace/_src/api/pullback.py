@@ -1,4 +1,4 @@
-"""The pullbacks that `vjp` returns: functions of cotangents that show, and let one replace, the values they keep."""
+"""The pullbacks of `vjp`: functions of cotangents whose residuals can be read and replaced."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from xtrace._src.core.sums import NO_SUMS
 from xtrace._src.core.trace import Tracer
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import put_at
-from xtrace._src.transforms.inlined_calls import without_calls
+from xtrace._src.transforms.inlined_calls import inline_calls_in_jaxpr
 from xtrace._src.transforms.stage import StagedTracer
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 
 class NotNeeded:
-    """Stands for an argument, or a leaf of one, of which a pullback keeps nothing; a tree without leaves."""
+    """Stands for a leaf of an argument that a pullback does not keep; a pytree without leaves."""
 
     __slots__ = ()
 
@@ -46,7 +46,8 @@ pytree_registration.register_pytree_node(NotSaveable, lambda _: ((), None), lamb
 class Backward:
     """What a pullback does: ``call(residuals, wanted, cotangent)`` transposes `linear`, whose constants they are.
 
-    sources: for each residual whether it is a leaf of the arguments, and its place among these or among the others.
+    sources: for each residual a flag, whether it is a leaf of the arguments, and its position among these leaves or
+    among the other residuals.
     """
 
     __slots__ = ("call", "linear", "sources")
@@ -67,7 +68,7 @@ class Backward:
 
 
 class VJP:
-    """The function of cotangents that `vjp` returns: a pytree whose leaves are the values that it keeps.
+    """The pullback that `vjp` returns: a function of cotangents, and a pytree whose leaves are its residuals.
 
     args_res: for each argument its leaves, those of containers as tuples, with `NotNeeded` for leaves that are not
     needed, and `NotSaveable` for those that are not kept. They may be replaced. opaque_residuals: the other values
@@ -85,7 +86,7 @@ class VJP:
 
     @property
     def args_res(self) -> list[Any]:
-        """What of the arguments is kept, a list of nested tuples of leaves."""
+        """The kept leaves of the arguments, a nested tuple for each argument."""
         if self._args is None:
             left = iter(self._leaves)
             self._args = [_as_tuples(tree, left) for tree in self.in_tree.children()]
@@ -97,16 +98,16 @@ class VJP:
 
     @property
     def jaxpr(self) -> Jaxpr:
-        """The linear map from tangents of the arguments to those of the result; its constvars are the residuals."""
+        """The linear map from tangents of the arguments to tangents of the result; its constvars are the residuals."""
         jaxpr = self.fun.linear
-        return without_calls(jaxpr, [None] * len(jaxpr.constvars))[0]
+        return inline_calls_in_jaxpr(jaxpr, [None] * len(jaxpr.constvars))[0]
 
     @boundary
     def __call__(self, *out_ct: Any, **named: Any) -> Any:
         return pull_back(self, None, *out_ct, **named)
 
     def _argument_leaves(self) -> Sequence[Any]:
-        """Return the kept value of each leaf of the arguments, as `args_res` has it now."""
+        """Return the value in `args_res` of each leaf of the arguments."""
         if self._args is None:
             return self._leaves
         return pytree.tree_leaves(self._args, is_leaf=_is_missing)
@@ -124,8 +125,8 @@ class VJP:
     def with_refs(self, *refs: Any) -> Callable[..., Any]:
         """Return a pullback that adds gradients to references.
 
-        refs: for each argument its tree, with a reference, ``xtrace.ad.GradValue()`` to have the gradient returned, or
-        ``xtrace.ad.DontWant()``. ValueError if the trees are not the arguments'.
+        refs: for each argument a tree of its structure. A leaf is a reference, ``xtrace.ad.GradValue()`` to return
+        the gradient, or ``xtrace.ad.DontWant()``. Raises ValueError for another structure.
         """
         wishes = wishes_of(self.in_tree, refs)
         wanted = list(map(is_wanted, wishes))
@@ -216,12 +217,12 @@ def put_beside(place: Sharding | None, cotangent: Any) -> Any:
 
 
 def _as_tuples(tree: Any, leaves: Iterator[Any]) -> Any:
-    """Return the next leaves in the structure `tree`, whose containers are tuples."""
+    """Return the next leaves in nested tuples that follow the structure `tree`."""
     return next(leaves) if tree.node_data() is None else tuple([_as_tuples(child, leaves) for child in tree.children()])
 
 
 def _identity(value: object) -> Any:
-    """Return a key that is equal for the same array, also for tracers of one variable."""
+    """Return a key that is equal for one array, and for all tracers of one variable."""
     return value.variable if type(value) is StagedTracer else id(value)
 
 

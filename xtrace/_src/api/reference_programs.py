@@ -1,4 +1,4 @@
-"""Calls of compiled functions with references: on the arrays that these hold."""
+"""Calls of compiled functions with references, on the arrays in the references."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xtrace._src.ops.references.binding import check_distinct
 
 
 def call_on_arrays(traced: TracedFunction, function: Callable[..., list[Any]], leaves: Sequence[Any]) -> Any:
-    """Call a function of arrays, as `TracedFunction.function_of_arrays` makes it, for one with references.
+    """Call the function of arrays that `TracedFunction.function_of_arrays` makes of a function with references.
 
     These hold the arrays that it returns for them afterwards; if it fails they keep theirs. It writes to their memory,
     unless it may fail while it runs.
@@ -35,7 +35,7 @@ def call_on_arrays(traced: TracedFunction, function: Callable[..., list[Any]], l
 
 
 class ReferenceProgram(CompiledCall):
-    """A compiled function that takes references or closes over them; `function` is the one of arrays."""
+    """A compiled function that takes references or closes over them; `function` is its function of arrays."""
 
     __slots__ = ("function",)
 
@@ -49,11 +49,11 @@ class ReferenceProgram(CompiledCall):
         return call_on_arrays(self.traced, self.function, leaves)
 
     def wait_for_compilation(self, timeout: float | None = None) -> bool:
-        """Wait until the function of arrays is compiled fully."""
+        """Wait until the function of arrays is fully compiled; False after `timeout` seconds."""
         return bool(self.function.wait_for_compilation(timeout))  # type: ignore[attr-defined]
 
     def warm_up(self, leaves: Sequence[Any]) -> None:
-        """Compile the function of arrays for arguments, or descriptions of them."""
+        """Compile the function of arrays for arguments or ShapeDtypeStructs."""
         operands = [*self.traced.consts, *leaves]
         for i in self.traced.places_of_references():
             operands[i] = operands[i].array

@@ -1,6 +1,6 @@
-"""What a traced program repeats: functions that are called again with the same operations, and rounds of loops.
+"""Repetitions in a traced program: functions called again with the same operations, and rounds of loops.
 
-XLA compiles each copy, and a body of ``lax.scan`` once.
+XLA compiles each copy; it compiles the body of a ``lax.scan`` once.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from xtrace._src.core.trace import current_trace
 from xtrace._src.transforms.stage import StagingTrace
 from xtrace._src.xla.source_locations import Place
 
-# What is worth a scan: so many rounds, and so many operations that need not be compiled.
-_FEWEST_TIMES, _FEWEST_SAVED = 3, 20
-# How many distances between equal operations are tried as the length of a round.
-_MOST_DISTANCES = 12
+# A repetition is reported from this number of rounds, and this number of saved operations, on.
+_MIN_TIMES, _MIN_SAVED = 3, 20
+# The number of distances between equal operations that are tried as the length of a round.
+_MAX_DISTANCES = 12
 
 
 class Repetition(NamedTuple):
-    """Operations that a program has several times.
+    """A group of operations that a program contains several times.
 
-    what: the function that is called, or the lines of a loop. place: the line that calls it, or the loop's first one.
-    times, operations: how often, and the operations each time. of_all: how many of the program's operations come from
-    the same expressions, those of derivatives included.
+    what: the called function, or the lines of a loop. place: the line of the call, or the first line of the loop.
+    times, operations: the number of copies, and the number of operations in each. of_all: the number of the program's
+    operations from the same expressions, operations of derivatives included.
     """
 
     what: str
@@ -48,7 +48,7 @@ class Repetition(NamedTuple):
 
 
 class _Call(NamedTuple):
-    """A call of a user's function: its code, the line that calls it, and the equations that it recorded."""
+    """A call of a user's function: its code, the line of the call, and the equations that it recorded."""
 
     code: CodeType
     caller: CodeType
@@ -59,7 +59,7 @@ class _Call(NamedTuple):
 
 
 def find_repetitions(trace: Callable[[], Jaxpr]) -> list[Repetition]:
-    """Return what the program repeats that `trace` traces, the most operations first; `trace` calls the function."""
+    """Return the repetitions in the program that ``trace()`` traces, the most operations first."""
     with _Recorder() as recorder:
         jaxpr = trace()
     finder = _Finder(jaxpr)
@@ -70,7 +70,7 @@ def find_repetitions(trace: Callable[[], Jaxpr]) -> list[Repetition]:
 
 
 class _Recorder:
-    """Notes which calls of users' functions record which equations."""
+    """A context that records the calls of users' functions with their equations."""
 
     def __init__(self) -> None:
         self.calls: list[_Call] = []
@@ -78,7 +78,7 @@ class _Recorder:
         self._records = False
 
     def __enter__(self) -> _Recorder:
-        # A profiler of the user's stays.
+        # A profiler of the user is left in place.
         self._records = sys.getprofile() is None
         if self._records:
             sys.setprofile(self._note)
@@ -99,7 +99,7 @@ class _Recorder:
         elif event == "return" and self._open and self._open[-1][0] is frame:
             _, equations, start = self._open.pop()
             caller = _calling_frame(frame)
-            # A trace that begins or ends in the call has other equations.
+            # If a trace began or ended in the call, the equations belong to another trace.
             if caller is not None and equations is _find_recorded_equations() and len(equations) > start:
                 call = _Call(frame.f_code, caller.f_code, caller.f_lineno, equations, start, len(equations))
                 self.calls.append(call)
@@ -121,7 +121,7 @@ def _calling_frame(frame: FrameType) -> FrameType | None:
 
 
 class _Finder:
-    """Gathers the repetitions of a program; those of expressions that are in one already are left out."""
+    """The repetitions of a program; each expression counts in one repetition only."""
 
     def __init__(self, jaxpr: Jaxpr) -> None:
         self.repetitions: list[Repetition] = []
@@ -129,12 +129,12 @@ class _Finder:
         self._covered: set[Any] = set()
 
     def add_calls(self, calls: Sequence[_Call]) -> None:
-        """Add the functions that one line calls several times, with the same operations."""
+        """Add the functions that one line calls several times with the same operations."""
         groups: dict[Any, list[_Call]] = {}
         for call in calls:
             key = (call.code, call.caller, call.line, _describe(call.equations[call.start : call.end]))
             groups.setdefault(key, []).append(call)
-        # Functions come before those that they call.
+        # A function comes before the functions that it calls.
         most_saved = sorted(
             groups.values(), key=lambda group: (-_count_saved_equations(group), group[0].start - group[0].end)
         )
@@ -168,7 +168,7 @@ class _Finder:
     def _add(self, what: str, place: Place, times: int, part: Sequence[JaxprEqn]) -> None:
         inner = list(all_equations(part))
         at = {one.source[:2] for one in inner if one.source is not None}
-        if times < _FEWEST_TIMES or (times - 1) * len(inner) < _FEWEST_SAVED or len(at & self._covered) * 2 > len(at):
+        if times < _MIN_TIMES or (times - 1) * len(inner) < _MIN_SAVED or len(at & self._covered) * 2 > len(at):
             return
         self._covered |= at
         of_all = sum([self._counts[one] for one in at])
@@ -186,7 +186,7 @@ def _count_saved_equations(group: Sequence[_Call]) -> int:
 
 
 def _describe(equations: Iterable[JaxprEqn]) -> tuple[Any, ...]:
-    """Return what makes equations alike: operations, the types of operands, the jaxprs they hold, and their places."""
+    """Return a key of equations: primitives, types of operands, inner jaxprs and places."""
     return tuple([
         (
             one.primitive, tuple([x.aval for x in one.invars]), tuple(map(id, jaxprs_of(one.parameters))),
@@ -197,18 +197,18 @@ def _describe(equations: Iterable[JaxprEqn]) -> tuple[Any, ...]:
 
 
 def _distances(tokens: Sequence[int]) -> list[int]:
-    """Return how far apart equal tokens are most often."""
+    """Return the most frequent distances between equal tokens."""
     last: dict[int, int] = {}
     counts: Counter[int] = Counter()
     for position, token in enumerate(tokens):
         if token in last:
             counts[position - last[token]] += 1
         last[token] = position
-    return [distance for distance, _ in counts.most_common(_MOST_DISTANCES)]
+    return [distance for distance, _ in counts.most_common(_MAX_DISTANCES)]
 
 
 def _runs(tokens: np.ndarray[Any, Any], distance: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the start, the length and the number of rounds of this length that follow one another."""
+    """Yield the start, the length and the number of consecutive equal rounds of the length `distance`."""
     equal = tokens[distance:] == tokens[:-distance]
     position = 0
     for value, group in itertools.groupby(equal.tolist()):
@@ -219,7 +219,7 @@ def _runs(tokens: np.ndarray[Any, Any], distance: int) -> Iterator[tuple[int, in
 
 
 def _jaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
-    """Yield a jaxpr and those inside it, each once."""
+    """Yield a jaxpr and all jaxprs in it, each once."""
     seen, left = {jaxpr}, [jaxpr]
     while left:
         current = left.pop()
@@ -232,7 +232,7 @@ def _jaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
 
 
 def all_equations(equations: Iterable[JaxprEqn]) -> Iterator[JaxprEqn]:
-    """Yield the equations that compute something, those of inner jaxprs as often as these are held."""
+    """Yield the equations without inner jaxprs; those in an inner jaxpr come once for each use of it."""
     for equation in equations:
         inner = list(jaxprs_of(equation.parameters))
         if not inner:

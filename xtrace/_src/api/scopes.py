@@ -1,4 +1,4 @@
-"""Blocks of a program: names for them that profiles show, and evaluation at once inside a traced function."""
+"""Contexts around parts of a program: names for profiles, `disable_jit`, and evaluation at compile time."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from xtrace._src.transforms.scopes import scope
 
 
 def named_scope(name: str) -> AbstractContextManager[None]:
-    """Return a context that puts a name around the operations inside of it, as profiles and HLO show them.
+    """Return a context that names the operations inside it; profiles and HLO show the name.
 
     Args:
         name: the name of the scope.
 
     Returns:
-        A context manager, which decorates functions too.
+        A context manager, which also decorates functions.
 
     Raises:
         TypeError: `name` is no string.
@@ -44,10 +44,10 @@ def _in_scope(name: str) -> Iterator[None]:
 
 
 def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
-    """Return a context in which jitted functions run operation by operation, so that Python can be debugged.
+    """Return a context in which jitted functions run operation by operation, for debugging their Python code.
 
     Args:
-        disable: whether they do; False restores the ordinary behaviour within another such context.
+        disable: whether they do; False restores jit inside another such context.
 
     Returns:
         A context manager.
@@ -65,7 +65,7 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
 
     Args:
         fun: a function.
-        name: the name of the scope; None for the function's own.
+        name: the name of the scope; None for the function's name.
 
     Returns:
         A function with the arguments and results of `fun`.

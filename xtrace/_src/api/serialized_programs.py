@@ -1,7 +1,7 @@
 """Compiled programs as bytes: `serialize`, `deserialize_and_load`.
 
-The bytes are XLA's, behind a head in JSON, which says the program's types, shardings, and the machine it is for; a
-checksum finds damage. Nothing in them is unpickled, but XLA's part is code.
+The bytes are a head in JSON, with the program's types, shardings and machine, followed by XLA's executable; a checksum
+detects damage. Nothing is unpickled, but XLA's part is code.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from xtrace._src.core.shardings import NamedSharding, Sharding, TiledSharding, T
 from xtrace._src.ops.random.keys import generators
 from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding
 from xtrace._src.runtime.checked_bytes import Format, WrongBytesError
+from xtrace._src.runtime.compilation_cache import KeptCode
 from xtrace._src.runtime.execute import Assignment, Program, request_partitioning
 from xtrace._src.runtime.transfer import array_from_host, put_at
 from xtrace._src.xla import clients, environments, executables
@@ -36,7 +37,7 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _Part = TypeVar("_Part")
 
-_FORMAT = Format(b"xtrace\x00e", 2, "serialized executable")
+_FORMAT = Format(b"xtrace\x00e", 3, "serialized executable")
 
 _ALL: list[Any] = [*dtypes.all_dtypes.values(), dtypes.float0, *[g.dtype for g in generators.values()]]
 _DTYPES = {dtypes.short_name(dtype): dtype for dtype in _ALL}
@@ -47,18 +48,18 @@ _AGAIN = "Compile it here, with xtrace.jit(f).lower(...).compile(), and serializ
 def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
     """Return a compiled function as bytes, and the structures of its arguments and results.
 
-    They are for processes with the same jaxlib and a like machine: `deserialize_and_load` says what differs.
-    `xtrace.export` writes files for other ones.
+    Processes with the same jaxlib on an equal machine can load them: `deserialize_and_load` names differences.
+    `xtrace.export` writes files for other machines.
 
     Args:
         compiled: the result of ``xtrace.jit(f).lower(...).compile()``.
 
     Returns:
-        The bytes, the structure of ``(args, kwargs)``, and that of the result; both structures can be pickled.
+        The bytes, the structure of ``(args, kwargs)`` and the structure of the result; both can be pickled.
 
     Raises:
         TypeError: `compiled` is no compiled function.
-        ValueError: it was compiled for devices that are not here, or the runtime cannot write its program.
+        ValueError: it was compiled for absent devices, or the runtime cannot write its program.
         NotImplementedError: it calls Python functions, takes references, or runs in several processes.
 
     Example:
@@ -77,7 +78,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
     _check_contents(compiled, program)
     assignment = compiled._partition.assignment
     record, constants = record_of_program(name, program, assignment, traced)
-    code = _code_of(name, program)
+    code = _code_of(name, program).encode()
     head = record | {
         "environment": environments.environment_of(assignment.device), "paths": list(compiled._paths()),
         "donated": list(compiled.donate_argnums), "code": len(code),
@@ -88,9 +89,9 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
 def record_of_program(
     name: str, program: Program, assignment: Assignment, traced: TracedFunction
 ) -> tuple[dict[str, Any], bytes]:
-    """Return what it takes to call a program as a record that JSON holds, and the data of the arrays it closes over.
+    """Return a JSON record for calls of a program, and the data of the arrays that it closes over.
 
-    NotImplementedError for a dtype that was defined in this process.
+    Raises NotImplementedError for a dtype that was defined in this process.
     """
     hidden = list(map(_read_constant, program.constants))
     record = {
@@ -107,19 +108,13 @@ def record_of_program(
     return record, b"".join([content for _, content in hidden])
 
 
-def _code_of(name: str, program: Program) -> bytes:
-    if program.read_code is None:
-        try:
-            return executables.serialize_executable(program.executable)
-        except executables.CompileError as error:
-            raise ValueError(f"serialize: the runtime cannot write the program of {name}: {error}") from None
+def _code_of(name: str, program: Program) -> KeptCode:
+    if program.kept_code is not None:
+        return program.kept_code
     try:
-        return program.read_code()
-    except (OSError, WrongBytesError) as error:
-        raise ValueError(
-            f"serialize: {name} cannot be written: {error}. Compile it again with xtrace.config.update("
-            "'jax_enable_compilation_cache', False)"
-        ) from None
+        return KeptCode.of_executable(program.executable)
+    except executables.CompileError as error:
+        raise ValueError(f"serialize: the runtime cannot write the program of {name}: {error}") from None
 
 
 def _check_contents(compiled: Compiled, program: Program) -> None:
@@ -144,25 +139,25 @@ def deserialize_and_load(
     serialized: bytes, in_tree: PyTreeDef, out_tree: PyTreeDef, backend: Any = None,
     execution_devices: Sequence[Any] | None = None,
 ) -> Compiled:
-    """Return the compiled function that `serialize` wrote.
+    """Return the compiled function in the bytes of `serialize`.
 
-    The bytes are code that runs with the rights of this process: load only what you, or one whom you trust, wrote.
+    The bytes are code that runs with the rights of this process: load them only from a source that you trust.
 
     Args:
         serialized: the bytes.
         in_tree: the structure of ``(args, kwargs)``.
         out_tree: the structure of the result.
-        backend: the platform's name or client; None for that of the program.
-        execution_devices: the devices to run on, as many as the program was compiled for; None for those of the same
-            numbers.
+        backend: the platform's name or client; None for the program's platform.
+        execution_devices: the devices to run on, as many as the program was compiled for; None for the devices with
+            the same numbers.
 
     Returns:
-        The compiled function. Its jaxpr, a single equation, does not say what it computes.
+        The compiled function. Its jaxpr is a single opaque equation.
 
     Raises:
-        TypeError: `serialized` is not made of bytes, or a structure is none.
-        ValueError: the bytes are no compiled function or are damaged; they are of another jaxlib, platform, device or
-            processor; there are not enough devices; a structure is another one.
+        TypeError: `serialized` is not made of bytes, or a structure is no PyTreeDef.
+        ValueError: the bytes are no compiled function or are damaged; they were written for another jaxlib, platform,
+            device or processor; there are too few devices; a structure does not fit.
 
     Example:
         >>> from xtrace.experimental.serialize_executable import deserialize_and_load, serialize
@@ -184,7 +179,7 @@ def deserialize_and_load(
         encoded, payload = _FORMAT.decode(bytes(serialized))
     except WrongBytesError as error:
         raise ValueError(f"{function}: serialized cannot be used: {error}. {_AGAIN}") from None
-    head = _understand(lambda: _check_head(json.loads(encoded)))
+    head = _parse_head(lambda: _check_head(json.loads(encoded)))
     for argument, tree, avals in (("in_tree", in_tree, head["in_avals"]), ("out_tree", out_tree, head["out_avals"])):
         if tree.num_leaves != len(avals):
             raise ValueError(
@@ -192,13 +187,13 @@ def deserialize_and_load(
                 "structures that serialize returned with these bytes"
             )
     devices = _devices(head, backend, execution_devices)
-    different = _understand(lambda: environments.differences(head["environment"], devices[0]))
+    different = _parse_head(lambda: environments.describe_incompatibilities(head["environment"], devices[0]))
     if different:
         raise ValueError(f"{function}: {head['name']} was compiled elsewhere: {'; '.join(different)}. {_AGAIN}")
     return _load(RecordReader(head, devices, execution_devices is not None), payload, in_tree, out_tree)
 
 
-# The parts of the head.
+# The entries of the head and their types.
 _PARTS: dict[str, Any] = {
     "environment": dict, "name": str, "devices": list, "committed": bool, "in_avals": list, "paths": list,
     "out_avals": list, "donated": list, "kept": (list, type(None)), "mesh": (dict, type(None)), "inputs": list,
@@ -207,7 +202,7 @@ _PARTS: dict[str, Any] = {
 
 
 def _check_head(head: dict[str, Any]) -> dict[str, Any]:
-    """Return the head; TypeError or ValueError if it is none that is written here."""
+    """Return the head; KeyError, TypeError or ValueError if `serialize` cannot have written it."""
     for name, kind in _PARTS.items():
         if not isinstance(head[name], kind):
             raise TypeError(f"{name} is {abbreviate(head[name])}")
@@ -225,8 +220,8 @@ def _check_head(head: dict[str, Any]) -> dict[str, Any]:
     return head
 
 
-def _understand(read: Callable[[], _Part]) -> _Part:
-    """Return what is read of the head; ValueError if another release, or someone else, wrote it."""
+def _parse_head(read: Callable[[], _Part]) -> _Part:
+    """Return ``read()``; ValueError if it fails because another release, or another program, wrote the head."""
     try:
         return read()
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -237,7 +232,7 @@ def _understand(read: Callable[[], _Part]) -> _Part:
 
 
 def _devices(head: Mapping[str, Any], backend: Any, given: Sequence[Any] | None) -> list[Any]:
-    """Return the devices to run on; ValueError if they are not as many as the program is for."""
+    """Return the devices to run on; ValueError if their number is not the program's."""
     function, name, numbers = "deserialize_and_load", head["name"], head["devices"]
     if given is None:
         platform = head["environment"]["platform"]
@@ -271,15 +266,16 @@ def _devices(head: Mapping[str, Any], backend: Any, given: Sequence[Any] | None)
 
 def _load(reader: RecordReader, payload: bytes, in_tree: PyTreeDef, out_tree: PyTreeDef) -> Compiled:
     head = reader.head
-    described = _understand(lambda: reader.program(payload[head["code"] :]))
-    code, assignment = payload[: head["code"]], described.assignment
+    described = _parse_head(lambda: reader.program(payload[head["code"] :]))
+    assignment = described.assignment
     try:
-        executable = executables.load_executable(code, "", assignment.devices, None, described.partitioned)
-    except executables.CompileError as error:
+        code = KeptCode.decode(payload[: head["code"]])
+        executable = code.load(assignment.devices, None, described.partitioned)
+    except (executables.CompileError, WrongBytesError) as error:
         raise ValueError(
             f"deserialize_and_load: XLA refuses the program of {head['name']}: {error}. {_AGAIN}"
         ) from None
-    program = described.load(executable, lambda: code)
+    program = described.load(executable, code)
     traced = described.trace(in_tree, out_tree, lambda: head["paths"])
     function: Any = _LoadedFunction(head["name"], head["donated"], head["paths"])
     partition = Partition(assignment, program.kept, program.inputs, program.results)
@@ -287,14 +283,14 @@ def _load(reader: RecordReader, payload: bytes, in_tree: PyTreeDef, out_tree: Py
 
 
 class _LoadedFunction:
-    """The function of a compiled one that was loaded, in the place of a `Jitted`."""
+    """The function of a loaded program; it takes the place of a `Jitted`."""
 
     def __init__(self, name: str, donated: Sequence[int], paths: Sequence[str]) -> None:
         self.name, self._donated, self._paths = name, frozenset(donated), paths
         self.fun, self.static = _as_function(name), call_arguments.Selection("static", _as_function(name), None, None)
 
     def donated_leaves(self, static: Any, in_tree: PyTreeDef) -> list[bool]:
-        """Return for each leaf whether it is donated."""
+        """Return a flag for each leaf: whether it is donated."""
         return [i in self._donated for i in range(in_tree.num_leaves)]
 
     def out_info(self, traced: TracedFunction) -> Any:
@@ -302,7 +298,7 @@ class _LoadedFunction:
         return traced.out_info
 
     def check_donation(self, flags: Sequence[bool], static: Any, leaves: Sequence[Any], in_tree: PyTreeDef) -> None:
-        """Raise ValueError if an array is donated and given a second time."""
+        """Raise ValueError if a donated array is passed twice."""
         call_arguments.check_donation(self.name, flags, leaves, lambda: self._paths)
 
 
@@ -315,7 +311,7 @@ def _as_function(name: str) -> Any:
 
 
 def _abstract(*avals: ShapedArray, name: str, out_avals: tuple[ShapedArray, ...]) -> list[ShapedArray]:
-    """Run a compiled program that was loaded from bytes."""
+    """Stands for a whole program that was loaded from bytes."""
     return list(out_avals)
 
 
@@ -324,7 +320,7 @@ def _refuse(builder: Any, *values: Any, name: str, out_avals: tuple[ShapedArray,
 
 
 _no_rule = no_rule("a compiled program cannot become part of another one; call the jitted function instead")
-# The equation that stands for all of a program that was loaded.
+# The primitive of the single equation in the jaxpr of a loaded program.
 serialized_executable = Primitive(
     "serialized_executable", ("name", "out_avals"), multiple_results=True, abstract=_abstract, emit=_refuse,
     jvp=_no_rule, batch=_no_rule, memoised=False,
@@ -332,7 +328,7 @@ serialized_executable = Primitive(
 
 
 class DescribedProgram(NamedTuple):
-    """What a record says of a program, without its code."""
+    """A program as read from a record, without its code."""
 
     name: str
     assignment: Assignment
@@ -343,17 +339,17 @@ class DescribedProgram(NamedTuple):
 
     @property
     def partitioned(self) -> executables.Partitioned | None:
-        """The shardings that XLA chooses."""
+        """The request to XLA to choose shardings; None if there is nothing to choose."""
         return request_partitioning(self.assignment, len(self.constants))
 
-    def load(self, executable: Any, read_code: Callable[[], bytes]) -> Program:
-        """Return the program whose code was loaded."""
+    def load(self, executable: Any, code: KeptCode) -> Program:
+        """Return the program with its loaded executable."""
         return Program(
-            executable, self.assignment, self.out_avals, hidden=self.constants, kept=self.kept, read_code=read_code
+            executable, self.assignment, self.out_avals, hidden=self.constants, kept=self.kept, kept_code=code
         )
 
     def trace(self, in_tree: PyTreeDef, out_tree: PyTreeDef, paths: Callable[[], Sequence[str]]) -> TracedFunction:
-        """Return the trace of a function that does nothing but run the program."""
+        """Return the trace of a function that only calls the program."""
         invars, outvars = [list(map(Var, side)) for side in (self.in_avals, self.out_avals)]
         parameters = (self.name, tuple(self.out_avals))
         call = JaxprEqn([*invars], outvars, serialized_executable, parameters, NO_EFFECTS, None)
@@ -361,11 +357,11 @@ class DescribedProgram(NamedTuple):
         return TracedFunction(Jaxpr([], invars, [*outvars], [call], debug_info=info), [], in_tree, out_tree, info)
 
 
-# Records of the head, and what they stand for
+# Records of the head
 
 
 def record_of_aval(aval: ShapedArray) -> list[Any]:
-    """Return a type as a record that JSON holds."""
+    """Return a JSON record of a type."""
     own = aval.explicit_sharding
     return [
         aval.shape, _name_of(aval.dtype), aval.weak_type, aval.memory_space.value,
@@ -384,7 +380,7 @@ def _name_of(dtype: Any) -> str:
 
 
 def record_of_mesh(mesh: BaseMesh) -> dict[str, Any]:
-    """Return a mesh as a record that JSON holds."""
+    """Return a JSON record of a mesh."""
     device = None if isinstance(mesh, Mesh) else mesh.abstract_mesh.abstract_device
     return {
         "sizes": mesh.axis_sizes, "names": mesh.axis_names, "types": [t.name for t in mesh.axis_types],
@@ -394,14 +390,14 @@ def record_of_mesh(mesh: BaseMesh) -> dict[str, Any]:
 
 
 def _record_of_layouts(layouts: Layouts | None) -> list[list[bool]] | None:
-    """Return which inputs and results have a layout of their own, None for none; which one it is, the code says."""
+    """Return flags of the inputs and results with a layout of their own, or None; the code contains the layouts."""
     if layouts is None:
         return None
     return [[layout is not None for layout in row] for row in (layouts.inputs, layouts.results)]
 
 
 def record_of_sharding(sharding: Sharding) -> dict[str, Any]:
-    """Return a sharding as a record that JSON holds."""
+    """Return a JSON record of a sharding."""
     record: dict[str, Any] = {"memory": sharding.memory_kind}
     if isinstance(sharding, NamedSharding):
         spec = sharding.spec
@@ -412,21 +408,21 @@ def record_of_sharding(sharding: Sharding) -> dict[str, Any]:
 
 
 def _read_constant(array: ConcreteArray) -> tuple[list[Any], bytes]:
-    """Return the record and the data of an array that a program closes over."""
+    """Return the JSON record and the data of an array that a program closes over."""
     own = mesh_sharding(array)
     data = array.physical_array().tobytes()
     return [record_of_aval(array.aval), None if own is None else record_of_sharding(own), len(data)], data
 
 
 class RecordReader:
-    """Reads the records in the head of a program's bytes; its devices are `devices`."""
+    """A reader of the records in the head of a program's bytes; the program runs on `devices`."""
 
     def __init__(self, head: Mapping[str, Any], devices: Sequence[Any], committed: bool) -> None:
         self.head, self._devices, self._committed = head, tuple(devices), committed
         self._by_number = dict(zip(head["devices"], devices, strict=True))
 
     def program(self, data: bytes) -> DescribedProgram:
-        """Return what the record says of a program; `data` is that of the arrays it closes over."""
+        """Return the program in the records; `data` is the data of the arrays that it closes over."""
         head, assignment = self.head, self._assignment()
         arguments, results = [list(map(self._aval, head[side])) for side in ("in_avals", "out_avals")]
         return DescribedProgram(head["name"], assignment, arguments, results, self._constants(data), head["kept"])

@@ -1,4 +1,4 @@
-"""`shard_map`: a function mapped over the pieces of arrays on a mesh."""
+"""`shard_map`: a function mapped over the shards of arrays on a mesh."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xtrace._src.api.jit import jit
 from xtrace._src.core import key_paths, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.axis_names import correction, name_tuple
+from xtrace._src.core.axis_names import name_tuple, suggest_name
 from xtrace._src.core.callables import check_callable, function_name, positional_names
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo
 from xtrace._src.core.mesh import BaseMesh, context_abstract_mesh, context_mesh, naming_mesh
@@ -20,12 +20,12 @@ from xtrace._src.core.shardings import NamedSharding, explicit_part
 from xtrace._src.core.sums import Sums
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.ops.references.binding import check_results, unwrap, wrap
-from xtrace._src.ops.shard_map import bind_shard_map, manual_axes_in_scope, named_axes, parts_of, piece_aval
+from xtrace._src.ops.shard_map import bind_shard_map, count_shards, manual_axes_in_scope, named_axes, shard_aval
 from xtrace._src.transforms.jaxpr_transforms import stage_to_jaxpr
 
 
 class _Infer:
-    """Stands for specifications that follow from the types of the arguments."""
+    """Stands for specifications that the types of the arguments determine."""
 
     def __repr__(self) -> str:
         return "Infer"
@@ -38,26 +38,26 @@ def shard_map(
     f: Callable[..., Any] | None = None, /, *, out_specs: Any, in_specs: Any = Infer, mesh: Any = None,
     axis_names: Set[Any] = frozenset(), check_vma: bool = True,
 ) -> Callable[..., Any]:
-    """Return `f` mapped over the pieces of arrays: each device of a mesh calls it with the pieces that it has.
+    """Return `f` mapped over the shards of arrays: each device of a mesh calls it with its own shards.
 
     In `f`, collectives such as `lax.psum` name the axes of the mesh. Without `f`, a decorator is returned.
 
     Args:
-        f: a function of pieces, by position.
-        out_specs: a `PartitionSpec` for each result, or a tree prefix: how the pieces are put together. An axis that is
-            not named is one along which all devices have the same result.
-        in_specs: a `PartitionSpec` for each argument, or a tree prefix: how it is split. By default that of the
-            argument's type, on explicit axes.
-        mesh: a `Mesh` or an `AbstractMesh`; None for the one of `set_mesh`.
-        axis_names: the axes of the mesh that `f` is manual over, the others being split by the compiler; all of them if
-            the set is empty.
-        check_vma: whether types say along which axes values vary, which `out_specs` are checked against.
+        f: a function of shards; its arguments are positional.
+        out_specs: a `PartitionSpec` for each result, or a tree prefix of them: how the shards are joined. Along an axis
+            that it does not name, all devices must have the same result.
+        in_specs: a `PartitionSpec` for each argument, or a tree prefix of them: how the argument is split. The default
+            is the specification in the argument's type, on explicit axes.
+        mesh: a `Mesh` or an `AbstractMesh`; None for the mesh of `set_mesh`.
+        axis_names: the manual axes of the mesh in `f`; the compiler splits arrays along the others. An empty set means
+            all axes.
+        check_vma: whether types track the axes along which values vary; `out_specs` are checked against them.
 
     Returns:
-        A function of whole arrays, with the results of `f` put together.
+        A function of whole arrays; its results are joined from the shards.
 
     Raises:
-        TypeError: `f` cannot be called, or a specification is no PartitionSpec.
+        TypeError: `f` is not callable, or a specification is no PartitionSpec.
         ValueError: a dimension is no multiple of its number of parts, an axis does not exist, or a result varies along
             an axis that its specification does not name.
 
@@ -83,7 +83,7 @@ def shard_map(
     _check_specs("out_specs", out_specs)
     manual = frozenset(name_tuple("shard_map", "axis_names", axis_names))
     call = ShardMap(f, out_specs, in_specs, mesh, manual, bool(check_vma))
-    # Outside of other programs the computation is one.
+    # Called eagerly, the whole computation is one program.
     jitted = jit(call.bind)
 
     @functools.wraps(f)
@@ -111,7 +111,7 @@ def _check_specs(argument: str, specs: Any) -> None:
 
 
 class ShardMap:
-    """A function with its specifications; `bind` calls it. `out_specs` may be a function of the result's structure."""
+    """A function with its specifications; `out_specs` may be a function of the structure of the result."""
 
     def __init__(
         self, function: Callable[..., Any], out_specs: Any, in_specs: Any, mesh: Any, axis_names: frozenset[Any],
@@ -122,7 +122,7 @@ class ShardMap:
         self.name = function_name(function)
 
     def bind(self, *args: Any) -> Any:
-        """Trace the function on pieces of the arguments, and bind the computation."""
+        """Trace the function on shards of the arguments, and bind the computation."""
         mesh = self._mesh()
         manual = self.axis_names or frozenset(mesh.axis_names) - frozenset(mesh.manual_axes)
         bound = sorted((self.axis_names or set(mesh.axis_names)).intersection(mesh.manual_axes), key=str)
@@ -141,7 +141,7 @@ class ShardMap:
             raise ValueError(
                 f"shard_map requires axis_names={sorted(map(str, manual))} to be a subset of mesh.axis_names="
                 f"{mesh.axis_names}; for {abbreviate(min(unknown, key=str))} "
-                f"{correction(min(unknown, key=str), mesh.axis_names)}"
+                f"{suggest_name(min(unknown, key=str), mesh.axis_names)}"
             )
         pairs, in_tree = pytree.tree_flatten_with_path(args)
         leaves, paths = unwrap([leaf for _, leaf in pairs]), [path for path, _ in pairs]
@@ -160,7 +160,7 @@ class ShardMap:
             out[:] = [tree, specs]
             return [self._as_result(x, s) for x, s in zip(results, specs, strict=True)]
 
-        types = [piece_aval(a, mesh, s, manual, self.check_vma) for a, s in zip(avals, specs, strict=True)]
+        types = [shard_aval(a, mesh, s, manual, self.check_vma) for a, s in zip(avals, specs, strict=True)]
         with manual_axes_in_scope(mesh, manual, self.check_vma):
             closed = stage_to_jaxpr(flat, types, DebugInfo("shard_map", self.name, None, None))
         tree, out_specs = out
@@ -170,7 +170,7 @@ class ShardMap:
         return pytree.tree_unflatten(tree, results)
 
     def _as_result(self, x: Any, spec: PartitionSpec) -> Any:
-        """Return a result with the type that `spec` says, where it is the same everywhere or varies."""
+        """Return a result that varies along the axes of `spec`, with its unreduced axes."""
         x = vary(x, sorted(named_axes(spec), key=str))
         terms = tuple(sorted(spec.unreduced & aval_of(x).varying, key=str))
         return vary_unreduced_cast.bind_positional((x,), (terms,)) if terms else x
@@ -178,7 +178,7 @@ class ShardMap:
     def _mesh(self) -> BaseMesh:
         outer = context_abstract_mesh()
         if outer.manual_axes and (self.mesh is None or self.mesh.shape_tuple == outer.shape_tuple):
-            # Inside of another shard_map.
+            # Inside another shard_map.
             return outer
         mesh: BaseMesh = self.mesh if self.mesh is not None else context_mesh()
         if mesh.empty:
@@ -233,7 +233,7 @@ class ShardMap:
                     f"of the input, {aval.str_short()}. Leave in_specs out, which takes those of the type, or call "
                     f"xtrace.reshard(x, {spec}) on it first"
                 )
-        for dimension, (size, parts) in enumerate(zip(aval.shape, parts_of(mesh, spec, aval.ndim), strict=True)):
+        for dimension, (size, parts) in enumerate(zip(aval.shape, count_shards(mesh, spec, aval.ndim), strict=True)):
             if size % parts:
                 axes = axes_of_entry(spec[dimension])
                 raise ValueError(
@@ -245,7 +245,7 @@ class ShardMap:
                 )
 
     def _argument(self, count: int, path: Sequence[Any]) -> str:
-        """Return an argument as users write it."""
+        """Return the user's expression for an argument."""
         name = positional_names(self.function, count)[path[0].idx]
         return f"argument {name}{key_paths.keystr(path[1:])} of {self.name}"
 
@@ -256,7 +256,7 @@ class ShardMap:
                 raise ValueError(
                     f"shard_map {argument} argument must refer to an axis marked as manual, of "
                     f"{sorted(map(str, manual))}, but {argument} refers to {abbreviate(axis)}: it is {spec} of "
-                    f"{self.name}; {correction(axis, sorted(manual, key=str))}"
+                    f"{self.name}; {suggest_name(axis, sorted(manual, key=str))}"
                 )
 
     def _check_sums(self, argument: str, spec: PartitionSpec, mesh: BaseMesh) -> None:
@@ -268,7 +268,7 @@ class ShardMap:
                 )
 
     def _check_closed_over(self, values: Sequence[Any], mesh: BaseMesh, manual: frozenset[Any]) -> None:
-        """Raise NotImplementedError for an array from outside whose type has manual axes: it has no piece here."""
+        """Raise NotImplementedError for an array from outside with manual axes in its type: it has no shard here."""
         for aval in map(aval_of, values):
             own = aval.explicit_sharding
             axes = frozenset[Any]() if own is None else named_axes(own.spec)

@@ -1,4 +1,4 @@
-"""The stages of compiling a function ahead of time: traced, lowered, compiled."""
+"""The stages of compilation ahead of time: `Traced`, `Lowered`, `Compiled`."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class ArgInfo:
 
 
 class Stage:
-    """What all stages know: the function's name, the trees of its arguments and results, and their types."""
+    """A stage of compilation: it has the function's name, and the structures and types of arguments and results."""
 
     def __init__(self, jitted: Jitted, static: Static, traced: TracedFunction) -> None:
         self._jitted, self._static, self._traced = jitted, static, traced
@@ -102,10 +102,9 @@ class Stage:
         return self._traced.out_tree
 
     @property
-    def out_info(self) -> ShapeDtypeStruct:
-        """The result's shapes and dtypes, and the shardings that `jit` was given for it."""
-        result: ShapeDtypeStruct = self._jitted.out_info(self._traced)
-        return result
+    def out_info(self) -> Any:
+        """The result as a tree of ShapeDtypeStructs, with the shardings in ``out_shardings``."""
+        return self._jitted.out_info(self._traced)
 
     @property
     def in_avals(self) -> Any:
@@ -113,14 +112,13 @@ class Stage:
         return pytree.tree_unflatten(self.in_tree, self._traced.jaxpr.in_avals)
 
     @property
-    def out_avals(self) -> ShapedArray:
-        """The results' types."""
-        result: ShapedArray = pytree.tree_unflatten(self.out_tree, self._traced.out_avals)
-        return result
+    def out_avals(self) -> Any:
+        """The results' types, in the structure of the result."""
+        return pytree.tree_unflatten(self.out_tree, self._traced.out_avals)
 
     @property
     def args_info(self) -> Any:
-        """The arguments' types and which are donated, as ``(args, kwargs)``."""
+        """The `ArgInfo` of each argument, as ``(args, kwargs)``."""
         donated = self._jitted.donated_leaves(self._static, self.in_tree)
         infos = [ArgInfo(aval, flag) for aval, flag in zip(self._traced.jaxpr.in_avals, donated, strict=True)]
         return pytree.tree_unflatten(self.in_tree, infos)
@@ -136,11 +134,12 @@ class Stage:
         """Return a page of the function's source, jaxpr, StableHLO and optimised HLO, as `xtrace.explore` does.
 
         Args:
-            target: a device that need not be here, such as "h200"; None for those of the arguments, or of the program.
-            name: the name of the program on the page; None for that of the function.
+            target: a device that need not be present, such as "h200"; None for the devices of the arguments or of the
+                program.
+            name: the name of the program on the page; None for the function's name.
 
         Returns:
-            An `Explored`, which shows itself in notebooks; `save` writes it to a file.
+            An `Explored`; notebooks show it, and `save` writes it to a file.
 
         Raises:
             ValueError: `target` is unknown.
@@ -152,7 +151,7 @@ class Stage:
         return explore.explore_stage(self, target=target, name=name)  # type: ignore[arg-type]
 
     def _leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        """Return the leaves of a call's arguments, given with static ones or without; TypeError for other trees."""
+        """Return the leaves of arguments, with or without the static ones; TypeError for another structure."""
         leaves, in_tree = pytree.tree_flatten((args, kwargs))
         leaves = unwrap(leaves)
         if in_tree == self.in_tree:
@@ -187,15 +186,15 @@ class Stage:
         )
 
     def _repr_html_(self) -> str:
-        """Return what notebooks show: the stage's name, its arguments and results, and its text, folded."""
+        """Return the stage as HTML for notebooks: its name, the types of arguments and results, and its text."""
         return notebook_views.html_of_stage(self)
 
 
 class Traced(Stage):
-    """A function traced for one signature, made by ``jit(f).trace``.
+    """A function traced for one signature; ``jit(f).trace`` returns it, users do not call the class.
 
     Args:
-        jitted, static, traced, assignment: the parts of a trace; users do not call the class.
+        jitted, static, traced, assignment: the parts of a trace.
 
     Example:
         >>> xtrace.jit(jnp.sin).trace(1.0).jaxpr
@@ -208,7 +207,7 @@ class Traced(Stage):
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
-        """The jaxpr with the constants it closed over."""
+        """The jaxpr with its constants."""
         return ClosedJaxpr(dce.name_dropped(self._traced.jaxpr), self._traced.consts)
 
     @boundary
@@ -216,7 +215,7 @@ class Traced(Stage):
         """Lower the trace to StableHLO.
 
         Args:
-            lowering_platforms: a tuple of one platform, such as ``("cuda",)``; None for that of the arguments' devices.
+            lowering_platforms: a tuple of one platform, such as ``("cuda",)``; None for the platform of the arguments.
 
         Returns:
             A `Lowered`.
@@ -236,7 +235,7 @@ class Traced(Stage):
         return Lowered(self._jitted, self._static, self._traced, platform, self._assignment)
 
     def _lower_without_references(self, platforms: Sequence[str] | None) -> Lowered:
-        """Lower the function of arrays; the compiled one takes references all the same."""
+        """Lower the function of arrays; the compiled function still takes references."""
         traced = self._traced
         function: Any = self._jitted.without_references(traced, self._static)
         avals = [array_type(v.aval) for v in (*traced.jaxpr.constvars, *traced.jaxpr.invars)]
@@ -246,7 +245,7 @@ class Traced(Stage):
 
 
 class ExportedTrace(NamedTuple):
-    """A trace, the devices it is for, a module for each platform, and the inputs that these take if not all."""
+    """A trace, its devices, a module for each platform, and the positions of the modules' inputs, None for all."""
 
     traced: TracedFunction
     assignment: Assignment
@@ -271,7 +270,7 @@ def lower_for_export(traced: Traced, platforms: Sequence[str]) -> ExportedTrace:
 
 
 class Lowered(Stage):
-    """A function lowered to StableHLO for one signature and platform, made by ``jit(f).lower``.
+    """A function lowered to StableHLO for one signature and platform; ``jit(f).lower`` returns it.
 
     Args:
         jitted, static, traced, platform, assignment: the parts of a lowering; users do not call the class.
@@ -287,26 +286,25 @@ class Lowered(Stage):
     ) -> None:
         super().__init__(jitted, static, traced)
         self._platform, self._assignment = platform, assignment
-        # The stage of the function with references, of which this is one of arrays.
+        # The trace of the user's function with references, if this stage is the function of their arrays.
         self._around: Traced | None = None
         self._module, self._kept = jitted.lowered_module(traced, static, platform, assignment=assignment)
 
     @property
-    def out_info(self) -> ShapeDtypeStruct:
-        """The result's shapes and dtypes, and the shardings that types or `jit` say, on the program's devices."""
+    def out_info(self) -> Any:
+        """The result as a tree of ShapeDtypeStructs; shardings in types or ``out_shardings`` are on its devices."""
         leaves, tree = pytree.tree_flatten(super().out_info)
         places = self._assignment.results or (None,) * len(leaves)
         given = zip(leaves, places, strict=True)
-        result: ShapeDtypeStruct = pytree.tree_unflatten(
+        return pytree.tree_unflatten(
             tree, [x if s is None or x.sharding is None else x.update(sharding=_like(x, s)) for x, s in given]
         )
-        return result
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """Return the module's text.
 
         Args:
-            dialect: "stablehlo", or "hlo" for HLO before XLA's passes; None for the first.
+            dialect: "stablehlo", or "hlo" for HLO before XLA's passes; None means "stablehlo".
             debug_info: whether the text has the user's lines.
 
         Returns:
@@ -329,7 +327,7 @@ class Lowered(Stage):
         """Return the module as an object of jaxlib.
 
         Args:
-            dialect: "stablehlo" for a module of MLIR, "hlo" for an XlaComputation; None for the first.
+            dialect: "stablehlo" for a module of MLIR, "hlo" for an XlaComputation; None means "stablehlo".
 
         Returns:
             The object.
@@ -348,10 +346,10 @@ class Lowered(Stage):
         raise ValueError(f"compiler_ir: unknown dialect {abbreviate(dialect)}; the dialects are 'stablehlo' and 'hlo'")
 
     def cost_analysis(self) -> dict[str, float]:
-        """Return XLA's estimate of what the module costs, before XLA's passes.
+        """Return XLA's estimate of the module's cost, before XLA's passes.
 
         Returns:
-            A dictionary of numbers by name: "flops" are floating-point operations, "bytes accessed" bytes.
+            A dictionary of numbers, such as "flops" and "bytes accessed".
 
         Example:
             >>> xtrace.jit(lambda x: x + 1).lower(jnp.ones(8)).cost_analysis()["flops"]
@@ -364,9 +362,9 @@ class Lowered(Stage):
         """Compile the module with XLA.
 
         Args:
-            compiler_options: options of XLA by name, which replace those of `jit`.
-            target: a device that need not be here, such as "h200" or "tpu-v5e:4x4". The result can then be looked at
-                but not called. None for the devices at hand.
+            compiler_options: options of XLA by name; they take precedence over the options of `jit`.
+            target: a device that need not be present, such as "h200" or "tpu-v5e:4x4". The result can then be inspected
+                but not called. None for the devices of the lowering.
 
         Returns:
             A `Compiled`.
@@ -416,7 +414,7 @@ class Lowered(Stage):
     def _compile_on(
         self, assignment: Assignment, module: LoweredModule, kept: Sequence[int] | None, options: dict[str, Any]
     ) -> Compiled:
-        """Compile a module for devices that are not here."""
+        """Compile a module for absent devices."""
         text, taken = module.text(debug_info=True), assignment.keep(kept)
         partitioned = request_partitioning(taken, len(module.hidden))
         with explain_errors(self._traced.closed, module, assignment.devices):
@@ -429,7 +427,7 @@ class Lowered(Stage):
 
 
 class Partition(NamedTuple):
-    """The devices of a compiled program, the positions of the inputs it takes, and its shardings on a mesh."""
+    """The devices of a compiled program, the positions of its inputs (None for all), and its shardings on a mesh."""
 
     assignment: Assignment
     kept: Sequence[int] | None
@@ -438,7 +436,7 @@ class Partition(NamedTuple):
 
 
 def _like(described: ShapeDtypeStruct, sharding: Sharding) -> Sharding | Format:
-    """Return a sharding for a result, with the layout that its description says."""
+    """Return a sharding with the layout in the description of the result."""
     layout = described.format.layout
     return sharding if layout is None else Format(layout, sharding)
 
@@ -452,10 +450,10 @@ def _call_compiled(stage: weakref.ref[Compiled], args: tuple[Any, ...], kwargs: 
 
 
 class Compiled(Stage):
-    """A function compiled for one signature, made by ``Lowered.compile``.
+    """A function compiled for one signature; ``Lowered.compile`` returns it, users do not call the class.
 
     Args:
-        jitted, static, traced, executable, partition, program: the parts of a compilation; users do not call the class.
+        jitted, static, traced, executable, partition, program: the parts of a compilation.
 
     Example:
         >>> compiled = xtrace.jit(jnp.sin).lower(0.0).compile()
@@ -469,15 +467,15 @@ class Compiled(Stage):
     ) -> None:
         super().__init__(jitted, static, traced)
         self._executable, self._partition, self._program = executable, partition, program
-        # The stage of the function with references, of which this is one of arrays.
+        # The trace of the user's function with references, if this stage is the function of their arrays.
         self._around: Traced | None = None
-        # Types of leaves that are used often get code of their own. Its way back here keeps nothing alive.
+        # Frequent types of leaves get specialised code; it refers to this stage weakly.
         self._calls: dict[tuple[type, ...], int] = {}
         self._call_shapes = CallShapes()
         self._run = self._call_shapes.entry_point(functools.partial(_call_compiled, weakref.ref(self)))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run with arguments of the compiled types; static ones are left out. TypeError if a type differs."""
+        """Run with arguments of the compiled types, without the static ones; TypeError if a type differs."""
         try:
             return self._run(*args, **kwargs)
         except BaseException as error:
@@ -517,7 +515,7 @@ class Compiled(Stage):
         return pytree.tree_unflatten(self.out_tree, results)
 
     def _specialise(self, args: Any, kwargs: dict[str, Any], leaves: Sequence[Any], donated: Sequence[bool]) -> None:
-        """Count a call, and write code for calls with leaves of such types if they are many."""
+        """Count a call; specialise calls with leaves of these types if they are frequent."""
         assert self._program is not None
         if count_call(self._calls, leaves) == CALLS_BEFORE_SPECIALISING and not self._program.callbacks:
             static, settings, forget = Static((), ()), config.cache_key(), self._calls.clear
@@ -526,7 +524,7 @@ class Compiled(Stage):
                 self._call_shapes.add(args, kwargs, code)
 
     def _check_places(self, leaves: Sequence[Any]) -> None:
-        """Raise ValueError for arguments that are committed to other places or layouts than the program takes."""
+        """Raise ValueError for arguments committed to other shardings or layouts than the program's."""
         assert self._program is not None
         kept = range(len(leaves)) if self._program.kept is None else self._program.kept
         faults: dict[str, list[str]] = {}
@@ -549,17 +547,14 @@ class Compiled(Stage):
     call = __call__
 
     def __reduce__(self) -> Any:
-        # Few programs are pickled.
         return serialized_programs.deserialize_and_load, serialized_programs.serialize(self)
 
     @property
-    def out_info(self) -> ShapeDtypeStruct:
-        """The result's shapes, dtypes, shardings and layouts."""
+    def out_info(self) -> Any:
+        """The result as a tree of ShapeDtypeStructs, with their shardings and layouts."""
         leaves, tree = pytree.tree_flatten(super().out_info)
         places = pytree.tree_leaves(self.output_formats)
-        given = zip(leaves, places, strict=True)
-        result: ShapeDtypeStruct = pytree.tree_unflatten(tree, [x.update(sharding=s) for x, s in given])
-        return result
+        return pytree.tree_unflatten(tree, [x.update(sharding=s) for x, s in zip(leaves, places, strict=True)])
 
     def as_text(self) -> str:
         """Return XLA's optimised HLO.
@@ -574,10 +569,10 @@ class Compiled(Stage):
         return executables.hlo_text(self._executable)
 
     def cost_analysis(self) -> dict[str, float]:
-        """Return XLA's estimate of what the program costs.
+        """Return XLA's estimate of the program's cost.
 
         Returns:
-            A dictionary of numbers by name: "flops" are floating-point operations, "bytes accessed" bytes.
+            A dictionary of numbers, such as "flops" and "bytes accessed".
 
         Example:
             >>> xtrace.jit(lambda x: x + 1).lower(jnp.ones(8)).compile().cost_analysis()["flops"]
@@ -587,10 +582,10 @@ class Compiled(Stage):
         return dict(analysis[0] if isinstance(analysis, (list, tuple)) else analysis)
 
     def memory_analysis(self) -> MemoryReport:
-        """Return the bytes that the program takes on a device, and the arrays that take them; printed, a table.
+        """Return the program's memory on a device and its arrays; printed, a table.
 
         Returns:
-            A `MemoryReport`. It has XLA's figures by JAX's names, too, such as ``temp_size_in_bytes``.
+            A `MemoryReport`. It also has XLA's statistics under their names in JAX, such as ``temp_size_in_bytes``.
 
         Example:
             >>> xtrace.jit(lambda x: x + 1).lower(jnp.ones(8)).compile().memory_analysis().output_size_in_bytes
@@ -599,14 +594,14 @@ class Compiled(Stage):
         partition = self._partition
         around = self._around._traced if self._around is not None else None
         source = memory_reports.source_of(self._traced, partition.kept, self._jitted.fun, around)
-        # A function that was loaded is a program only.
+        # A loaded program has no function to compile again.
         compile_for = self._compile_again if hasattr(self._jitted, "lowered_module") else None
         return memory_reports.report_of_executable(
             self.fun_name, self._executable, source, partition.assignment.devices, compile_for
         )
 
     def _compile_again(self, target: str) -> Compiled:
-        """Compile the function for a device that need not be here."""
+        """Compile the function for a target, which need not be present."""
         assignment = self._partition.assignment
         lowered = Lowered(self._jitted, self._static, self._traced, assignment.platform, assignment)
         return lowered.compile(target=target)
@@ -633,13 +628,14 @@ class Compiled(Stage):
         )
 
     def fits(self, target: str | int | None = None) -> Fit:
-        """Return whether the program's memory is within that of a device; printed, a sentence.
+        """Return whether the program fits into a device's memory; printed, a sentence.
 
         Args:
-            target: a device that need not be here, such as "h200", or a number of bytes; None for the program's device.
+            target: a device that need not be present, such as "h200", or a number of bytes; None for the program's
+                device.
 
         Returns:
-            A `Fit`, which is true if it fits.
+            A `Fit`, which is true if the program fits.
 
         Raises:
             ValueError: `target` is an unknown name, or negative.
@@ -651,10 +647,10 @@ class Compiled(Stage):
         return self.memory_analysis().fits(target)
 
     def runtime_executable(self) -> Any:
-        """Return the executable of jaxlib.
+        """Return jaxlib's executable.
 
         Returns:
-            An object of this release of jaxlib.
+            An object whose members depend on the release of jaxlib.
 
         Example:
             >>> executable = xtrace.jit(jnp.sin).lower(1.0).compile().runtime_executable()
@@ -663,19 +659,19 @@ class Compiled(Stage):
 
     @property
     def input_shardings(self) -> Any:
-        """On which device each argument is, as ``(args, kwargs)``; None for those that the program does not read."""
+        """The sharding of each argument, as ``(args, kwargs)``; None for an argument that the program does not read."""
         return pytree.tree_map(lambda one: one.sharding, self.input_formats)
 
     @property
     def output_shardings(self) -> Any:
-        """On which device each result is."""
+        """The sharding of each result."""
         return pytree.tree_map(lambda one: one.sharding, self.output_formats)
 
     @property
     def input_formats(self) -> Any:
-        """How each argument lies in memory, as ``(args, kwargs)``; without a layout where the program does not read it.
+        """The format of each argument, as ``(args, kwargs)``; empty for an argument that the program does not read.
 
-        A program for the devices of another machine gives shardings only, and on one device nothing.
+        For absent devices it has shardings only; for one absent device it is empty.
         """
         kept, places = self._partition.kept, self._partition.inputs
         formats = [Format(None, None)] * self.in_tree.num_leaves
@@ -686,11 +682,11 @@ class Compiled(Stage):
 
     @property
     def output_formats(self) -> Any:
-        """How each result lies in memory."""
+        """The format of each result."""
         return pytree.tree_unflatten(self.out_tree, self._formats(1, self._partition.results, self.out_tree.num_leaves))
 
     def _formats(self, side: int, shardings: Sequence[Sharding] | None, count: int) -> list[Format]:
-        """Return the formats of the inputs that the program takes (`side` 0), or of the results (1)."""
+        """Return the formats of the program's inputs (`side` 0) or results (`side` 1)."""
         if self._program is None:
             return [Format(None, sharding) for sharding in shardings] if shardings else [Format()] * count
         layouts = executables.layouts_of(self._executable)[side]

@@ -1,5 +1,4 @@
-"""Programs that are compiled twice: at once with little optimisation, and fully by a background thread. And many
-programs that are compiled at the same time, and before they are called.
+"""Tiered compilation, first with little optimisation and then fully by a background thread; and parallel compilation.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from xtrace._src.xla.executables import CompileError
 if TYPE_CHECKING:
     from xtrace._src.api.jit import Jitted
 
-# `benchmarks/README.md` has what each of these options does.
+# `benchmarks/README.md` shows the effect of each option.
 _QUICK = {
     "xla_backend_optimization_level": 0,
     "xla_cpu_use_fusion_emitters": False,
@@ -38,17 +37,17 @@ _QUICK = {
 }
 
 
-# Full compilation of smaller modules takes less than 0.1 s as a rule, which is not worth a second one.
-_FEWEST_LINES = 24
+# Smaller modules mostly compile fully in less than 0.1 s; two compilations are not worth it.
+_MIN_LINES = 24
 
 
 def compile_by(way: str, compilation: Compilation) -> tuple[Program, Task | None]:
-    """Return the program compiled in a way of `jit`, and the task whose result takes its place, if there is one."""
+    """Return the program compiled in one of the ways of `jit`, and the task whose result will replace it, or None."""
     devices = compilation.assignment.devices
-    # Other platforms have other options; processes must change programs at the same time.
+    # The quick options are for the CPU; several processes would have to change programs at the same time.
     if compilation.assignment.platform != "cpu" or len({d.process_index for d in devices}) > 1:
         return compilation.compile(), None
-    if way == "tiered" and sum([len(f.lines) for f in compilation.module.builder.functions]) < _FEWEST_LINES:
+    if way == "tiered" and sum([len(f.lines) for f in compilation.module.builder.functions]) < _MIN_LINES:
         return compilation.compile(), None
     program = compilation.load()
     if program is not None:
@@ -62,7 +61,8 @@ def compile_by(way: str, compilation: Compilation) -> tuple[Program, Task | None
 
 
 def _compile_quickly(compilation: Compilation) -> Program | None:
-    """Return the program compiled with little optimisation, None if XLA refuses that; newer ones lack some options."""
+    """Return the program compiled with little optimisation; None if XLA refuses. Options it does not know are dropped.
+    """
     while True:
         try:
             return compilation.compile_quickly(_QUICK)
@@ -74,17 +74,17 @@ def _compile_quickly(compilation: Compilation) -> Program | None:
 
 
 def compile_all(lowered: Iterable[Lowered]) -> list[Compiled]:
-    """Return the programs compiled, on all cores.
+    """Compile several programs on all cores.
 
     Args:
-        lowered: what ``jit(f).lower(...)`` returns, of each program.
+        lowered: a `Lowered` for each program, the result of ``jit(f).lower(...)``.
 
     Returns:
-        A list of what `Lowered.compile` returns, in the same order.
+        A list with a `Compiled` for each program, in the same order.
 
     Raises:
-        Exception: the error of the first program that does not compile, with a note which one it is. Programs that
-            were not begun are then left out.
+        Exception: the error of the first program that does not compile; a note names the program. Compilations that
+            have not begun are cancelled.
 
     Example:
         >>> sine, cosine = xtrace.compile_all([xtrace.lower(f, 0.0) for f in (jnp.sin, jnp.cos)])
@@ -118,7 +118,7 @@ def warm_up_all(jitted: Jitted, signatures: Iterable[tuple[Any, ...]]) -> None:
 
 
 def warm_up(jitted: Jitted, calls: Sequence[tuple[tuple[Any, ...], dict[str, Any]]]) -> None:
-    """Compile a function for calls with these arguments, which may be descriptions, all at the same time."""
+    """Compile a function for calls with these arguments or ShapeDtypeStructs, in parallel."""
     prepared: dict[int, Prepared] = {}
     table = jitted.cache.compiled
     for number, (args, kwargs) in enumerate(calls):
@@ -149,14 +149,14 @@ def _identity(program: CompiledCall) -> CompiledCall:
 
 
 def _time(compilation: Compilation, is_quick: bool) -> tuple[Program, float]:
-    """Return a compiled program, and how long it took."""
+    """Return a compiled program and the time of its compilation."""
     start = time.perf_counter()
     program = compile_by("quick", compilation)[0] if is_quick else compilation.compile()
     return program, time.perf_counter() - start
 
 
 def _signature(leaf: Any, aval: ShapedArray) -> Any:
-    """Return the signature of the array that an argument is, or that it describes."""
+    """Return the signature of an argument, or of the array that a ShapeDtypeStruct describes."""
     if type(leaf) is ConcreteArray:
         return leaf.signature
     if not isinstance(leaf, ShapeDtypeStruct):
@@ -166,7 +166,7 @@ def _signature(leaf: Any, aval: ShapedArray) -> Any:
         return signature_on(aval, current_device(), False)
     layout = committed_layout(leaf)
     if layout is not None and layout.tiling is None:
-        # Arrays say their tiles and the bits of their elements.
+        # The layouts of arrays contain tiles and the bits of elements.
         known = Layout.from_pjrt_layout(buffers.default_layout(aval.shape, aval.dtype, sharding.devices[0]))
         layout = known.update(major_to_minor=layout.major_to_minor)
     if isinstance(sharding, SingleDeviceSharding):
@@ -175,7 +175,7 @@ def _signature(leaf: Any, aval: ShapedArray) -> Any:
 
 
 def _run_all(works: Sequence[Callable[[], Any]], name: Callable[[int], str]) -> list[Any]:
-    """Return the results of `works`, done on all cores; an error has the `name` of the one that failed as a note."""
+    """Run `works` on all cores and return their results; an error has a note, the `name` of the failed one."""
     if len(works) == 1:
         return [works[0]()]
     tasks = [foreground.start(config.carry_settings(work)) for work in works]

@@ -1,7 +1,7 @@
-"""Traces that are kept on disk: found by what tracing a function depends on, so that a warm start does not trace it.
+"""Traces on disk: a warm start calls a function without tracing it. The setting is ``xtrace_trace_cache``.
 
-An entry says which program of the folder belongs to a function on a signature, and what it takes to call that. The
-setting is ``xtrace_trace_cache``. A function of which it is not certain what it depends on has no entry.
+The key of an entry is a digest of all values on which tracing depends. The entry names the compiled program in the
+folder, and contains the data for calling it. A function without a certain digest has no entry.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from xtrace._src.api.jit import Jitted
 
 _logger = logging.getLogger("xtrace")
-# Part of every key: another release of this file reads other entries.
+# Part of every key; increase it with every change of the format.
 _VERSION = 1
 
 
 class KeptTrace:
-    """Where the trace of a function on a signature is kept, or will be."""
+    """The place of the trace of a function for a signature in the cache on disk."""
 
     def __init__(
         self, cache: DiskCache, jitted: Jitted, static: Static, in_tree: PyTreeDef, avals: Sequence[ShapedArray],
@@ -71,7 +71,7 @@ class KeptTrace:
         return made.digest()
 
     def load(self) -> CompiledCall | None:
-        """Return the compiled function; None if no trace is kept, or not the program."""
+        """Return the compiled function; None if the trace or the program is not in the folder."""
         start = time.perf_counter()
         payload = compilation_cache.read_trace(self._cache, self._key)
         if payload is None:
@@ -88,20 +88,20 @@ class KeptTrace:
             self._cache.set_aside(self._key, kind=TRACE)
             _logger.warning("a trace of %s in %s cannot be read: %s", self._jitted.name, self._cache.directory, error)
             return None
-        executable, read_code = compilation_cache.load_at(
+        executable, code = compilation_cache.load_at(
             (self._cache, key), "", described.assignment.devices, record["options"], (), described.partitioned
         )
-        if executable is None or read_code is None:
+        if executable is None or code is None:
             return None
-        program = described.load(executable, read_code)
+        program = described.load(executable, code)
         paths = call_arguments.lazy_argument_paths(self._jitted.fun, self._static, self._in_tree)
         traced = described.trace(self._in_tree, out_tree, paths)
         return CompiledCall(program, program, traced, (0.0, 0.0, time.perf_counter() - start))
 
     def describe(self, prepared: Prepared, compiled: CompiledCall) -> bytes | None:
-        """Return what to keep of a function that was traced and compiled; None if its program is not in the folder.
+        """Return the entry for a function that was traced and compiled; None if its program is not in the folder.
 
-        Raises `UncertainError` for a function that did more than be traced.
+        Raises `UncertainError` if the function has side effects, or if tracing changed a value that it reads.
         """
         made, traced, program = prepared.compilation, prepared.traced, compiled.program
         if prepared.checks or compiled.upgrade is not None or not isinstance(program, Program):
@@ -129,14 +129,14 @@ class KeptTrace:
         return len(head).to_bytes(8, "little") + head + constants
 
     def keep(self, payload: bytes, seconds: float) -> None:
-        """Keep what `describe` returned; making it took so many seconds."""
+        """Write the result of `describe`; `seconds` is the time of tracing and lowering."""
         compilation_cache.keep_trace(self._cache, self._key, payload, seconds)
 
 
 def load_or_compile(
     jitted: Jitted, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...]
 ) -> CompiledCall:
-    """Return the compiled function of a signature: its trace is found on disk, or it is traced, and the trace kept."""
+    """Return the compiled function of a signature: from a trace on disk, or traced, compiled and written to disk."""
     avals = abstract_leaves(jitted.fun, static, leaves, in_tree, aval_of_value)
     place = _find(jitted, static, in_tree, avals, leaves)
     compiled = place.load() if place is not None else None
@@ -144,7 +144,7 @@ def load_or_compile(
         compilation_cache.count("trace_hits")
         if config.log_compiles.value:
             _logger.warning("Found the trace of %s on disk: it is neither traced nor lowered", jitted.name)
-        # It is the last signature, as after a trace.
+        # Tracing would have set the last signature.
         given = jitted.given_shardings(in_tree, None)[0]
         jitted.cache.find_trace(static, in_tree, types_in_shardings(avals, given, leaves))
         return compiled
@@ -155,7 +155,7 @@ def load_or_compile(
     if place is not None and isinstance(prepared, Prepared):
         try:
             payload = place.describe(prepared, compiled)
-        except Exception as error:  # Objects of users may raise anything when they are looked at.
+        except Exception as error:  # Methods of users' objects may raise any exception.
             _report(jitted, error)
             return compiled
         if payload is not None:
@@ -166,7 +166,7 @@ def load_or_compile(
 def _find(
     jitted: Jitted, static: Static, in_tree: PyTreeDef, avals: Sequence[ShapedArray], leaves: Sequence[Any]
 ) -> KeptTrace | None:
-    """Return where the trace of a function is kept; None where none is, or where what it depends on is not certain."""
+    """Return the place of a function's trace; None if the settings exclude the cache, or without a certain digest."""
     if cache_settings.directory.value is None or not cache_settings.enabled.value:
         return None
     if cache_settings.include_locations.value or config.checks_numbers() or config.debug_key_reuse.value:
@@ -190,7 +190,7 @@ def _report(jitted: Jitted, error: Exception) -> None:
 
 
 def _environment() -> tuple[Any, ...]:
-    """Return what traces depend on beside the function, its arguments and the settings."""
+    """Return the values on which traces depend, except the function, its arguments and the settings."""
     if current_scopes():
         raise UncertainError("it is called inside of a scope")
     if with_rules_of_users:
@@ -207,7 +207,7 @@ def _environment() -> tuple[Any, ...]:
 
 @functools.cache
 def _sources() -> str:
-    """Return the names, sizes and times of the files of this package."""
+    """Return the names, sizes and modification times of the package's files."""
     files = []
     left = [os.path.dirname(sys.modules["xtrace"].__file__ or "")]
     while left:
@@ -223,7 +223,7 @@ def _sources() -> str:
 
 
 def _subtrees(tree: PyTreeDef) -> list[PyTreeDef]:
-    """Return the different structures in that of the arguments, outermost first."""
+    """Return the different subtrees of the arguments' structure, outermost first."""
     subtrees: dict[PyTreeDef, None] = {}
 
     def collect(each: PyTreeDef) -> None:
@@ -236,12 +236,12 @@ def _subtrees(tree: PyTreeDef) -> list[PyTreeDef]:
     return list(subtrees)
 
 
-# Nodes of results that are made again; those of other classes are taken from the arguments.
+# Classes of nodes that a record can name; nodes of other classes must be part of the arguments' structure.
 _NODES: dict[str, type] = {"tuple": tuple, "list": list, "dict": dict, "NoneType": type(None)}
 
 
 def _record_of_tree(tree: PyTreeDef, known: dict[PyTreeDef, int]) -> Any:
-    """Return the structure of results: the number of one that the arguments have, or a node and its children."""
+    """Return a JSON record of a result's structure: the number of an equal subtree of the arguments, or a node."""
     number = known.get(tree)
     if number is not None:
         return number

@@ -47,9 +47,9 @@ _MAY_FAIL = frozenset(("pure_callback", "io_callback", "debug_callback", "debug_
 
 
 class TracedFunction:
-    """What tracing a function on one signature gave: its jaxpr, the constants it closed over, its output's tree.
+    """The result of tracing a function for one signature: its jaxpr and constants, and the structure of its result.
 
-    `seconds` is how long it took.
+    `seconds` is the time of tracing.
     """
 
     __slots__ = (
@@ -67,7 +67,7 @@ class TracedFunction:
         self.takes_references = AbstractRef in map(type, [v.aval for v in (*jaxpr.constvars, *jaxpr.invars)])
 
     def move_constants_to_inputs(self) -> ClosedJaxpr:
-        """Return the jaxpr with its constvars as leading inputs, for a call equation; always the same object."""
+        """Return the jaxpr with its constvars as leading inputs, for a call equation; each call returns one object."""
         if self._without_constants is None:
             jaxpr = self.jaxpr
             if jaxpr.constvars:
@@ -94,7 +94,7 @@ class TracedFunction:
         return [*self.places_of_references(), *chosen] if self.donates_references() else chosen
 
     def discharge(self) -> TracedFunction:
-        """Return the trace free of references, of which none is an input or a constant."""
+        """Return the trace without references; none may be an input or a constant."""
         if not has_references(self.jaxpr):
             return self
         pure = discharge_jaxpr(self.closed)
@@ -110,7 +110,7 @@ class TracedFunction:
     def function_of_arrays(self, name: str) -> tuple[Callable[..., list[Any]], int]:
         """Return the trace as a function of arrays, and the number of its constants, which are the first arguments.
 
-        The function takes the arrays of references, and returns the last ones behind the results.
+        The function takes the arrays in references, and returns their final arrays after the results.
         """
         pure = discharge_jaxpr(self.move_constants_to_inputs())
 
@@ -121,7 +121,7 @@ class TracedFunction:
         return function, len(self.consts)
 
     def is_unfused(self, fusion_level: int) -> bool:
-        """Whether it is one operation at most, and is not compiled alone at this `Trace.fusion_level`."""
+        """Whether it is at most one operation, which is not compiled on its own at this `Trace.fusion_level`."""
         equations = self.jaxpr.eqns
         return not equations or (len(equations) == 1 and fusion_level < equations[0].primitive.fusion_level)
 
@@ -132,11 +132,11 @@ class TracedFunction:
 
     @property
     def out_info(self) -> Any:
-        """The results' shapes and dtypes, as a tree of ShapeDtypeStruct."""
+        """The result as a tree of ShapeDtypeStructs."""
         return self.describe_results(())
 
     def describe_results(self, places: Sequence[Sharding | Format | None]) -> Any:
-        """Return the results as a tree of ShapeDtypeStruct, with the shardings and formats that were asked for."""
+        """Return the result as a tree of ShapeDtypeStructs; `places` are their shardings or formats, or empty."""
         leaves = list(map(struct_of, self.jaxpr.out_avals))
         for i, place in enumerate(places):
             if place is not None:
@@ -150,7 +150,7 @@ class TracedFunction:
 
 
 def struct_of(aval: ShapedArray) -> Any:
-    """Return the aval as the public description of a shape; that of a token describes itself."""
+    """Return an aval as a ShapeDtypeStruct; the aval of a token is returned unchanged."""
     if type(aval) is AbstractToken:
         return aval
     manual = aval.manual_axis_type if aval.varying or any(aval.manual_sums) else None
@@ -160,7 +160,7 @@ def struct_of(aval: ShapedArray) -> Any:
 
 
 def abstract_leaf(value: Any) -> ShapedArray:
-    """Return the aval of an argument that may be a ShapeDtypeStruct, or an object with a shape and a dtype."""
+    """Return the aval of an argument, of a ShapeDtypeStruct, or of an object with a shape and a dtype."""
     if type(value) is int:
         return int_aval(value)
     if not is_array_like(value) and hasattr(value, "shape") and hasattr(value, "dtype"):
@@ -172,7 +172,7 @@ def abstract_leaves(
     function: Callable[..., Any], static: Static, leaves: Sequence[Any], in_tree: PyTreeDef,
     of: Callable[[Any], ShapedArray],
 ) -> list[ShapedArray]:
-    """Return the aval of each leaf; the error of one that is no array, or too large, names the argument."""
+    """Return ``of(leaf)`` for each leaf; the error for a leaf that is no array, or too large, names the argument."""
     avals = []
     for position, leaf in enumerate(leaves):
         try:
@@ -208,9 +208,9 @@ def trace(
     transformation: str, function: Callable[..., Any], static: Static, in_tree: PyTreeDef,
     in_avals: Sequence[ShapedArray], finish: Callable[[list[Any], PyTreeDef], list[Any]] | None = None,
 ) -> TracedFunction:
-    """Run `function` on tracers of the given types and return the record.
+    """Run `function` on tracers of the types `in_avals`, and return the trace.
 
-    finish: returns what the results become, from these and their tree.
+    finish: a function of the results and their structure; it returns the results to record.
     """
     info = debug_info_of(
         transformation, function, call_arguments.lazy_argument_paths(function, static, in_tree)
@@ -242,17 +242,16 @@ def make_jaxpr(
     fun: Callable[..., Any], static_argnums: int | Sequence[int] = (),
     axis_env: Sequence[tuple[Any, int]] | None = None, return_shape: bool = False,
 ) -> Callable[..., Any]:
-    """Return a function that returns the jaxpr of `fun` for arguments of given types.
+    """Return a function that computes the jaxpr of `fun` for the types of its arguments.
 
     Args:
         fun: a function of pytrees of arrays.
         static_argnums: positions of arguments that stay Python values.
-        axis_env: pairs of the name and the size of axes that `fun` may use in collectives.
-        return_shape: whether the returned function gives a pair: the jaxpr, and ShapeDtypeStructs of the results.
+        axis_env: pairs of a name and a size of axes that collectives in `fun` may use.
+        return_shape: whether the returned function returns a pair: the jaxpr, and ShapeDtypeStructs of the results.
 
     Returns:
-        A function of the arguments of `fun`, which may be ShapeDtypeStructs. It returns a ClosedJaxpr, and runs
-        nothing.
+        A function of the arguments of `fun`, or of ShapeDtypeStructs. It returns a ClosedJaxpr, and computes nothing.
 
     Raises:
         TypeError: `fun` is not callable, or an argument is no array.
@@ -316,7 +315,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: object, propagate_sou
         jaxpr: a `Jaxpr`.
         consts: the values of its constvars.
         args: the values of its inputs.
-        propagate_source_info: whether recorded equations keep the positions of the jaxpr's.
+        propagate_source_info: whether recorded equations keep the source positions in the jaxpr.
 
     Returns:
         The list of results.

@@ -1,4 +1,4 @@
-"""`vmap`: a function of one example mapped over an axis of its arguments, without a loop."""
+"""`vmap`: a function of one example mapped over an axis of its arguments, vectorised instead of looped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import concrete, convert_to
+from xtrace._src.algebra.vector_space import convert_to, materialize_literal
 from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import NO_STATIC
 from xtrace._src.api.grad import for_each
@@ -28,7 +28,7 @@ from xtrace._src.ops.reductions import add_elements
 from xtrace._src.ops.references.binding import check_results, make_reference, read_reference, write_reference
 from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding
 from xtrace._src.runtime.transfer import as_value
-from xtrace._src.transforms.batch import MappedAxis, batch, without_axis
+from xtrace._src.transforms.batch import MappedAxis, batch, remove_axis
 from xtrace._src.transforms.scopes import VMAP, scope
 
 _Arguments = ParamSpec("_Arguments")
@@ -39,17 +39,18 @@ def vmap(
     fun: Callable[_Arguments, _Result], in_axes: object = 0, out_axes: object = 0, axis_name: object = None,
     axis_size: int | None = None, spmd_axis_name: object = None, sum_match: bool = False,
 ) -> Callable[_Arguments, _Result]:
-    """Return `fun` mapped over an axis of its arguments, in one pass over arrays with that axis.
+    """Return `fun` vectorised over an axis of its arguments.
 
     Args:
         fun: a function of pytrees of arrays.
-        in_axes: the axis of each argument that is mapped: an integer, None for an argument that all calls share, or a
-            tree prefix of the arguments with these as leaves. Keyword arguments are mapped over axis 0.
-        out_axes: the place of the mapped axis in the results, likewise; None only for results that do not depend on it.
+        in_axes: the mapped axis of each argument: an integer, None for an argument that all calls share, or a tree
+            prefix of the arguments with these as leaves. Keyword arguments are mapped over axis 0.
+        out_axes: the position of the mapped axis in the results, likewise; None only for a result that does not depend
+            on the mapped axis.
         axis_name: a name of the axis for collectives such as `lax.psum`.
         axis_size: the size of the axis; it may be left out if an argument is mapped.
         spmd_axis_name: accepted for programs on several devices; without effect on one.
-        sum_match: whether results that depend on the axis, where `out_axes` is None, are summed over it.
+        sum_match: whether a result that depends on the axis is summed over it if its `out_axes` is None.
 
     Returns:
         A function of the arguments of `fun`.
@@ -81,7 +82,7 @@ def vmap(
         except TypeError:
             raise TypeError(f"vmap: {parameter} must be hashable, such as a string; got {abbreviate(axis)}") from None
 
-    # Its arguments are mapped values in the place of those that it declares.
+    # Its arguments are mapped values, not of the declared types.
     function: Any = cast(Any, fun)
 
     @boundary
@@ -107,7 +108,7 @@ def vmap(
                 raise TypeError(
                     f"vmap: argument {path} of {name}: {abbreviate(leaf)} of type {type(leaf)} is no array"
                 )
-            # Python's numbers are left as they are: shapes may depend on them.
+            # A Python number stays a number: shapes may depend on it.
             known = axes[position] is None and type(leaf) in (bool, int, float, complex)
             values.append(as_value(leaf) if is_array_like(leaf) and not known else leaf)
         references = {i: x for i, x in enumerate(leaves) if isinstance(x, Reference) and axes[i] is not None}
@@ -132,11 +133,11 @@ def vmap(
         with scope(VMAP):
             results, places = batch(flat, mapped_axis, values, axes, described)
         for i, reference in reversed(references.items()):
-            write_reference(reference, mapped_axis.place(concrete(results.pop()), places.pop(), axes[i]))
+            write_reference(reference, mapped_axis.place(materialize_literal(results.pop()), places.pop(), axes[i]))
         wanted = _expand_prefix("out_axes", out_axes, pytree.tree_unflatten(out_tree, results), name)
         out: list[Any] = []
         for i, (x, place, target) in enumerate(zip(results, places, wanted, strict=True)):
-            x = concrete(x)
+            x = materialize_literal(x)
             if target is None:
                 if place is not None and sum_match:
                     x, place = _sum_along(x, place), None
@@ -153,8 +154,8 @@ def vmap(
             if not -rank <= target < rank:
                 raise ValueError(f"vmap: out_axes {target} is out of bounds for a result of {name} of {rank} axes")
             if aval_of(x).dtype == dtypes.float0:
-                # Tangents of integers are NumPy's, and hold nothing.
-                shape = aval_of(x).shape if place is None else without_axis(aval_of(x), place).shape
+                # Tangents of integers are NumPy arrays without data.
+                shape = aval_of(x).shape if place is None else remove_axis(aval_of(x), place).shape
                 out.append(np.zeros((*shape[: target % rank], size, *shape[target % rank :]), dtypes.float0))
                 continue
             out.append(mapped_axis.place(x, place, target % rank))
@@ -164,7 +165,7 @@ def vmap(
 
 
 def _sum_along(x: Array, axis: int) -> Array:
-    """Return the sum along `axis`, of dtypes narrower than the default integer in that one, as NumPy adds them."""
+    """Return the sum along `axis`; as in NumPy, narrow integers are added in the default integer dtype."""
     dtype, x64 = aval_of(x).dtype, config.enable_x64.value
     if not dtypes.is_inexact(dtype):
         unsigned = dtypes.is_integer(dtype) and not dtypes.is_signed(dtype)
@@ -204,9 +205,9 @@ def _canonical(axis: int | None, value: object, position: int, paths: Callable[[
 def _split_of_mapped(
     values: list[Any], axes: list[int | None], spmd_axis_name: object, paths: Callable[[], list[str]], name: str
 ) -> NamedSharding | None:
-    """Return how the arguments are split over explicit axes along the mapped axis, None if they are not.
+    """Return the sharding of the mapped axis over explicit mesh axes; None if it is not split.
 
-    ValueError if they are split differently, or `spmd_axis_name` says it, too.
+    Raises ValueError if the arguments are split differently, or if `spmd_axis_name` contradicts them.
     """
     mapped = {i: aval_of(values[i]) for i, axis in enumerate(axes) if axis is not None}
     if not any(aval.is_placed for aval in mapped.values()):

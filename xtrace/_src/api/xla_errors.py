@@ -1,4 +1,4 @@
-"""Additions to the messages of XLA's errors: the equation they are about, and the user's lines behind it."""
+"""Notes on XLA's errors: the equations in question, and the user's lines behind them."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from xtrace._src.xla.clients import Device
 
 _Place = tuple[Position | None, str]
 
-# How MLIR names a place: in the module's text, or in the user's file.
+# MLIR's notation for a place: in the module's text, or in the user's file.
 _IN_TEXT = re.compile(r"(?:^|\s)-:(\d+):\d+: (?:error|note)", re.MULTILINE)
 _IN_FILE = re.compile(r"(?:^|: )([^:\n]+):(\d+):(\d+): error", re.MULTILINE)
 _IN_METADATA = re.compile(r'op_name="([^"]+)"')
 _INVALID = "Failed to parse using StableHLO"
-_MOST_EQUATIONS = 3
+_MAX_EQUATIONS = 3
 
 
 def explain_compilation(
     error: BaseException, closed: ClosedJaxpr, module: LoweredModule, devices: Sequence[Device]
 ) -> None:
-    """Add to an error of the compiler which equations of `closed` it is about, or what takes the memory."""
+    """Add a note to a compiler error: the equations of `closed` in question, or a report of the program's memory."""
     message = str(error)
     if _is_out_of_memory(message):
         main = module.builder.functions[0]
@@ -52,11 +52,11 @@ def explain_compilation(
         head = f"XLA does not compile {'this operation of ' if equations else 'the program '}{name} for {devices[0]}."
     if not equations:
         head += " XTRACE_DUMP_IR_TO=DIRECTORY in the environment writes the program to files."
-    error.add_note("\n".join([head, *map(_describe_equation, equations[:_MOST_EQUATIONS])]))
+    error.add_note("\n".join([head, *map(_describe_equation, equations[:_MAX_EQUATIONS])]))
 
 
 def explain_run(error: BaseException, traced: TracedFunction, program: Program | None) -> None:
-    """Add to an error of a running program, if memory is short, what takes it, and which operation the most."""
+    """Add notes to an out-of-memory error of a running program: its largest operation, and its memory report."""
     if not _is_out_of_memory(str(error)):
         return
     largest = max(_equations(traced.jaxpr), key=_bytes_of_results, default=None)
@@ -79,7 +79,7 @@ def _is_out_of_memory(message: str) -> bool:
 
 
 def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
-    """The equations that compute something, those of inner jaxprs in place of the operation that holds them."""
+    """Yield the equations without inner jaxprs; an inner jaxpr's equations replace the equation that holds it."""
     for equation in jaxpr.eqns:
         inner = list(jaxprs_of(equation.parameters))
         if not inner:
@@ -99,7 +99,7 @@ def _describe_equation(equation: JaxprEqn) -> str:
 
 
 def _find_named_equations(message: str, jaxpr: Jaxpr, module: LoweredModule) -> list[JaxprEqn]:
-    """Return the equations that a message of XLA names."""
+    """Return the equations that a message of XLA refers to."""
     equations = list(_equations(jaxpr))
     places = _places(message, module)
     return [e for e in equations if any(_is_at(e, place) for place in places)]
@@ -113,7 +113,7 @@ def _is_at(equation: JaxprEqn, place: _Place) -> bool:
 
 
 def _places(message: str, module: LoweredModule) -> list[_Place]:
-    """Return the places, each a position and the operation's name with its scopes, that a message names."""
+    """Return the places in a message: for each the position, and the operation's name with its scopes."""
     locations = Locations()
     lines = module.builder.text_with(locations).split("\n")
     known = {number: place for place, number in locations.numbers.items()}
@@ -129,7 +129,7 @@ def _places(message: str, module: LoweredModule) -> list[_Place]:
                 places.append(place)
     places += [place for name in _IN_METADATA.findall(message) for place in known.values() if place[1] == name]
     if not places:
-        # A foreign function is known by its name alone.
+        # A message about a foreign function has its name only.
         for line in lines:
             target = re.search(r'custom_call @([\w.$]+)|call_target_name = "([^"]+)"', line)
             if target is not None and re.search(rf"\b{re.escape(target[1] or target[2])}\b", message):

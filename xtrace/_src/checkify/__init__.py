@@ -1,1 +1,1 @@
-"""``experimental.checkify``: errors of a function, found while it runs, as a value that it returns."""
+"""``experimental.checkify``: run-time errors of a function as a value that it returns."""

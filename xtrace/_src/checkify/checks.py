@@ -1,4 +1,4 @@
-"""Errors as values, and the operation that states a check or raises an error."""
+"""Errors as values, and the operation of a check."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from xtrace._src.checkify.errors import (
     Site,
     Slot,
 )
-from xtrace._src.checkify.leaves import NO_ERROR, NUMBER, place_in_slots
+from xtrace._src.checkify.leaves import NO_ERROR, NUMBER, assign_slots
 from xtrace._src.core import explain, pytree, pytree_registration
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
@@ -38,10 +38,10 @@ class Error:
     """The first error of a checked function: a pytree of arrays that programs return.
 
     Args:
-        code: the number of the check that failed first, from 1 on; 0 if none did, None if there is no check.
-        payload: an array for each of `slots`; of mapped functions with the mapped axes at the front.
+        code: the number of the first failed check, from 1 on; 0 if all held, None if there is no check.
+        payload: an array for each of `slots`; a mapped function has its mapped axes at the front.
         sites: the checks.
-        slots: the types of the values of messages.
+        slots: the types of the values in messages.
 
     Example:
         >>> error, _ = xtrace.experimental.checkify.checkify(jnp.sin)(1.0)
@@ -55,15 +55,16 @@ class Error:
 
     @boundary
     def get(self) -> str | None:
-        """Return the message of the first error, None if there was none; of a mapped function, one line per index."""
+        """Return the message of the first error; None without an error. A mapped function has one line per index."""
         exception = self.get_exception()
         return None if exception is None else str(exception)
 
     @boundary
     def get_exception(self) -> JaxException | None:
-        """Return the first error as an exception, None if there was none; of a mapped function, a BatchedError.
+        """Return the first error as an exception; None without an error. A mapped function has a BatchedError.
 
-        Under jit, where it is not known, TracerBoolConversionError.
+        Raises:
+            TracerBoolConversionError: under jit, where the error is not known.
         """
         if self.code is None:
             return None
@@ -83,7 +84,7 @@ class Error:
 
     @boundary
     def throw(self) -> None:
-        """Raise JaxRuntimeError if there was an error; inside another checked function, make it that one's."""
+        """Raise JaxRuntimeError if there is an error; inside another checked function, add it to that function's."""
         check_error(self)
 
     def __str__(self) -> str:
@@ -110,7 +111,7 @@ CHECK = Effect("check")
 
 
 def _abstract(code: ShapedArray, *_: ShapedArray, sites: tuple[Site, ...], **__: Any) -> list[ShapedArray]:
-    """Nothing; an error, if one is given, is that of the checked function around it."""
+    """A check has no results; the checked function around it has its error."""
     return []
 
 
@@ -157,30 +158,32 @@ check_p = Primitive(
 
 
 def check_error(error: Error) -> None:
-    """Raise an error of a checked function, or make it that of the checked function around.
+    """Raise the error of a checked function; inside another checked function, add it to that function's.
 
     Args:
         error: an `Error`.
 
     Raises:
-        JaxRuntimeError: it is an error, outside of compiled functions.
+        JaxRuntimeError: a check failed.
         TypeError: `error` is no `Error`.
-        ValueError: it is in a compiled function that `checkify` did not make.
+        ValueError: the call is in a compiled function without `checkify`.
 
     Example:
         >>> checkify = xtrace.experimental.checkify
         >>> checkify.check_error(checkify.checkify(jnp.sin)(1.0)[0])
     """
     if not isinstance(error, Error):
-        raise TypeError(f"check_error: error must be what a checked function returned, an Error; got {type(error)}")
+        raise TypeError(
+            f"check_error: error must be an Error, the first result of a checked function; got {type(error)}"
+        )
     if error.code is not None:
         check_p.bind_positional((error.code, *error.payload), (error.sites, error.slots, False))
 
 
 def state_check(pred: Any, message: str, arguments: Any, debug: bool) -> None:
-    """Bind the check that `pred` holds, a boolean scalar, with a message that is a format of `arguments`."""
+    """Bind the check that `pred`, a boolean scalar, holds; `message` is a format of `arguments`."""
     leaves, tree = pytree.tree_flatten(arguments)
-    payload = place_in_slots(leaves)
+    payload = assign_slots(leaves)
     site = Site(FailedCheckError, message, tree, tuple(payload), user_position(2))
     code = select_n(pred, Literal(1, NUMBER), NO_ERROR)
     check_p.bind_positional((code, *payload.values()), ((site,), tuple(payload), debug))

@@ -1,4 +1,4 @@
-"""What checks report: the categories of errors, and the places of a program where one can be found."""
+"""The categories of errors, and the checks of a program."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from xtrace._src.core.source import Position, describe
 
 
 class JaxException(Exception):
-    """What a check found, as a value; its text is the message. `source`: where in the program, if it is one place."""
+    """A failed check as a value; its text is the message. `source`: its position in the program, if it has one."""
 
     source: Position | None = None
 
 
 class FailedCheckError(JaxException):
-    """A condition that the user stated with ``check`` did not hold."""
+    """A condition of ``check`` did not hold."""
 
 
 class NaNError(JaxException):
-    """An operation gave NaN."""
+    """An operation returned NaN."""
 
 
 class OOBError(JaxException):
@@ -46,18 +46,18 @@ class BatchedError(JaxException):
 
 
 class JaxRuntimeError(ValueError):
-    """What ``err.throw()`` raises: a check failed while the program ran."""
+    """The error of ``err.throw()``: a check failed while the program ran."""
 
 
-# What a message shows is kept in places for arrays of a type, each with a number; all checks share them.
+# The values in messages are stored in slots: a type and a number. All checks share them.
 Slot = tuple[ShapedArray, int]
 
 
 class Site(NamedTuple):
     """A check in a program: the class of its errors, the format of its message, and its line.
 
-    tree: the structure of the format's arguments, a tuple and a dictionary of trees of arrays. slots: where the leaves
-    are kept.
+    tree: the structure of the format's arguments, a tuple and a dictionary of trees of arrays. slots: the slots of the
+    leaves.
     """
 
     category: type[JaxException]

@@ -1,7 +1,7 @@
 """The leaves of an error, arrays that programs carry along: its number, and the values in its message.
 
-The number is 0 for no error, and otherwise that of the check that failed first, from 1 on. The values in messages are
-kept in slots, each an array of some type, which all checks share.
+The number is 0 for no error, else the number of the first failed check, from 1 on. The values in messages are stored
+in slots. A slot is an array of one type; all checks share the slots.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ NO_ERROR = Literal(0, NUMBER)
 
 
 def make_empty(slot: Slot) -> Any:
-    """Return the content of a slot without an error."""
+    """Return the value of a slot without an error, zeros."""
     aval = slot[0]
     return zeros(aval) if aval.shape else Literal(dtypes.scalar_type_of(aval.dtype)(0), aval)
 
 
-def place_in_slots(leaves: Sequence[Any]) -> dict[Slot, Any]:
-    """Return values by the slots that they are put into."""
+def assign_slots(leaves: Sequence[Any]) -> dict[Slot, Any]:
+    """Return a slot for each value, with the value."""
     placed: dict[Slot, Any] = {}
     for x in leaves:
         aval = aval_of(x)
@@ -50,7 +50,7 @@ def any_element(flags: Array) -> Array:
     return reduce_or(flags, tuple(range(rank))) if rank else flags
 
 
-def any_of(flags: Sequence[Any]) -> Array:
+def any_flag(flags: Sequence[Any]) -> Array:
     """Return whether one of several flags holds."""
     either: Array = flags[0]
     for flag in flags[1:]:
@@ -63,18 +63,18 @@ def first_element(flags: Array, values: Array) -> Array:
     aval = aval_of(flags)
     if aval.size == 1:
         return reshape(values, ()) if aval.shape else values
-    position = position_of_first(flags)
+    position = find_first(flags)
     return dynamic_index_in_dim(reshape(values, (aval.size,)), position, 0, False, allow_negative_indices=False)
 
 
-def position_of_first(flags: Array) -> Array:
-    """Return where, of all elements in a row, the first of `flags` holds."""
+def find_first(flags: Array) -> Array:
+    """Return the position of the first true element among the elements of `flags` in a row."""
     row = reshape(convert_to(flags, dtypes.int32), (aval_of(flags).size,))
     return argmax(row, 0, dtypes.int32)
 
 
-def first_error(*errors: Sequence[Any]) -> list[Any]:
-    """Return the leaves of the first error, of several of one type in the order in which they may have occurred."""
+def select_first_error(*errors: Sequence[Any]) -> list[Any]:
+    """Return the leaves of the first error of `errors`, which have one type and the order of their checks."""
     *before, first = [list(e) for e in errors]
     for error in reversed(before):
         failed = ne(error[0], NO_ERROR)

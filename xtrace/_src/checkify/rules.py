@@ -1,9 +1,9 @@
-"""Where operations go wrong: the checks of each, and the way of errors out of operations that hold jaxprs.
+"""The checks of each operation, and the rules that return errors from operations with jaxprs.
 
-Whether a floating result is NaN is asked after every operation, unless it moves elements only or is in `KEEPS_NUMBERS`.
-`CHECKS` has the other checks: ``rule(checker, operands, **parameters)`` asks `checker`. An operation that calls its
-only jaxpr is computed equation by equation, unless it has a rule in `CALLS`, which gives the results, or is in
-`AS_ONE`.
+Every operation with a floating result is checked for NaN, unless it only moves elements or is in `NEVER_MAKES_NAN`.
+`CHECKS` has the rules of the other checks, ``rule(checker, operands, **parameters)``; they call methods of `checker`.
+An operation with one jaxpr is evaluated equation by equation, unless it has a rule in `CALLS`, which returns the
+results, or is in `OPAQUE`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from xtrace._src.algebra.resharding import cast_to_auto
 from xtrace._src.algebra.vector_space import convert_element_type, reshape
 from xtrace._src.checkify.checks import check_p
 from xtrace._src.checkify.errors import Site, Slot
-from xtrace._src.checkify.leaves import NO_ERROR, NUMBER, any_of, first_error, position_of_first
+from xtrace._src.checkify.leaves import NO_ERROR, NUMBER, any_flag, find_first, select_first_error
 from xtrace._src.core import dtypes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
@@ -56,7 +56,7 @@ from xtrace._src.ops.control_flow.scan import bind_scan, scan_p
 from xtrace._src.ops.control_flow.scan_parts import Loop
 from xtrace._src.ops.control_flow.while_loop import WhileLoop, bind_while, while_p
 from xtrace._src.ops.custom_partitioning import custom_partitioning_p
-from xtrace._src.ops.custom_rules.calls import explicit
+from xtrace._src.ops.custom_rules.calls import drop_closed_over
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
 from xtrace._src.ops.custom_rules.custom_vjp import custom_lin, custom_vjp_call
 from xtrace._src.ops.custom_rules.custom_vmap import custom_vmap_call
@@ -86,8 +86,8 @@ if TYPE_CHECKING:
     from xtrace._src.checkify.trace import CheckTrace
 
 
-# Results are NaN only where operands are; of `custom_lin` only the transpose is computed.
-KEEPS_NUMBERS = frozenset((
+# A NaN in a result of these comes from a NaN in an operand. `custom_lin` is only ever transposed.
+NEVER_MAKES_NAN = frozenset((
     elementwise.abs, bitcast_convert_type, elementwise.ceil, elementwise.clamp, complex_numbers.complex,
     complex_numbers.conj, elementwise.floor, complex_numbers.imag, elementwise.max, elementwise.min, elementwise.neg,
     elementwise.nextafter, optimization_barrier, complex_numbers.real, reduce_precision,
@@ -100,45 +100,45 @@ KEEPS_NUMBERS = frozenset((
 ))
 
 
-def _divisor(checker: CheckTrace, operands: Sequence[Any]) -> None:
-    checker.division(operands[1])
+def _check_divisor(checker: CheckTrace, operands: Sequence[Any]) -> None:
+    checker.check_division(operands[1])
 
 
-def _integer_divisor(checker: CheckTrace, operands: Sequence[Any]) -> None:
+def _check_integer_divisor(checker: CheckTrace, operands: Sequence[Any]) -> None:
     # The remainder of floats by zero is NaN.
     if dtypes.is_integer(aval_of(operands[1]).dtype):
-        checker.division(operands[1])
+        checker.check_division(operands[1])
 
 
-def _start_indices(checker: CheckTrace, whole: Array, sizes: Sequence[int], indices: Sequence[Any]) -> None:
+def _check_start_indices(checker: CheckTrace, whole: Array, sizes: Sequence[int], indices: Sequence[Any]) -> None:
     shape = aval_of(whole).shape
     for axis, (index, size) in enumerate(zip(indices, sizes, strict=True)):
-        checker.bounds(index, shape[axis] - size, axis, shape)
+        checker.check_bounds(index, shape[axis] - size, axis, shape)
 
 
 def _dynamic_slice(checker: CheckTrace, operands: Sequence[Any], *, slice_sizes: tuple[int, ...]) -> None:
-    _start_indices(checker, operands[0], slice_sizes, operands[1:])
+    _check_start_indices(checker, operands[0], slice_sizes, operands[1:])
 
 
 def _dynamic_update_slice(checker: CheckTrace, operands: Sequence[Any]) -> None:
-    _start_indices(checker, operands[0], aval_of(operands[1]).shape, operands[2:])
+    _check_start_indices(checker, operands[0], aval_of(operands[1]).shape, operands[2:])
 
 
-def _index_vectors(
+def _check_index_vectors(
     checker: CheckTrace, shape: Sequence[int], window: Sequence[int], mapped: Sequence[int], indices: Array
 ) -> None:
     for place, axis in enumerate(mapped):
-        checker.bounds(indices, shape[axis] - window[axis], axis, shape, place)
+        checker.check_bounds(indices, shape[axis] - window[axis], axis, shape, place)
 
 
 def _gather(
     checker: CheckTrace, operands: Sequence[Any], *, dimension_numbers: GatherDimensionNumbers,
     slice_sizes: tuple[int, ...], mode: GatherScatterMode, **_: object,
 ) -> None:
-    # Who asks for clipping means it; a mapped dynamic_slice, which clips whole windows, does not ask.
+    # With CLIP the user wants clipping. A mapped dynamic_slice also has CLIP, for whole windows, and is checked.
     if mode is not GatherScatterMode.CLIP or not dimension_numbers.collapsed_slice_dims:
         mapped = dimension_numbers.start_index_map
-        _index_vectors(checker, aval_of(operands[0]).shape, slice_sizes, mapped, operands[1])
+        _check_index_vectors(checker, aval_of(operands[0]).shape, slice_sizes, mapped, operands[1])
 
 
 def _scatter(
@@ -146,17 +146,17 @@ def _scatter(
 ) -> None:
     shape = aval_of(operands[0]).shape
     window = window_sizes(shape, aval_of(operands[2]), dimension_numbers)
-    _index_vectors(checker, shape, window, dimension_numbers.scatter_dims_to_operand_dims, operands[1])
+    _check_index_vectors(checker, shape, window, dimension_numbers.scatter_dims_to_operand_dims, operands[1])
 
 
 CHECKS: dict[Primitive, Callable[..., None]] = {
-    elementwise.div: _divisor, elementwise.rem: _integer_divisor, dynamic_slice: _dynamic_slice,
+    elementwise.div: _check_divisor, elementwise.rem: _check_integer_divisor, dynamic_slice: _dynamic_slice,
     dynamic_update_slice: _dynamic_update_slice, gather: _gather,
     **dict.fromkeys((scatter, scatter_add, scatter_sub, scatter_mul, scatter_min, scatter_max), _scatter),
 }
 
 
-# Operations that hold jaxprs, or an error
+# Operations with jaxprs, and checks
 
 
 def _check(
@@ -169,17 +169,17 @@ def _check(
     if aval_of(code).shape:
         if not aval_of(code).size:
             return []
-        code, *payload = _first_of_mapped(operands)
+        code, *payload = _take_first_mapped_error(operands)
     if len(wanted) < len(sites):
-        code = select_n(any_of([eq(code, Literal(i, NUMBER)) for i in wanted]), NO_ERROR, code)
-    checker.adopt([code, *payload], sites, slots)
+        code = select_n(any_flag([eq(code, Literal(i, NUMBER)) for i in wanted]), NO_ERROR, code)
+    checker.add_error([code, *payload], sites, slots)
     return []
 
 
-def _first_of_mapped(leaves: Sequence[Any]) -> list[Any]:
-    """Return the leaves of the first error of several: the first leaf has one number for each, in its dimensions."""
+def _take_first_mapped_error(leaves: Sequence[Any]) -> list[Any]:
+    """Return the leaves of the first error of a mapped function; the first leaf has the mapped axes only."""
     shape = aval_of(leaves[0]).shape
-    position = position_of_first(ne(leaves[0], NO_ERROR))
+    position = find_first(ne(leaves[0], NO_ERROR))
     return [
         dynamic_index_in_dim(reshape(x, (math.prod(shape), *aval_of(x).shape[len(shape) :])), position, 0, False)
         for x in leaves
@@ -190,26 +190,27 @@ def _jit(
     checker: CheckTrace, operands: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: object,
     in_shardings: tuple[Any, ...], out_shardings: tuple[Any, ...], **_: object,
 ) -> list[Any]:
-    inner = checker.of(jaxpr)
+    inner = checker.add_checks(jaxpr)
     operands = constrain_row(operands, in_shardings)
-    return constrain_row(checker.take(inner, bind_jit(inner.jaxpr, operands, name, compiler_options)), out_shardings)
+    outputs = bind_jit(inner.jaxpr, operands, name, compiler_options)
+    return constrain_row(checker.take_error(inner, outputs), out_shardings)
 
 
 def _remat(
     checker: CheckTrace, operands: Sequence[Any], *, jaxpr: ClosedJaxpr, prevent_cse: Any, differentiated: bool,
     policy: Any,
 ) -> list[Any]:
-    inner = checker.of(jaxpr)
+    inner = checker.add_checks(jaxpr)
     outputs = bind_remat(inner.jaxpr, operands, prevent_cse, differentiated, policy)
-    return checker.take(inner, outputs)
+    return checker.take_error(inner, outputs)
 
 
 def _cond(
     checker: CheckTrace, operands: Sequence[Any], *, branches: tuple[ClosedJaxpr, ...], branches_platforms: object
 ) -> list[Any]:
-    checked = checker.of_each(branches)
+    checked = checker.add_checks_to_all(branches)
     outputs = bind_cond([c.jaxpr for c in checked], operands[0], operands[1:], branches_platforms)
-    return checker.take(checked[0], outputs)
+    return checker.take_error(checked[0], outputs)
 
 
 def _shard_map(
@@ -217,29 +218,29 @@ def _shard_map(
     newly_manual_axes: frozenset[Any], check_vma: bool, in_specs: Sequence[PartitionSpec],
     out_specs: Sequence[PartitionSpec],
 ) -> list[Any]:
-    # Each device has an error of its own; they are concatenated along a new first dimension.
+    # Each device has an error; the errors are concatenated along a new first dimension.
     with manual_axes_in_scope(mesh, newly_manual_axes, check_vma):
-        inner = checker.of(jaxpr)
+        inner = checker.add_checks(jaxpr)
         body = add_leading_dimensions(inner.jaxpr, inner.width)
     axes = PartitionSpec(tuple([a for a in mesh.axis_names if a in newly_manual_axes]))
     specs = [*[axes] * inner.width, *out_specs]
     outputs = bind_shard_map(body, operands, in_specs, specs, mesh, newly_manual_axes, check_vma)
-    error = _first_of_mapped([cast_to_auto(x) for x in outputs[: inner.width]]) if inner.width else []
-    return checker.take(inner, [*error, *outputs[inner.width :]])
+    error = _take_first_mapped_error([cast_to_auto(x) for x in outputs[: inner.width]]) if inner.width else []
+    return checker.take_error(inner, [*error, *outputs[inner.width :]])
 
 
 @memoize_by_owner
 def _scan_body(closed: ClosedJaxpr, loop: Loop, count: int) -> tuple[ClosedJaxpr, list[Any]]:
-    """Return a body that gives `count` leaves of an error first as one whose carry begins with the error so far.
+    """Return the body of a loop with an error at the front of its carry, and its constants, the first operands.
 
-    The second result is the body's constants, which it takes at the front.
+    closed: a body whose results begin with the `count` leaves of an error.
     """
     consts, carry, xs = loop.split(closed.in_avals)
 
     def step(*values: object) -> list[Any]:
         error = values[len(consts) : len(consts) + count]
         results = evaluate(closed.jaxpr, closed.consts, [*values[: len(consts)], *values[len(consts) + count :]])
-        return [*(first_error(error, results[:count]) if count else ()), *results[count:]]
+        return [*(select_first_error(error, results[:count]) if count else ()), *results[count:]]
 
     whole = stage_to_jaxpr(step, [*consts, *closed.out_avals[:count], *carry, *xs], closed.jaxpr.debug_info)
     jaxpr, extra = open_jaxpr(whole)
@@ -247,76 +248,76 @@ def _scan_body(closed: ClosedJaxpr, loop: Loop, count: int) -> tuple[ClosedJaxpr
 
 
 def _scan(checker: CheckTrace, operands: Sequence[Any], *, jaxpr: ClosedJaxpr, **details: Any) -> list[Any]:
-    loop, inner = Loop(**details), checker.of(jaxpr)
+    loop, inner = Loop(**details), checker.add_checks(jaxpr)
     body, extra = _scan_body(inner.jaxpr, loop, inner.width)
     consts, carry, xs = loop.split(operands)
     new = loop._replace(num_consts=len(extra) + len(consts), num_carry=inner.width + len(carry))
-    outputs = bind_scan(body, new, [*extra, *consts, *inner.nothing(), *carry, *xs])
-    return checker.take(inner, outputs)
+    outputs = bind_scan(body, new, [*extra, *consts, *inner.make_no_error(), *carry, *xs])
+    return checker.take_error(inner, outputs)
 
 
 @memoize_by_owner
 def _while_jaxprs(
     body: ClosedJaxpr, cond: ClosedJaxpr, consts: int, own: int, count: int
 ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
-    """Return predicate and body of the loop, whose carry begins with the predicate's result and the error so far.
+    """Return predicate and body of a loop whose carry begins with the predicate's result and the error.
 
-    body, cond: both take `consts` and `own` constants; the results begin with `count` leaves of an error.
+    body, cond: jaxprs with `consts` and `own` constants, whose results begin with the `count` leaves of an error.
     """
     before = own + consts
 
     def step(*values: object) -> list[Any]:
         error, carry = values[before + 1 : before + 1 + count], values[before + 1 + count :]
         after = evaluate(body.jaxpr, body.consts, [*values[own:before], *carry])
-        goes_on = evaluate(cond.jaxpr, cond.consts, [*values[:own], *after[count:]])
-        return [goes_on[count], *first_error(error, after[:count], goes_on[:count]), *after[count:]]
+        continues = evaluate(cond.jaxpr, cond.consts, [*values[:own], *after[count:]])
+        return [continues[count], *select_first_error(error, after[:count], continues[:count]), *after[count:]]
 
     carried = [cond.out_avals[count], *body.out_avals[:count], *cond.in_avals[own:]]
     constants = [*cond.in_avals[:own], *body.in_avals[:consts]]
     return (
-        stage_to_jaxpr(lambda goes_on, *_: [goes_on], carried, cond.jaxpr.debug_info),
+        stage_to_jaxpr(lambda continues, *_: [continues], carried, cond.jaxpr.debug_info),
         stage_to_jaxpr(step, [*constants, *carried], body.jaxpr.debug_info),
     )
 
 
 def _while(checker: CheckTrace, operands: Sequence[Any], **parameters: Any) -> list[Any]:
     loop = WhileLoop(**parameters)
-    cond, body = checker.of_each([loop.cond_jaxpr, loop.body_jaxpr])
+    cond, body = checker.add_checks_to_all([loop.cond_jaxpr, loop.body_jaxpr])
     cond_consts, body_consts, carry = loop.split(operands)
     count = cond.width
     if not count:
         return bind_while(loop._replace(cond_jaxpr=cond.jaxpr, body_jaxpr=body.jaxpr), cond_consts, body_consts, carry)
     if loop.predicate.shape:
         raise ValueError(
-            "checkify of a vmap of while_loop: where some examples go on and others have ended, the body computes on "
-            "both, and errors of those that have ended would be none of the program's. Map the checked function "
-            "instead: xtrace.vmap(checkify.checkify(f)) in place of checkify.checkify(xtrace.vmap(f))"
+            "checkify of a vmap of while_loop: the body also computes on examples that have ended, and would report "
+            "errors that the program does not have. Map the checked function instead: write "
+            "xtrace.vmap(checkify.checkify(f)) for checkify.checkify(xtrace.vmap(f))"
         )
-    goes_on = evaluate_as_program(cond.jaxpr, [*cond_consts, *carry], "while_cond")
+    continues = evaluate_as_program(cond.jaxpr, [*cond_consts, *carry], "while_cond")
     new_cond, new_body = _while_jaxprs(body.jaxpr, cond.jaxpr, loop.body_nconsts, loop.cond_nconsts, count)
     new = WhileLoop(0, new_cond, loop.cond_nconsts + loop.body_nconsts, new_body)
-    outputs = bind_while(new, [], [*cond_consts, *body_consts], [goes_on[count], *goes_on[:count], *carry])
-    return checker.take(cond, outputs[1:])
+    outputs = bind_while(new, [], [*cond_consts, *body_consts], [continues[count], *continues[:count], *carry])
+    return checker.take_error(cond, outputs[1:])
 
 
 class _CheckedCall:
-    """A function that has rules of its own, with the leaves of an error before its results.
+    """A function with custom rules that returns the leaves of an error before its results.
 
-    call: the function, as the parameter of an operation. `checked` has the slots of the error, once it was called.
-    Operands begin with `consts` constants, `skipped` values altogether that the user's rules do not take.
+    call: the function as the parameter of an operation. checked: the slots of the error, known after a call. consts:
+    constants at the front of the operands. skipped: the number of operands that the user's rules do not take.
     """
 
     def __init__(self, checker: CheckTrace, name: str, call_jaxpr: ClosedJaxpr, num_consts: int) -> None:
         self.name, self.consts = name, []
         if isinstance(call_jaxpr, ClosedJaxpr):
-            self.checked = checker.of(call_jaxpr)
+            self.checked = checker.add_checks(call_jaxpr)
             self.call, self.consts = move_constants_to_inputs(self.checked.jaxpr), self.checked.jaxpr.consts
         else:
             self.call = call_jaxpr.batched(lambda *values: self._run(checker, call_jaxpr, values))
         self.skipped = len(self.consts) + num_consts
 
     def _run(self, checker: CheckTrace, call: Any, values: Sequence[Any]) -> list[Any]:
-        self.checked, results = checker.run(call.function, values)
+        self.checked, results = checker.call_checked(call.function, values)
         return results
 
     def error(self, values: Sequence[Any]) -> list[Any]:
@@ -328,20 +329,20 @@ class _CheckedCall:
         return results[: self.checked.width]
 
     def jvp(self, rule: Rule) -> Rule:
-        """Return the jvp rule of the function, given that of the function without errors."""
+        """Return the jvp rule of the function; `rule` is the jvp rule without errors."""
 
         def jvp_with_error(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-            results, moved = rule.function(*explicit(self.name, primals, tangents, self.skipped))
+            results, moved = rule.function(*drop_closed_over(self.name, primals, tangents, self.skipped))
             error = self.error(primals)
             return [*error, *results], [*[None] * len(error), *moved]
 
         return rule.batched(jvp_with_error)
 
     def fwd(self, rule: Rule) -> Rule:
-        """Return the forward rule of the function, given that of the function without errors."""
+        """Return the forward rule of the function; `rule` is the forward rule without errors."""
 
         def fwd_with_error(primals: Sequence[Any], nonzero: Sequence[bool]) -> tuple[list[Any], list[Any], Any]:
-            values, _ = explicit(self.name, primals, [n or None for n in nonzero], self.skipped)
+            values, _ = drop_closed_over(self.name, primals, [n or None for n in nonzero], self.skipped)
             results, residuals, backward = rule.function(values, nonzero[self.skipped :])
             error = self.error(primals)
 
@@ -360,7 +361,7 @@ def _custom_jvp(
     checked_call = _CheckedCall(checker, name, call_jaxpr, num_consts)
     parameters = (name, checked_call.call, checked_call.jvp(jvp), 0, symbolic_zeros)
     outputs = custom_jvp_call.bind_positional([*checked_call.consts, *operands], parameters)
-    return checker.take(checked_call.checked, outputs)
+    return checker.take_error(checked_call.checked, outputs)
 
 
 def _custom_vjp(
@@ -370,22 +371,22 @@ def _custom_vjp(
     checked_call = _CheckedCall(checker, name, call_jaxpr, num_consts)
     parameters = (name, checked_call.call, checked_call.fwd(fwd), bwd, 0, symbolic_zeros)
     outputs = custom_vjp_call.bind_positional([*checked_call.consts, *operands], parameters)
-    return checker.take(checked_call.checked, outputs)
+    return checker.take_error(checked_call.checked, outputs)
 
 
 def _custom_vmap(
     checker: CheckTrace, operands: Sequence[Any], *, name: str, call: ClosedJaxpr, rule: Rule
 ) -> list[Any]:
-    # The rule knows of no errors, so that the function is taken as one operation; if it states checks, without it.
+    # The rule has no place for errors: the function is one operation, or loses its rule if it has checks.
     if call.effects:
-        return checker.inline(call, operands)
-    results: list[Any] = custom_vmap_call.bind_positional(operands, (name, call, rule))
-    checker.nan(name, results)
+        return checker.evaluate_inline(call, operands)
+    results = custom_vmap_call.bind_positional(operands, (name, call, rule))
+    checker.check_nan(name, results)
     return results
 
 
 def _call(checker: CheckTrace, operands: Sequence[Any], *, call_jaxpr: Any) -> list[Any]:
-    return checker.inline(close_jaxpr(call_jaxpr), operands)
+    return checker.evaluate_inline(close_jaxpr(call_jaxpr), operands)
 
 
 CALLS: dict[Primitive, Callable[..., list[Any]]] = {
@@ -394,5 +395,5 @@ CALLS: dict[Primitive, Callable[..., list[Any]]] = {
     shard_map_p: _shard_map, while_p: _while,
 }
 
-# What goes on inside is not looked at: NaN among the results is asked for.
-AS_ONE = frozenset((composite_p, custom_partitioning_p, linear_call, linear_solve))
+# The jaxprs of these are not checked, only their results.
+OPAQUE = frozenset((composite_p, custom_partitioning_p, linear_call, linear_solve))

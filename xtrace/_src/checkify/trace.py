@@ -1,9 +1,8 @@
-"""Checking while computing: errors as values, which loops, branches and transformations carry along.
+"""The trace of checkify: errors are values that loops, branches and transformations carry along.
 
-A trace notes the checks of each operation, by the rules in ``rules.py``, and hands all operations on to its parent.
-Operations that hold jaxprs are bound with jaxprs that return an error besides. An error is a number, zero for none and
-otherwise that of the check that failed first, and the arrays that its message shows; which checks there are is known
-while tracing.
+The trace collects the checks of each operation, by the rules in ``rules.py``, and passes the operation to its parent.
+Operations with jaxprs are bound with jaxprs that also return an error. An error is the number of the first failed
+check, zero for none, and the arrays in its message. The set of checks is known while tracing.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from xtrace._src.checkify.leaves import (
     NO_ERROR,
     NUMBER,
     any_element,
-    any_of,
+    any_flag,
+    assign_slots,
     first_element,
     make_empty,
-    place_in_slots,
 )
-from xtrace._src.checkify.rules import AS_ONE, CALLS, CHECKS, KEEPS_NUMBERS
+from xtrace._src.checkify.rules import CALLS, CHECKS, NEVER_MAKES_NAN, OPAQUE
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
@@ -44,11 +43,11 @@ from xtrace._src.transforms.jaxpr_transforms import stage_to_jaxpr
 Categories = frozenset[type[JaxException]]
 
 
-# Finding errors
+# Collecting checks
 
 
 class _Finding(NamedTuple):
-    """Whether one of `sites` failed; `code` has which one, None where there is one only."""
+    """Whether one of `sites` failed, and its number in `code`; None for a single site."""
 
     failed: Any
     code: Any
@@ -57,9 +56,9 @@ class _Finding(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """A jaxpr whose results come after the leaves of an error: its code, and the values of `slots`.
+    """A jaxpr whose results begin with the leaves of an error: its code, and the values of `slots`.
 
-    Where `sites` is empty nothing can go wrong, and there are no leaves.
+    Without `sites` it has no checks, and no leaves of an error.
     """
 
     jaxpr: Any
@@ -68,16 +67,16 @@ class Checked(NamedTuple):
 
     @property
     def width(self) -> int:
-        """How many leaves the error has."""
+        """The number of leaves of the error."""
         return 1 + len(self.slots) if self.sites else 0
 
-    def nothing(self) -> list[Any]:
+    def make_no_error(self) -> list[Any]:
         """Return the leaves of no error."""
         return [NO_ERROR, *map(make_empty, self.slots)] if self.sites else []
 
 
 class CheckTrace(Trace):
-    """Notes the checks, of the `enabled` categories, of the operations bound under it; its parent does them."""
+    """Collects the checks of the `enabled` categories for the operations bound under it; its parent computes them."""
 
     __slots__ = ("enabled", "findings")
 
@@ -95,55 +94,59 @@ class CheckTrace(Trace):
         try:
             if primitive in CALLS:
                 return CALLS[primitive](self, operands, **named)
-            if primitive.multiple_results and primitive not in AS_ONE:
+            if primitive.multiple_results and primitive not in OPAQUE:
                 called = called_jaxpr(primitive, parameters, map(aval_of, operands))
                 if called is not None:
-                    return self.inline(called, operands)
+                    return self.evaluate_inline(called, operands)
             results = self.parent.process(primitive, operands, parameters)
             if primitive in CHECKS:
                 CHECKS[primitive](self, operands, **named)
-            if not primitive.moves_elements and primitive not in KEEPS_NUMBERS:
-                self.nan(primitive.name, results if primitive.multiple_results else [results])
+            if not primitive.moves_elements and primitive not in NEVER_MAKES_NAN:
+                self.check_nan(primitive.name, results if primitive.multiple_results else [results])
             return results
         finally:
             current_trace.reset(token)
 
-    # What the rules of primitives ask
+    # Methods for the rules of primitives
 
-    def note(self, category: type[JaxException], failed: Array, message: str, arguments: object = ((), {})) -> None:
-        """Note a check: whether it `failed`, a boolean scalar, and the message, a format of `arguments`."""
+    def add_check(
+        self, category: type[JaxException], failed: Array, message: str, arguments: object = ((), {})
+    ) -> None:
+        """Add a check: `failed`, a boolean scalar, and `message`, a format of `arguments`."""
         leaves, tree = pytree.tree_flatten(arguments)
-        payload = place_in_slots([stop_gradient(x) for x in leaves])
+        payload = assign_slots([stop_gradient(x) for x in leaves])
         site = Site(category, message, tree, tuple(payload), user_position(2))
         self.findings.append(_Finding(failed, None, payload, (site,)))
 
-    def nan(self, name: str, results: Sequence[Any]) -> None:
-        """Ask whether a result of the operation `name` is NaN."""
+    def check_nan(self, name: str, results: Sequence[Any]) -> None:
+        """Add the check that no result of the operation `name` is NaN."""
         if NaNError not in self.enabled:
             return
         flags = [any_element(ne(x, x)) for x in results if dtypes.is_inexact(aval_of(x).dtype) and aval_of(x).size]
         if flags:
-            self.note(NaNError, any_of(flags), f"nan generated by primitive: {name}.")
+            self.add_check(NaNError, any_flag(flags), f"nan generated by primitive: {name}.")
 
-    def division(self, divisor: Array | Literal) -> None:
-        """Ask whether a divisor is zero."""
+    def check_division(self, divisor: Array | Literal) -> None:
+        """Add the check that no divisor is zero."""
         known = _value_of_literal(divisor)
         if DivisionByZeroError not in self.enabled or (isinstance(known, (int, float, complex)) and known):
             return
         aval = aval_of(divisor)
         if aval.size:
-            self.note(DivisionByZeroError, any_element(eq(divisor, constant_like(divisor, 0))), "division by zero")
+            self.add_check(DivisionByZeroError, any_element(eq(divisor, constant_like(divisor, 0))), "division by zero")
 
-    def bounds(self, index: Any, last: int, axis: int, shape: Sequence[int], place: int | None = None) -> None:
-        """Ask whether an index, or one of several, along an axis of an array is negative or above `last`.
+    def check_bounds(
+        self, index: Any, last: int, axis: int, shape: Sequence[int], component: int | None = None
+    ) -> None:
+        """Add the check that the indices along an axis of an array are from 0 to `last`.
 
-        place: of index vectors, along the last axis of `index`, the entry to look at.
+        component: for index vectors, the position to check along the last axis of `index`.
         """
         known = _value_of_literal(index)
         if OOBError not in self.enabled or (isinstance(known, int) and 0 <= known <= last) or not aval_of(index).size:
             return
-        if place is not None:
-            index = index_in_dim(index, place, -1, False)
+        if component is not None:
+            index = index_in_dim(index, component, -1, False)
         if dtypes.bit_width(aval_of(index).dtype) < 32:
             index = convert_to(index, dtypes.int32)
         aval = aval_of(index).update(shape=(), weak_type=False)
@@ -151,7 +154,7 @@ class CheckTrace(Trace):
         outside = gt(index, bound)
         if dtypes.is_signed(aval.dtype):
             outside = bitwise_or(lt(index, Literal(0, aval)), outside)
-        self.note(
+        self.add_check(
             OOBError,
             any_element(outside),
             f"out-of-bounds indexing for array of shape {tuple(shape)}: index {{}} is out of bounds for axis {axis} "
@@ -159,13 +162,13 @@ class CheckTrace(Trace):
             ((first_element(outside, index),), {}),
         )
 
-    def of(self, closed: ClosedJaxpr) -> Checked:
-        """Return a jaxpr with its error."""
+    def add_checks(self, closed: ClosedJaxpr) -> Checked:
+        """Return a jaxpr that also returns its error."""
         return add_checks_to_jaxpr(closed, self.enabled)
 
-    def of_each(self, jaxprs: Sequence[ClosedJaxpr]) -> list[Checked]:
-        """Return jaxprs with their errors, which are of one type: the sites and slots of all."""
-        checked = [self.of(c) for c in jaxprs]
+    def add_checks_to_all(self, jaxprs: Sequence[ClosedJaxpr]) -> list[Checked]:
+        """Return jaxprs that also return their errors, of one type: the sites and slots of all."""
+        checked = [self.add_checks(c) for c in jaxprs]
         slots = tuple(dict.fromkeys(s for c in checked for s in c.slots))
         sites = tuple([s for c in checked for s in c.sites])
         if not sites:
@@ -177,45 +180,45 @@ class CheckTrace(Trace):
             before += len(own.sites)
         return together
 
-    def take(self, checked: Checked, outputs: Sequence[Any]) -> list[Any]:
-        """Note the error at the front of a checked jaxpr's results, and return the rest."""
+    def take_error(self, checked: Checked, outputs: Sequence[Any]) -> list[Any]:
+        """Add the error at the front of a checked jaxpr's results, and return the other results."""
         if checked.sites:
-            self.adopt(outputs[: checked.width], checked.sites, checked.slots)
+            self.add_error(outputs[: checked.width], checked.sites, checked.slots)
         return list(outputs[checked.width :])
 
-    def adopt(self, leaves: Sequence[Any], sites: tuple[Site, ...], slots: tuple[Slot, ...]) -> None:
-        """Note an error, given its leaves."""
+    def add_error(self, leaves: Sequence[Any], sites: tuple[Site, ...], slots: tuple[Slot, ...]) -> None:
+        """Add an error by its leaves."""
         code, *values = leaves
         payload = dict(zip(slots, map(stop_gradient, values), strict=True))
         self.findings.append(_Finding(ne(code, NO_ERROR), code, payload, sites))
 
-    def run(self, function: Callable[..., Sequence[Any]], values: Sequence[Any]) -> tuple[Checked, list[Any]]:
-        """Return the slots of the error of a flat function, and its results with the error at the front."""
+    def call_checked(self, function: Callable[..., Sequence[Any]], values: Sequence[Any]) -> tuple[Checked, list[Any]]:
+        """Return the checks of a function of a list, and its results with the error's leaves at the front."""
         error, results = run_checked(function, self.enabled, *values)
         leaves = [] if error.code is None else [error.code, *error.payload]
         return Checked(None, error.sites, error.slots), [*leaves, *results]
 
-    def inline(self, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
-        """Return the results of a jaxpr whose operations are checked one by one."""
+    def evaluate_inline(self, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
+        """Return the results of a jaxpr, and check each of its operations."""
         with use_trace(self):
             return evaluate(closed.jaxpr, closed.consts, operands)
 
-    # What was found
+    # The collected checks
 
-    def sites(self) -> tuple[Site, ...]:
-        """The places of all checks."""
+    def all_sites(self) -> tuple[Site, ...]:
+        """Return the sites of all checks."""
         return tuple([s for f in self.findings for s in f.sites])
 
-    def slots(self) -> tuple[Slot, ...]:
-        """What is needed for the messages of all checks."""
+    def all_slots(self) -> tuple[Slot, ...]:
+        """Return the slots for the messages of all checks."""
         return tuple(dict.fromkeys(s for f in self.findings for s in f.payload))
 
-    def leaves(self, slots: tuple[Slot, ...], before: int = 0) -> list[Any]:
-        """Return the leaves of the first error: its number, counted from `before`, and the contents of the slots."""
+    def make_leaves(self, slots: tuple[Slot, ...], before: int = 0) -> list[Any]:
+        """Return the leaves of the first error: its number, counted from `before`, and the values of the slots."""
         code: Any = NO_ERROR
         values: dict[Slot, Any] = {s: make_empty(s) for s in slots}
-        number = before + len(self.sites())
-        # From the last to the first: an earlier error takes the place of later ones.
+        number = before + len(self.all_sites())
+        # From the last to the first: an earlier error replaces a later one.
         for finding in reversed(self.findings):
             number -= len(finding.sites)
             own: Any = Literal(number + 1, NUMBER)
@@ -237,14 +240,14 @@ def _checked_jaxpr(
         trace = CheckTrace(current_trace.get(), enabled)
         with use_trace(trace):
             results = evaluate(closed.jaxpr, closed.consts, values)
-        kept = trace.slots() if slots is None else slots
-        parts[:] = [trace.sites(), kept]
+        kept = trace.all_slots() if slots is None else slots
+        parts[:] = [trace.all_sites(), kept]
         if not parts[0] and slots is None:
             return results
-        return [*trace.leaves(kept, before), *results]
+        return [*trace.make_leaves(kept, before), *results]
 
     jaxpr = stage_to_jaxpr(checked, closed.in_avals, closed.jaxpr.debug_info)
-    # Remembered with itself as its value, a jaxpr would never be freed.
+    # A jaxpr that is its own entry in the table would never be freed.
     unchanged = not parts[0] and slots is None and CHECK not in closed.effects
     return None if unchanged else Checked(jaxpr, *parts)
 
@@ -252,7 +255,10 @@ def _checked_jaxpr(
 def add_checks_to_jaxpr(
     closed: ClosedJaxpr, enabled: Categories, before: int = 0, slots: tuple[Slot, ...] | None = None
 ) -> Checked:
-    """Return `closed` with an error, whose codes count from `before`; with `slots`, it has these in any case."""
+    """Return `closed` with its error.
+
+    before: the number of earlier checks. slots: the slots of the error, which then is never left out.
+    """
     return _checked_jaxpr(closed, enabled, before, slots) or Checked(closed, (), ())
 
 
@@ -266,10 +272,10 @@ def run_checked(
             result = function(*args, **kwargs)
     finally:
         trace.end()
-    sites, slots = trace.sites(), trace.slots()
+    sites, slots = trace.all_sites(), trace.all_slots()
     if not sites:
         return init_error, result
-    code, *payload = trace.leaves(slots)
+    code, *payload = trace.make_leaves(slots)
     return Error(code, payload, sites, slots), result
 
 

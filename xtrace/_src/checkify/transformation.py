@@ -1,4 +1,4 @@
-"""`checkify`: errors of a function, found while it runs, as a value that it returns."""
+"""`checkify`: run-time errors of a function as a value that it returns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import concrete
+from xtrace._src.algebra.vector_space import materialize_literal
 from xtrace._src.checkify.checks import Error, state_check
 from xtrace._src.checkify.errors import DivisionByZeroError, FailedCheckError, JaxException, NaNError, OOBError
 from xtrace._src.checkify.trace import run_checked
@@ -32,15 +32,15 @@ all_checks = automatic_checks | user_checks
 
 
 def checkify(f: Callable[..., Any], errors: Iterable[ErrorCategory] = user_checks) -> Callable[..., tuple[Error, Any]]:
-    """Transform a function to one that returns its first error beside its result.
+    """Transform a function to one that returns its first error and its result.
 
     Args:
-        f: a function of arrays or trees of them.
-        errors: a union of `user_checks`, the conditions of `check`, `nan_checks`, `index_checks` and `div_checks`.
+        f: a function of trees of arrays.
+        errors: a union of `user_checks` (the conditions of `check`), `nan_checks`, `index_checks` and `div_checks`.
 
     Returns:
-        A function of the same arguments that returns a pair: an `Error`, whose ``get()`` gives the message or None and
-        whose ``throw()`` raises, and the result of `f`, which is computed in any case.
+        A function of the same arguments that returns a pair: an `Error` and the result of `f`. The error's ``get()``
+        returns the message or None, and its ``throw()`` raises. The result is computed even after an error.
 
     Raises:
         TypeError: `f` cannot be called or returns something other than arrays, or `errors` is no set of categories.
@@ -65,7 +65,7 @@ def checkify(f: Callable[..., Any], errors: Iterable[ErrorCategory] = user_check
                     f"checkify: {function_name(f)} returned {short_repr(leaf)} of type {type(leaf)}, which is not a "
                     "valid JAX type: return arrays or numbers, or None for nothing"
                 )
-        return error, pytree.tree_unflatten(tree, [concrete(as_value(x)) for x in leaves])
+        return error, pytree.tree_unflatten(tree, [materialize_literal(as_value(x)) for x in leaves])
 
     return checked
 
@@ -82,19 +82,19 @@ def _categories(errors: Any) -> frozenset[ErrorCategory]:
 
 
 def check(pred: ArrayLike, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
-    """Check that a condition holds, with an error of a function that `checkify` made.
+    """Check that a condition holds; `checkify` returns a failure as an error.
 
     Args:
         pred: a boolean scalar; False is an error.
         msg: the message, a format.
         fmt_args: the values of its fields, trees of arrays.
-        debug: whether the check does nothing where nobody looks for errors.
-        fmt_kwargs: the same by name.
+        debug: whether the check does nothing outside of `checkify`.
+        fmt_kwargs: the values of its named fields.
 
     Raises:
         JaxRuntimeError: `pred` is False outside of compiled functions.
-        TypeError: `pred` is no boolean scalar, or a value of the message no array.
-        ValueError: the check is in a compiled function that `checkify` did not make.
+        TypeError: `pred` is no boolean scalar, or a value of the message is no array.
+        ValueError: the check is in a compiled function without `checkify`.
 
     Example:
         >>> checkify = xtrace.experimental.checkify
@@ -115,14 +115,14 @@ def check(pred: ArrayLike, msg: str, *fmt_args: Any, debug: bool = False, **fmt_
         if not isinstance(leaf, (Array, np.ndarray, np.generic)):
             raise TypeError(
                 "Formatting arguments to checkify.check need to be PyTrees of arrays, but got "
-                f"{short_repr(leaf)} of type {type(leaf)}. Put what is known while tracing into the message itself, "
+                f"{short_repr(leaf)} of type {type(leaf)}. Put values known while tracing into the message itself, "
                 "with an f-string"
             )
     state_check(pred, msg, (fmt_args, fmt_kwargs), bool(debug))
 
 
 def debug_check(pred: ArrayLike, msg: str, *fmt_args: object, **fmt_kwargs: object) -> None:
-    """Check that a condition holds where `checkify` looks for errors; do nothing elsewhere.
+    """Check that a condition holds inside of `checkify`; do nothing elsewhere.
 
     Args:
         pred: a boolean scalar; False is an error.
@@ -130,9 +130,9 @@ def debug_check(pred: ArrayLike, msg: str, *fmt_args: object, **fmt_kwargs: obje
         fmt_args, fmt_kwargs: the values of its fields, trees of arrays.
 
     Raises:
-        TypeError: `pred` is no boolean scalar, or a value of the message no array.
+        TypeError: `pred` is no boolean scalar, or a value of the message is no array.
 
     Example:
-        >>> xtrace.experimental.checkify.debug_check(False, "nobody looks")
+        >>> xtrace.experimental.checkify.debug_check(False, "not checked here")
     """
     check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)

@@ -10,7 +10,7 @@ _ELEMENTS = 20
 
 
 class _Short(reprlib.Repr):
-    """Shows containers by their first items and arrays, also inside them, by their types where they are large."""
+    """Shows the first items of containers, and large arrays by their types, also inside containers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -18,7 +18,7 @@ class _Short(reprlib.Repr):
         self.maxstring = self.maxother = self.maxlong = _WIDTH
 
     def repr1(self, x: Any, level: int) -> str:
-        # Of a class, shape and dtype are descriptors.
+        # On a class, shape and dtype are descriptors, not values.
         shape = None if isinstance(x, type) else getattr(x, "shape", None)
         if isinstance(shape, tuple) and hasattr(x, "dtype") and getattr(x, "size", 0) > _ELEMENTS:
             return f"{type(x).__name__} of type {x.dtype}[{','.join(map(str, shape))}]"
@@ -29,9 +29,9 @@ _short = _Short()
 
 
 def abbreviate(value: object) -> str:
-    """Return the repr of `value` on one line, cut where it is long; of large arrays the class, dtype and shape.
+    """Return the repr of `value` on one line, shortened; a large array gives its class, dtype and shape.
 
-    A value whose own repr fails is shown by its class.
+    A value whose own repr fails gives its class.
     """
     try:
         text = " ".join(_short.repr(value).split())

@@ -23,12 +23,12 @@ def _absl(module: str) -> Any:
 
 
 def define() -> None:
-    """Make a flag of absl of each setting, once in a process, and set the settings when absl has parsed its flags."""
+    """Define an absl flag for each setting, once in a process; absl sets the settings after it has parsed its flags."""
     if _state.get("defined"):
         return
     app, flags = _absl("app"), _absl("flags")
     for option in config.options():
-        # Text takes whatever its setting's own parser does.
+        # A text flag accepts any string; the setting's own parser checks it.
         make = getattr(flags, f"DEFINE_{option.kind.flag}")
         choices = {"enum_values": [c for c in option.kind.choices if c is not None]} if option.kind.choices else {}
         make(option.name, option.value, help=option.description, **choices)

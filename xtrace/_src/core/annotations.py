@@ -23,11 +23,11 @@ class SupportsDType(Protocol):
 
 # Operands of operations: arrays, NumPy's arrays and Python's scalars, but no lists.
 ArrayLike = Union[Array, np.ndarray, np.bool_, np.number, bool, int, float, complex]  # noqa: UP007
-# Operands that are real numbers, which can be compared.
+# Real operands, which can be compared.
 RealLike = Union[Array, np.ndarray, np.integer, np.floating, float]  # noqa: UP007
 # Names and objects that specify a dtype.
 DTypeLike = Union[str, type[Any], np.dtype, SupportsDType]  # noqa: UP007
-# The shape of an array, and shapes as users give them.
+# The shape of an array, and the forms in which users give one.
 Shape = tuple[int, ...]
 ShapeLike = Union[SupportsIndex, Sequence[SupportsIndex]]  # noqa: UP007
 # One axis, or all (None); several axes.

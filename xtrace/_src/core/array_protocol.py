@@ -1,4 +1,4 @@
-"""Objects with ``__jax_array__``: operations take them wherever arrays go, and look for them only after they failed."""
+"""Objects with ``__jax_array__``: operations accept them as arrays, and convert them only after a call has failed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def operation(function: _Function) -> _Function:
-    """Return `function`, an operation on arrays, as `boundary` does; it takes objects with ``__jax_array__``, too."""
+    """Return the boundary of an operation on arrays, as `boundary` does; it accepts objects with ``__jax_array__``."""
     if "hide_frames" in function.__code__.co_names:
         return function
     flags = flags_of(function)
-    # Flags are rarely given by position; a slice is no call of Python's.
+    # Flags are rarely given by position, and taking a slice needs no Python call.
     first = min((n for n in flags.values() if n is not None), default=sys.maxsize)
 
     @functools.wraps(function)
@@ -30,26 +30,26 @@ def operation(function: _Function) -> _Function:
             return function(*args, **kwargs)
         except BaseException as error:
             hide_frames(error)
-            ready = with_arrays(error, args, kwargs)
-            if ready is None:
+            converted = convert_array_objects(error, args, kwargs)
+            if converted is None:
                 raise
-        return _call_again(function, *ready)
+        return _call_again(function, *converted)
 
     call.__wrapped__ = getattr(function, "__wrapped__", function)
     return call  # type: ignore[return-value]
 
 
 def accept_objects(call: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return ``call(args, kwargs)``, of an operation on arrays, that takes objects with ``__jax_array__``, too."""
+    """Return ``call(args, kwargs)``, the call of an operation, which then accepts objects with ``__jax_array__``."""
 
     def call_with_arrays(args: Any, kwargs: Any) -> Any:
         try:
             return call(args, kwargs)
         except Exception as error:
-            ready = with_arrays(error, args, kwargs)
-            if ready is None:
+            converted = convert_array_objects(error, args, kwargs)
+            if converted is None:
                 raise
-        return call(*ready)
+        return call(*converted)
 
     return call_with_arrays
 
@@ -62,10 +62,11 @@ def _call_again(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         raise
 
 
-def with_arrays(error: BaseException, args: object, kwargs: object) -> tuple[Any, Any] | None:
-    """Return the arguments of a call that failed, with arrays in the place of objects with ``__jax_array__``.
+def convert_array_objects(error: BaseException, args: object, kwargs: object) -> tuple[Any, Any] | None:
+    """Return the arguments of a call that failed, objects with ``__jax_array__`` replaced by their arrays.
 
-    None if there are no such objects, or a function is among the arguments: those that take functions refuse them.
+    Returns None if there are no such objects. Also if an argument is a function: operations that take functions, as
+    loops do, refuse such objects.
     """
     if not isinstance(error, Exception):
         return None
@@ -80,7 +81,7 @@ def _is_convertible(value: object) -> bool:
 
 
 def _items(value: Any) -> Iterator[Any]:
-    """Yield what lists, tuples and dictionaries hold, at any depth."""
+    """Yield the items of lists, tuples and dictionaries, at any depth."""
     if type(value) in (list, tuple, dict):
         for item in value.values() if type(value) is dict else value:
             yield from _items(item)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-# Attributes of concrete arrays and tracers that are not for users; an underscore would be one at every use.
+# Attributes of concrete arrays and tracers that other modules read and users should not; `dir` leaves them out.
 _INTERNAL = frozenset(
     (
         "buffer", "host", "key_uses", "note_deletion", "owner", "physical_array", "primal", "signature", "tangent",
@@ -79,7 +79,7 @@ def _declare_property(name: str) -> property:
     return property(refuse, doc="See the arrays that functions return.")
 
 
-# Whether arrays have an attribute is asked of the abstract type, too.
+# Attributes of concrete arrays: programs look for them on the abstract class, too.
 for _name in (
     "addressable_data", "addressable_shards", "committed", "copy_to_host_async", "device", "devices", "format",
     "global_shards", "is_fully_addressable", "is_fully_replicated", "item", "sharding", "traceback",

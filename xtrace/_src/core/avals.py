@@ -1,4 +1,4 @@
-"""Abstract values: what is known of a value while tracing, its shape, dtype and weak type.
+"""Abstract values: the shape, dtype and weak type of a value while tracing.
 
 Avals are interned: equal ones are one object, so equality is identity and caches hash them by address.
 """
@@ -29,7 +29,7 @@ from xtrace._src.core.sums import NO_SUMS, Sums, format_axes
 
 
 class MemorySpace(enum.Enum):
-    """A kind of memory: the device's own, the host's, or any, in types of values whose memory is not known yet.
+    """A kind of memory: the device's own, the host's, or `Any` in the type of a value whose memory is not known yet.
 
     Example:
         >>> xtrace.memory.Space.Device
@@ -47,10 +47,10 @@ class MemorySpace(enum.Enum):
 
     @property
     def kind(self) -> str:
-        """XLA's name of it; ValueError for `Any`, which is none of a device's memories."""
+        """XLA's name of the kind; ValueError for `Any`, which names no memory of a device."""
         if self is MemorySpace.Any:
             raise ValueError(
-                "memory.Space.Any stands for a memory that is not known, and data must be in one: write "
+                "memory.Space.Any stands for an unknown memory, and data needs a known one; write "
                 "memory.Space.Device or memory.Space.Host"
             )
         return "device" if self is MemorySpace.Device else "pinned_host"
@@ -60,12 +60,12 @@ _DEVICE = MemorySpace.Device
 
 
 def memory_space_of_kind(kind: str | None) -> MemorySpace:
-    """Return the space that XLA's name of a kind of memory stands for: all but ``pinned_host`` are the device's."""
+    """Return the memory space of XLA's name of a kind: the host's for ``pinned_host``, the device's for all others."""
     return MemorySpace.Host if kind == MemorySpace.Host.kind else _DEVICE
 
 
 class AbstractValue:
-    """The type of a value of a program: that of an array, `ShapedArray`, or one that users define, a `HiType`.
+    """The type of a value in a program: `ShapedArray` for arrays, `HiType` for types that users define.
 
     Example:
         >>> isinstance(xtrace.typeof(1.0), xtrace.core.AbstractValue)
@@ -75,7 +75,7 @@ class AbstractValue:
     __slots__ = ()
     __module__ = "xtrace.core"
 
-    # Whether it is one that users define, and whether values of it change.
+    # is_high: a user defines the type. has_qdd: its values are mutable.
     is_high = has_qdd = False
 
 
@@ -85,11 +85,11 @@ class ShapedArray(AbstractValue):
     Args:
         shape: a sequence of integers.
         dtype: a NumPy dtype, or an extended dtype such as that of random keys.
-        weak_type: whether the type is that of a Python scalar.
+        weak_type: whether the dtype gives way in promotion, as a Python scalar's does.
         sharding: the placement over explicit mesh axes, or None.
         memory_space: the kind of memory.
         varying: the manual mesh axes along which devices may hold different values.
-        manual_sums: the manual mesh axes along which the value is a sum, formed or not.
+        manual_sums: the manual mesh axes along which the value is unreduced or reduced.
 
     Raises:
         TypeError: `dtype` is no dtype, or `shape` no sequence of integers.
@@ -107,12 +107,12 @@ class ShapedArray(AbstractValue):
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
-    # The sharding over explicit mesh axes; None of an array on none.
+    # The sharding over explicit mesh axes, or None.
     explicit_sharding: Any
     memory_space: MemorySpace
     varying: frozenset[Any]
     manual_sums: Sums
-    # Whether the type says more of the place than the device's own memory.
+    # Whether the type has a sharding, another memory than the device's own, or manual axes.
     is_placed: bool
     ndim: int
     size: int
@@ -164,17 +164,17 @@ class ShapedArray(AbstractValue):
 
     @property
     def sharding(self) -> NamedSharding:
-        """The sharding over explicit mesh axes; of an array on none that of a whole array, on the mesh in force."""
+        """The sharding over explicit mesh axes; without one, the sharding of a whole array on the mesh in force."""
         return self.explicit_sharding or NamedSharding(context_abstract_mesh(), PartitionSpec(*[None] * self.ndim))
 
     @property
     def manual_axis_type(self) -> ManualAxisType:
-        """The manual mesh axes along which devices may hold different values, and those along which it is a sum."""
+        """The manual mesh axes along which the value varies, is unreduced or is reduced."""
         return ManualAxisType(varying=self.varying, **self.manual_sums._asdict())
 
     @property
     def sums(self) -> Sums:
-        """The mesh axes, explicit and manual, along which the value is a sum."""
+        """The mesh axes, explicit and manual, along which the value is unreduced or reduced."""
         if self.explicit_sharding is None:
             return self.manual_sums
         return self.explicit_sharding.sums.join(self.manual_sums)  # type: ignore[no-any-return]
@@ -195,7 +195,7 @@ class ShapedArray(AbstractValue):
         return self if dtype is self.dtype else ShapedArray(self.shape, dtype)
 
     def to_cotangent_aval(self) -> ShapedArray:
-        """Return the type of the cotangents of values of this type: sums are formed where its own are not."""
+        """Return the type of the cotangents of values of this type: unreduced axes become reduced and the reverse."""
         if self.is_placed and any(self.sums):
             own = self.explicit_sharding
             sharding = own.update(spec=own.spec.to_ct_spec()) if own is not None else None
@@ -215,7 +215,7 @@ class ShapedArray(AbstractValue):
         return value
 
     def normalize(self) -> ShapedArray:
-        """Return the type without what programs do not tell apart: strongly typed."""
+        """Return the type that programs distinguish: this one, strongly typed."""
         return self.strip_weak_type()
 
     def strip_weak_type(self) -> ShapedArray:
@@ -224,9 +224,9 @@ class ShapedArray(AbstractValue):
 
     @property
     def mlir_type(self) -> str:
-        """The StableHLO type, such as ``tensor<3x4xf32>``; of an extended dtype, that of its physical type.
+        """The StableHLO type, such as ``tensor<3x4xf32>``; an extended dtype gives its physical type.
 
-        ValueError for a size that `check_size` refuses.
+        Raises ValueError for a size that `check_size` refuses.
         """
         text = self._mlir_type
         if text is None:
@@ -266,10 +266,7 @@ def _format_split(entry: Any) -> str:
 
 
 class AbstractToken(ShapedArray):
-    """Return the type of tokens, which order operations and hold no data.
-
-    Returns:
-        A type, always the same.
+    """The type of tokens, which order operations and hold no data; there is one.
 
     Example:
         >>> xtrace.extend.core.AbstractToken()
@@ -300,7 +297,7 @@ class AbstractRef(ShapedArray):
     """The type of a reference; instances are immutable, and equal ones are one object.
 
     Args:
-        inner_aval: the type of the array that it holds.
+        inner_aval: the type of the array in the reference.
 
     Example:
         >>> xtrace.typeof(xtrace.new_ref(jnp.zeros(3)))
@@ -346,12 +343,12 @@ class AbstractRef(ShapedArray):
 
 
 def array_type(aval: ShapedArray) -> ShapedArray:
-    """Return the type of the array that a reference of type `aval` holds; of another value its own type."""
+    """Return the type of the array in a reference; any other type is returned unchanged."""
     return aval.inner_aval if isinstance(aval, AbstractRef) else aval
 
 
 def physical_aval(aval: ShapedArray) -> ShapedArray:
-    """Return the type of the array that the runtime holds for a value of type `aval`."""
+    """Return the type of the array in which the runtime stores a value of type `aval`."""
     dtype = aval.dtype
     if not isinstance(dtype, dtypes.ExtendedDType):
         return aval if dtype != dtypes.float0 else aval.update(dtype=dtypes.bool_)
@@ -362,9 +359,9 @@ def physical_aval(aval: ShapedArray) -> ShapedArray:
 
 
 def common_memory_space(operation: str, avals: Sequence[ShapedArray]) -> MemorySpace:
-    """Return the memory that the operands of types `avals` are in; scalars may be anywhere.
+    """Return the one memory of the operands of types `avals`; scalars may be in any.
 
-    ValueError, which names the operation, if they are in several.
+    Raises ValueError, which names the operation, if the operands are in several memories.
     """
     spaces = {a.memory_space for a in avals if a.shape} or {a.memory_space for a in avals}
     if len(spaces) > 1:
@@ -378,8 +375,8 @@ def common_memory_space(operation: str, avals: Sequence[ShapedArray]) -> MemoryS
 def check_size(aval: ShapedArray, function: str = "") -> None:
     """Raise a ValueError, which names `function` if given, for an array of 2**57 bytes or more.
 
-    No processor addresses more. XLA ends the process when a product of leading sizes, or what a program needs in all,
-    passes 2**63.
+    No processor addresses more. XLA aborts the process when a product of leading sizes, or the memory of a whole
+    program, passes 2**63.
     """
     stored = physical_aval(aval)
     total = stored.dtype.itemsize
@@ -406,16 +403,16 @@ class ShapeDtypeStruct:
 
     Args:
         shape: a sequence of integers.
-        dtype: a dtype that arrays can have; of 64 bits it stays so, also where arrays have no such dtypes.
-        sharding: the placement: a `Sharding`, a `PartitionSpec` on the mesh in force where it is used, a `Format` that
-            says the layout, too, or None.
-        weak_type: whether the type is that of a Python scalar.
+        dtype: a dtype that arrays can have. A 64-bit one is kept, also without ``jax_enable_x64``.
+        sharding: the placement: a `Sharding`, a `PartitionSpec` on the mesh in force at its use, a `Format` with a
+            layout as well, or None.
+        weak_type: whether the dtype gives way in promotion, as a Python scalar's does.
         manual_axis_type: a `ManualAxisType`, the manual mesh axes along which devices hold different values, or None.
         is_ref: whether it describes a reference to such an array.
 
     Raises:
         TypeError: `dtype` is no dtype, or `shape` no sequence of integers.
-        ValueError: `sharding` is none of these, or has more entries than the array has axes.
+        ValueError: `sharding` is another object, or has more entries than the array has axes.
 
     Example:
         >>> xtrace.eval_shape(lambda x: x @ x, xtrace.ShapeDtypeStruct((2, 2), jnp.float32))
@@ -471,7 +468,7 @@ class ShapeDtypeStruct:
 
     @property
     def aval(self) -> ShapedArray:
-        """The abstract value it describes, of 32 bits where there are no dtypes of 64."""
+        """The described abstract value; a 64-bit dtype becomes its 32-bit form where the settings have none."""
         dtype = dtypes.canonicalize(self.dtype, config.keeps_wide_dtypes())
         aval = ShapedArray(self.shape, dtype, self.weak_type)
         manual = self.manual_axis_type
@@ -485,12 +482,12 @@ class ShapeDtypeStruct:
 
     @property
     def format(self) -> Format:
-        """The layout, if it is given, and the sharding, as ``x.format`` of an array has them."""
+        """The layout, or None, and the sharding: the counterpart of ``x.format`` of an array."""
         return Format(self._layout, self.sharding)
 
     @property
     def sharding(self) -> Sharding | None:
-        """The placement, or None; a `PartitionSpec` is one on the mesh in force, TypeError if there is none."""
+        """The placement, or None; a `PartitionSpec` is completed by the mesh in force, TypeError without one."""
         if not isinstance(self._place, PartitionSpec):
             return self._place
         mesh = naming_mesh()
@@ -505,7 +502,7 @@ class ShapeDtypeStruct:
     def like(cls, x: Any) -> ShapeDtypeStruct:
         """Return the description of an array, traced or not, of a scalar, or of an object with a shape and a dtype.
 
-        Arrays committed to a device keep their sharding. TypeError for anything else.
+        An array that is committed to a device keeps its sharding. Raises TypeError for any other object.
         """
         if isinstance(x, ShapeDtypeStruct):
             return x
@@ -548,7 +545,7 @@ class ShapeDtypeStruct:
 
 
 def scalar_aval(scalar_type: type) -> ShapedArray:
-    """The weakly typed rank-0 aval of a Python bool, int, float or complex (a bool's is strong, as in NumPy)."""
+    """Return the aval of a Python scalar of type `scalar_type`: weakly typed, but strongly typed for a bool."""
     key = (scalar_type, config.enable_x64.value)
     aval = _scalar_avals.get(key)
     if aval is None:
@@ -561,7 +558,7 @@ _scalar_avals: dict[tuple[type, bool], ShapedArray] = {}
 
 
 def int_aval(value: int) -> ShapedArray:
-    """Return the aval of a Python int; OverflowError if the integer type that the settings give cannot hold it."""
+    """Return the aval of a Python int; OverflowError if the default integer dtype cannot hold it."""
     aval = scalar_aval(int)
     if not -0x80000000 <= value <= 0x7FFFFFFF:
         check_fits(value, aval.dtype)
@@ -569,7 +566,7 @@ def int_aval(value: int) -> ShapedArray:
 
 
 def check_truth(aval: ShapedArray) -> None:
-    """Raise ValueError for the type of an array that is not one element, whose truth value is ambiguous."""
+    """Raise ValueError unless an array of type `aval` has exactly one element: its truth value is ambiguous."""
     if aval.size != 1:
         raise ValueError(
             f"The truth value of an array of shape {aval.shape} is ambiguous. Use x.any() or x.all(), and "
@@ -599,26 +596,27 @@ def _python_scalar_aval(value: object) -> ShapedArray:
 # The rule of classes whose instances hold their aval.
 own_aval: Callable[[Any], ShapedArray] = operator.attrgetter("aval")
 
-# How the aval of a value is found, by exact type; the runtime and the tracers add theirs.
+# Maps a class to the function that returns the aval of its instances; the runtime and the tracers add their classes.
 aval_rules: dict[type, Callable[[Any], ShapedArray]] = {
     bool: _python_scalar_aval, int: _python_scalar_aval, float: _python_scalar_aval, complex: _python_scalar_aval,
     np.ndarray: _numpy_aval, ShapeDtypeStruct: own_aval,
 }
 
 
-# The classes of values of types that users define, and the function from a value to its type.
+# Maps a class of values with a user-defined type to the function that returns a value's type.
 high_types: dict[type, Callable[[Any], Any]] = {}
 
 
 def is_high(value: Any) -> bool:
-    """Whether a value is one of a type that users define, a traced one included."""
+    """Whether a value, traced or not, has a type that users define."""
     return type(value) in high_types or getattr(getattr(value, "aval", None), "is_high", False) is True
 
 
 def aval_of(value: Any) -> ShapedArray:
-    """Return the aval of an array, tracer, NumPy value, Python scalar or ShapeDtypeStruct; a TypeError names any other.
+    """Return the aval of an array, tracer, NumPy value, Python scalar or ShapeDtypeStruct.
 
-    ValueError for what could be made an array but is none: masked arrays, and objects with ``__jax_array__``.
+    Raises ValueError for a value that needs a conversion: a masked array, or an object with ``__jax_array__``. Raises
+    TypeError, which names the value, for any other.
     """
     rule = aval_rules.get(type(value))
     if rule is None:
@@ -636,7 +634,7 @@ def aval_of(value: Any) -> ShapedArray:
 
 
 def aval_of_value(value: object) -> ShapedArray:
-    """Return the aval of an argument of a program; TypeError for a ShapeDtypeStruct, and as `aval_of`."""
+    """Return the aval of an argument of a program; TypeError for a ShapeDtypeStruct. Raises the errors of `aval_of`."""
     if type(value) is ShapeDtypeStruct:
         raise TypeError(
             f"{value} describes an array and has no value. Functions that use it can be traced (make_jaxpr, "
@@ -658,8 +656,7 @@ def is_array_like(value: object) -> bool:
     """Whether `value` can be an operand: an array, a tracer, a NumPy value with a supported dtype, a Python scalar.
 
     While a function is traced, a ShapeDtypeStruct stands for an array; programs do not run on one (`aval_of_value`).
-
-    ValueError for what could be made an array but is none, as `aval_of`.
+    Raises ValueError for a value that needs a conversion, as `aval_of` does.
     """
     try:
         aval_of(value)
@@ -675,8 +672,8 @@ def short_repr(value: object) -> str:
 
 
 def not_an_array(value: object) -> str:
-    """Return the text that `value` is no operand of operations, with the correction."""
-    advice = next((text for kind, text in ADVICE.items() if isinstance(value, kind)), "")
+    """Return the message for a `value` that is no operand of operations, with the correction."""
+    advice = next((text for kind, text in CONVERSIONS.items() if isinstance(value, kind)), "")
     if hasattr(value, "__jax_array__"):
         advice = "; call __jax_array__() on it, or make an array of it with xtrace.numpy.asarray"
     return (
@@ -685,8 +682,8 @@ def not_an_array(value: object) -> str:
     )
 
 
-# How to make an array of an object of a class that is none; other modules add theirs.
-ADVICE: dict[Any, str] = {
+# Maps a class of objects that are no arrays to the advice for making an array of one; other modules add their classes.
+CONVERSIONS: dict[Any, str] = {
     (list, tuple): "; make an array of it with xtrace.numpy.array",
     range: "; make an array of it with xtrace.numpy.arange", str: "; arrays hold numbers only",
     type(None): "; a number that is missing is xtrace.numpy.nan",

@@ -1,4 +1,4 @@
-"""Names of axes that users give, and what to write for those that are not known."""
+"""Names of axes that users give, and suggestions for unknown names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ with late_modules(globals()):
 
 
 def name_tuple(function: str, argument: str, names: Any) -> tuple[Any, ...]:
-    """Return names as a tuple; a string is one. TypeError for no sequence, or an element that no table can have."""
+    """Return names as a tuple; a string is one name. TypeError for no sequence, or an unhashable element."""
     try:
         given = (names,) if isinstance(names, str) else tuple(names)
         hash(given)
@@ -24,17 +24,17 @@ def name_tuple(function: str, argument: str, names: Any) -> tuple[Any, ...]:
     return given
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the one of the names that `name` is likely to be meant for; None if it is like none of them."""
-    # Only errors need it, and it takes a millisecond to load.
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is most similar to `name`; None if no name is similar."""
+    # Only errors need difflib, and it takes a millisecond to load.
     near = difflib.get_close_matches(name, known, 1)
     return near[0] if near else None
 
 
-def correction(name: object, known: Iterable[object]) -> str:
-    """Return what to write for a name that is not known: the nearest one that is, or a list of them."""
+def suggest_name(name: object, known: Iterable[object]) -> str:
+    """Return advice for an unknown name: to write the most similar known name, or one of a list of all."""
     names = {str(n): n for n in known}
-    near = nearest(name, names) if isinstance(name, str) else None
+    near = nearest_name(name, names) if isinstance(name, str) else None
     if near is None and len(names) == 1:
         (near,) = names
     if near is not None:

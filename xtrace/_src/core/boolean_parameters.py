@@ -1,4 +1,4 @@
-"""Flags: parameters with the default True or False. Programs depend on them, so arrays and lists are refused."""
+"""Flags: parameters whose default is True or False. Programs depend on them, so arrays and lists are refused."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.errors import StaticArgumentError
 from xtrace._src.core.trace import Tracer
 
-# NumPy's and SciPy's, which decide nothing here, or are read in Python.
-_READ_AS_THEY_ARE = frozenset(("check_finite", "copy", "debug", "inplace", "overwrite_a", "overwrite_b", "overwrite_c"))
+# Flags of NumPy and SciPy that no program depends on: they are ignored here, or only Python reads them.
+_UNCHECKED = frozenset(("check_finite", "copy", "debug", "inplace", "overwrite_a", "overwrite_b", "overwrite_c"))
 
 
 def flags_of(function: Callable[..., Any]) -> dict[str, int | None]:
@@ -21,13 +21,13 @@ def flags_of(function: Callable[..., Any]) -> dict[str, int | None]:
         code.co_varnames[first + i]: first + i for i, value in enumerate(defaults) if type(value) is bool
     }
     flags |= {name: None for name, value in (function.__kwdefaults__ or {}).items() if type(value) is bool}
-    return {name: position for name, position in flags.items() if name not in _READ_AS_THEY_ARE}
+    return {name: position for name, position in flags.items() if name not in _UNCHECKED}
 
 
 def check_flags(
     function: str, flags: Mapping[str, int | None], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> None:
-    """Raise StaticArgumentError for a flag that does not hash. Traced arrays are described by their own error."""
+    """Raise StaticArgumentError for a flag that does not hash. A traced array raises its own error at its use."""
     for name, position in flags.items():
         if name in kwargs:
             value = kwargs[name]

@@ -26,7 +26,7 @@ def function_name(function: Callable[..., Any]) -> str:
 
 
 def innermost_function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function inside wrappers and partials, as far as they can be followed."""
+    """Return the function inside wrappers and partials."""
     try:
         function = inspect.unwrap(function)
     except ValueError:  # a wrapper of itself
@@ -37,7 +37,7 @@ def innermost_function(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def signature_of(function: Callable[..., Any] | None) -> inspect.Signature | None:
-    """Return the signature of `function`, or None where Python cannot tell."""
+    """Return the signature of `function`; None if it has none."""
     if function is None:
         return None
     try:
@@ -92,14 +92,14 @@ def check_callable(fun: object, *, function: str = "") -> None:
 
 
 class LazySignature(inspect.Signature):
-    """The signature of a jitted function: that of the function inside, computed when it is asked for."""
+    """The signature of a jitted function, computed on demand from the wrapped function."""
 
     __slots__ = ("_function",)
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
 
-    # The two places that all other methods of a signature read.
+    # All other methods of a signature read these two.
     @property
     def _parameters(self) -> Any:
         return inspect.signature(self._function).parameters

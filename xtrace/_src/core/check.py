@@ -1,4 +1,4 @@
-"""Checking jaxprs: every variable bound once and before use, types that the primitives' rules agree with."""
+"""Checking jaxprs: each variable is bound once, before its use, and types agree with the primitives' rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from xtrace._src.core.sizes import is_symbolic
 
 
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
-    """Check that a jaxpr, and the jaxprs inside of it, keep the rules of the IR.
+    """Check that a jaxpr, and the jaxprs inside it, keep the rules of the IR.
 
     Args:
         jaxpr: a `Jaxpr` or `ClosedJaxpr`.
@@ -69,7 +69,7 @@ def _check_equation(equation: JaxprEqn, bound: set[Var], checked: set[Jaxpr]) ->
         if inner not in checked:
             _check(inner, checked)
     if any(type(effect) is NamedAxis for effect in equation.effects) and not jaxprs_of(parameters):
-        # The type of a collective depends on the axes in scope, which the jaxpr does not say.
+        # The type of a collective depends on the axes in scope, and the jaxpr does not record these.
         for variable in equation.outvars:
             _bind(bound, variable, primitive.name)
         return
@@ -91,7 +91,7 @@ def _check_equation(equation: JaxprEqn, bound: set[Var], checked: set[Jaxpr]) ->
 def _bind(bound: set[Var], variable: Var, where: str) -> None:
     if variable in bound:
         raise JaxprTypeError(f"{abbreviate(variable)} is bound twice, the second time by {where}")
-    # What a DropVar is bound to cannot be used.
+    # No equation can use a DropVar.
     if not isinstance(variable, DropVar):
         bound.add(variable)
 

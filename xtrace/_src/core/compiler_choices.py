@@ -1,4 +1,4 @@
-"""Choices that users leave to XLA, or make for it."""
+"""Choices about compilation: the effort of XLA, the way of compiling, and the inlining of calls."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ compilation = option(
 
 
 class CompilerEffortLevel(enum.Enum):
-    """How much XLA does for fast programs, or for programs with little memory.
+    """How much work XLA spends on making programs fast, or on saving their memory.
 
-    The settings ``jax_optimization_level`` and ``jax_memory_fitting_level`` take one, or its name.
+    The settings ``jax_optimization_level`` and ``jax_memory_fitting_level`` take a level, or its name.
 
     Example:
         >>> xtrace.CompilerEffortLevel.O2
@@ -35,11 +35,11 @@ class CompilerEffortLevel(enum.Enum):
 
 
 class Inline(enum.Enum):
-    """When a jitted function that other functions call becomes part of them, for `jit`'s parameter ``inline``.
+    """When a call of a jitted function is inlined in the caller, for `jit`'s parameter ``inline``.
 
-    ``JAX_EARLY``: while the caller is traced, as ``inline=True``. ``JAX_LATE``: when the caller is lowered; its jaxpr
-    has the call. ``XLA_EARLY``, ``XLA_LATE``: the program has the call, marked for XLA. ``AUTO``: as XLA decides, as
-    ``inline=False``.
+    ``JAX_EARLY``: while the caller is traced, like ``inline=True``. ``JAX_LATE``: when the caller is lowered; the
+    caller's jaxpr has the call. ``XLA_EARLY``, ``XLA_LATE``: the program has the call, with a mark for XLA. ``AUTO``:
+    XLA decides, like ``inline=False``.
 
     Example:
         >>> callee = xtrace.jit(jnp.sin, inline=xtrace.Inline.JAX_LATE)
@@ -54,18 +54,18 @@ class Inline(enum.Enum):
     AUTO = "auto"
 
 
-def inlining(choice: object) -> bool | Inline:
-    """Return jit's argument ``inline``: whether calls are replaced while tracing, or another time to do so."""
+def parse_inline(choice: object) -> bool | Inline:
+    """Return jit's argument ``inline``: a bool says whether calls are inlined while tracing, an `Inline` when else."""
     if isinstance(choice, Inline):
         return {Inline.JAX_EARLY: True, Inline.AUTO: False}.get(choice, choice)
     return bool(choice)
 
 
-def way_of_compilation(choice: str | None) -> str | None:
-    """Return jit's argument ``compilation``, None for what the setting says; a ValueError names the ways."""
+def check_compilation(choice: str | None) -> str | None:
+    """Return jit's argument ``compilation``; None is the setting's value. ValueError for an unknown way."""
     if choice is not None and choice not in _WAYS:
         raise ValueError(
-            f"jit: compilation is {', '.join(map(repr, _WAYS))}, or None for what the setting xtrace_compilation says; "
-            f"got {abbreviate(choice)}"
+            f"jit: compilation is {', '.join(map(repr, _WAYS))}, or None for the setting xtrace_compilation; got "
+            f"{abbreviate(choice)}"
         )
     return choice

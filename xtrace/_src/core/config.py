@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from xtrace._src.core.abbreviation import abbreviate
-from xtrace._src.core.axis_names import nearest
+from xtrace._src.core.axis_names import nearest_name
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.function_names import with_function_name
 from xtrace._src.xla.late_modules import late_modules
@@ -35,7 +35,7 @@ class Key:
 
 
 class _Overrides:
-    """The settings one thread has changed inside ``with`` blocks, and the cache key they give."""
+    """The settings that one thread overrides in ``with`` blocks, and the cache key with these values."""
 
     __slots__ = ("values", "_key", "_generation")
 
@@ -45,7 +45,7 @@ class _Overrides:
         self._generation = -1
 
     def key(self) -> Key:
-        # Read first: a change of a global value in between must leave the key outdated, not wrong.
+        # Read before the values: a global change in between then leaves the key outdated, and it is made again.
         generation = _store.generation
         if self._generation != generation:
             self._key = _store.intern(self.values)
@@ -54,9 +54,9 @@ class _Overrides:
 
 
 class _Store:
-    """The global values, and the key they give.
+    """The global values, and the cache key with these values.
 
-    `key_everywhere` is that key while no thread overrides anything, else None: generated code compares just this.
+    `key_everywhere` is this key while no thread overrides a setting, else None. Generated code compares it only.
     """
 
     __slots__ = ("lock", "values", "keyed", "keys", "generation", "global_key", "key_everywhere", "overriding")
@@ -85,7 +85,7 @@ class _Store:
             self.key_everywhere = None if self.overriding else self.global_key
 
     def count_overriding(self, change: int) -> None:
-        """Note that one more, or one less, ``with`` block is in force in some thread."""
+        """Add `change`, 1 or -1, to the number of ``with`` blocks that override settings in any thread."""
         with self.lock:
             self.overriding += change
             self.key_everywhere = None if self.overriding else self.global_key
@@ -97,13 +97,13 @@ class _ThreadState(threading.local):
 
 _MISSING = object()
 _logger = logging.getLogger("xtrace")
-# The settings whose notes were logged.
+# The names of settings whose notes were logged.
 _noted: set[str] = set()
 _store = _Store()
 _thread = _ThreadState()
 _options: dict[str, Option] = {}
 _contexts: dict[str, Option] = {}
-# Read once: each look at os.environ encodes the name.
+# A copy, because each look-up in os.environ encodes the name.
 _environment = dict(os.environ)
 
 
@@ -127,20 +127,20 @@ def _find_keyed(name: str) -> Option:
 
 
 def keyed_differences(key: Key, before: Key) -> list[tuple[str, Any, Any]]:
-    """Return the settings that two keys differ in, each with its value in either."""
-    # A context may have been declared after a key was made.
+    """Return the settings in which two keys differ: tuples of the name, the value in `key` and that in `before`."""
+    # A context may have been declared after the older key was made.
     older = (*before.values, *[_find_keyed(name).default for name in _store.keyed[len(before.values):]])
     pairs = zip(_store.keyed, key.values, older, strict=True)
     return [(name, now, then) for name, now, then in pairs if now != then]
 
 
 def store() -> _Store:
-    """Return the object whose `key_everywhere` generated code compares with the key it was made for."""
+    """Return the store. Generated code compares its `key_everywhere` with the key of the code."""
     return _store
 
 
 def carry_settings(function: Callable[[], Any]) -> Callable[[], Any]:
-    """Return `function` for another thread, in which the settings are those that this thread has now."""
+    """Return a function that calls `function` in another thread under the present settings of this thread."""
     overrides = _thread.overrides
 
     def run() -> Any:
@@ -156,10 +156,10 @@ def carry_settings(function: Callable[[], Any]) -> Callable[[], Any]:
 
 
 class Kind(NamedTuple):
-    """The values that a setting takes: `parse` makes them of values and text, `flag` names absl's kind of flag.
+    """The values of a setting: `parse` converts a user's value or text, `flag` names the kind of absl flag.
 
-    accepts, example: the values in words, and one of them. choices: all values, where these are few. given: whether a
-    context manager must be told the value.
+    accepts: a description of the values. example: one value. choices: all values, if they are few. given: whether the
+    setting's context manager needs a value.
     """
 
     flag: str
@@ -173,8 +173,9 @@ class Kind(NamedTuple):
 class Option:
     """One setting. ``option.value`` reads it; ``with option(new_value):`` overrides it in this thread.
 
-    note: why the setting changes nothing, if it does not. watchers: called with a new value before it is in force, and
-    whether it is that of all threads; leaving a block, with the value of the block around it, or None.
+    note: the reason why the setting has no effect, empty if it has one. watchers: functions of a value, and of whether
+    it is for all threads. They are called before a value takes effect, and at the end of a block, then with the value
+    of the outer block or None.
     """
 
     __slots__ = ("name", "kind", "description", "default", "note", "watchers")
@@ -185,7 +186,7 @@ class Option:
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
-        """The contract of calling the setting, which is to override it in a block."""
+        """The docstring of a call of the setting, which overrides it in a block."""
         note = f"\n    It changes nothing here: {self.note}" if self.note else ""
         errors = {"ValueError": "`new_val` is another value."}
         if self.kind.given:
@@ -260,11 +261,11 @@ class Option:
         except (TypeError, ValueError) as error:
             raise type(error)(f"{self.name}: {error}") from None
         if self.note and parsed != self.default:
-            self.say_note()
+            self.log_note()
         return parsed
 
-    def say_note(self) -> None:
-        """Log, the first time, that the setting changes nothing."""
+    def log_note(self) -> None:
+        """Log once that the setting has no effect."""
         if self.name not in _noted:
             _noted.add(self.name)
             _logger.warning("the setting %s changes nothing: %s", self.name, self.note)
@@ -314,7 +315,7 @@ def _text(value: object) -> str | None:
 
 
 def one_of(*choices: str | None) -> Kind:
-    """Return the kind of settings that are one of `choices`."""
+    """Return the kind of a setting whose value is one of `choices`."""
 
     def parse(value: object) -> Any:
         # JAX has enumerations for some of its settings.
@@ -329,7 +330,7 @@ def one_of(*choices: str | None) -> Kind:
 
 
 def some_of(*choices: str) -> Kind:
-    """Return the kind of settings that are some of `choices`, joined by commas."""
+    """Return the kind of a setting whose value is some of `choices`, joined by commas."""
 
     def parse(value: object) -> Any:
         chosen = [part.strip() for part in str(value).split(",") if part.strip()]
@@ -359,9 +360,10 @@ TEXT = Kind("string", _text, "a text or None.", "")
 
 
 def option(name: str, default: object, kind: Kind, doc: str, *, keyed: bool = False, note: str = "") -> Option:
-    """Declare a setting; a `keyed` one is part of every cache key because traces or compiled programs depend on it.
+    """Declare a setting and read its environment variable.
 
-    One with a `note`, which says why, changes nothing.
+    Traces or compiled programs depend on a `keyed` setting, so it is a part of every cache key. A setting with a `note`
+    has no effect, for the reason in the note.
     """
     if keyed:
         _store.keyed.append(name)
@@ -380,7 +382,7 @@ def option(name: str, default: object, kind: Kind, doc: str, *, keyed: bool = Fa
 
 
 def context(name: str, default: object = None) -> Option:
-    """Declare a part of a thread's context that traces depend on; it is no setting that users change or list."""
+    """Declare a part of a thread's context on which traces depend; unlike a setting, users do not see it."""
     _store.keyed.append(name)
     made = _contexts[name] = Option(name, Kind("", lambda value: value, "", None), "", default, "")
     _store.set(name, default)
@@ -576,7 +578,7 @@ array_garbage_collection_guard = option(
 
 
 def transfer_guards() -> tuple[Option, Option, Option]:
-    """Return the settings of the three directions that data goes."""
+    """Return the guards of transfers from host to device, between devices, and from device to host."""
     return transfer_guard_host_to_device, transfer_guard_device_to_device, transfer_guard_device_to_host
 
 
@@ -614,17 +616,17 @@ every_transfer_guard.watch(_set_every_transfer_guard)
 
 
 def keeps_wide_dtypes() -> bool:
-    """Return whether arrays have a 64-bit dtype where one is asked for by name, also without 64-bit default dtypes."""
+    """Return whether a 64-bit dtype that is given by name is kept, also if the default dtypes have 32 bits."""
     return bool(enable_x64.value or explicit_x64_dtypes.value == "allow")
 
 
-def promotion() -> tuple[bool, str, bool]:
-    """Return the settings for `dtypes.promote`: which dtypes numbers have, its mode, and what is kept."""
+def promotion_settings() -> tuple[bool, str, bool]:
+    """Return the arguments `x64`, `mode` and `wide` of `dtypes.promote`."""
     return enable_x64.value, numpy_dtype_promotion.value, keeps_wide_dtypes()
 
 
 def checks_numbers() -> bool:
-    """Return whether results are looked at for NaNs or infinities in this thread."""
+    """Return whether this thread checks results for NaNs or infinities."""
     return bool(debug_nans.value or debug_infs.value)
 
 
@@ -658,16 +660,16 @@ class Config:
         return {name: one.value for name, one in _options.items()}
 
     def config_with_absl(self) -> None:
-        """Make a flag of absl of each setting; ``absl.app.run`` sets the settings whose flags were given.
+        """Define an absl flag for each setting; ``absl.app.run`` sets the settings whose flags were given.
 
-        ModuleNotFoundError where absl is not installed.
+        Raises ModuleNotFoundError if absl is not installed.
         """
         flags_of_absl.define()
 
     def parse_flags_with_absl(self) -> None:
         """Take the settings from the arguments of the command line that begin with ``--jax``, once in a process.
 
-        For programs that do not call ``absl.app.run``. ModuleNotFoundError where absl is not installed.
+        For programs that do not call ``absl.app.run``. Raises ModuleNotFoundError if absl is not installed.
         """
         flags_of_absl.parse()
 
@@ -680,7 +682,7 @@ def find_setting(name: str) -> Option:
     """Return the setting called `name`; an AttributeError names the nearest one."""
     setting = _options.get(name)
     if setting is None:
-        near = nearest(str(name), _options)
+        near = nearest_name(str(name), _options)
         hint = f"did you mean {near!r}?" if near is not None else "xtrace.config.values has all of them"
         raise AttributeError(f"there is no setting {name!r}; {hint}")
     return setting

@@ -1,4 +1,4 @@
-"""Docstrings of families of operations: a row gives the contract and an example, and its family everything else."""
+"""Docstrings of families of operations: a row gives the contract and an example, the family gives the rest."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Element types: the dtypes an array may have, their names and kinds, and how mixed ones promote.
+"""Element types: the dtypes of arrays, their names and kinds, and promotion.
 
-Pure functions of dtypes; whether 64-bit types are kept (`x64`) is an argument, never read from the settings here.
+These are pure functions of dtypes. Whether 64-bit dtypes are kept is an argument, `x64`; no setting is read here.
 """
 
 from __future__ import annotations
@@ -56,6 +56,9 @@ float64: DType = np.dtype(np.float64)
 complex64: DType = np.dtype(np.complex64)
 complex128: DType = np.dtype(np.complex128)
 
+# The unsigned integer dtypes by their numbers of bits.
+unsigned_dtypes: dict[int, DType] = {8: uint8, 16: uint16, 32: uint32, 64: uint64}
+
 # The tangent type of integers and booleans: an element without storage.
 float0: DType = np.dtype([("float0", np.void, 0)])
 
@@ -79,7 +82,7 @@ _families: dict[DType, type[np.generic]] = {
     bool_: np.bool_, **dict.fromkeys(_SIGNED, np.signedinteger), **dict.fromkeys(_UNSIGNED, np.unsignedinteger),
     **dict.fromkeys(_FLOATS, np.floating), **dict.fromkeys(_COMPLEX, np.complexfloating),
 }
-# NumPy files the scalar classes of ml_dtypes under no abstract class but np.generic.
+# In NumPy, the scalar classes of ml_dtypes have no abstract base class but np.generic.
 _family_of_class: dict[type, type[np.generic]] = {d.type: family for d, family in _families.items()}
 _boolean = frozenset([bool_])
 _integers = frozenset([*_SIGNED, *_UNSIGNED])
@@ -89,13 +92,13 @@ _complex = frozenset(_COMPLEX)
 
 
 class TypePromotionError(ValueError):
-    """Values of these dtypes have no common dtype that is reached implicitly. Convert one of them with ``astype``."""
+    """Values of these dtypes do not promote to a common dtype. Convert one of them with ``astype``."""
 
     __module__ = "xtrace.dtypes"
 
 
 class ExtendedPromotionError(TypePromotionError, TypeError):
-    """Random keys and values of another dtype have no common dtype. JAX raises one class or the other, by function."""
+    """Random keys do not promote with another dtype. Both bases: JAX raises one or the other, by function."""
 
 
 class extended(np.generic):
@@ -121,13 +124,13 @@ class prng_key(extended):
 
 
 class ExtendedDType:
-    """An element type NumPy has not: each element is stored as a small array of a NumPy dtype.
+    """An element type that NumPy does not have: each element is stored as a small array of a NumPy dtype.
 
     `name` is printed in jaxprs, and `type` is the abstract scalar class. A library derives its own dtypes from this
-    class, with hash and equality. Each has `_rules`, an object with these functions of the dtype: the type of the array
-    that stores an element (`physical_element_aval`); what it converts to and from (`convert_from`, `convert_to`); the
-    dtype of tangents (`tangent_dtype`), the sum of two of them and what such a sum begins with (`add`, `zero`); and
-    arrays filled with a number (`full`).
+    class, with hash and equality. `_rules` is an object with functions of the dtype: `physical_element_aval` returns
+    the type of the array that stores an element; `convert_from` and `convert_to` say whether a conversion is allowed;
+    `tangent_dtype` returns the dtype of tangents, `add` the sum of two of them, `zero` their zero; `full` fills an
+    array with a number.
     """
 
     __slots__ = ()
@@ -145,8 +148,7 @@ class ExtendedDType:
     @property
     def trailing_shape(self) -> tuple[int, ...]:
         """The shape of one element in the storage."""
-        shape: tuple[int, ...] = self._rules.physical_element_aval(self).shape
-        return shape
+        return tuple(self._rules.physical_element_aval(self).shape)
 
     @property
     def itemsize(self) -> int:
@@ -162,11 +164,11 @@ class ExtendedDType:
         return self._rules.add(self, x, y)
 
     def zero(self) -> Any:
-        """Return the scalar that a sum of tangents or cotangents begins with."""
+        """Return the zero of tangents and cotangents, a scalar."""
         return self._rules.zero(self)
 
     def fill(self, value: Any) -> Any:
-        """Return the scalar that stands for a number."""
+        """Return a number as a scalar of this dtype."""
         return self._rules.full((), value, self)
 
     def __repr__(self) -> str:
@@ -174,9 +176,10 @@ class ExtendedDType:
 
 
 class StoredDType(ExtendedDType):
-    """An extended dtype of xtrace's own, whose elements have no tangents: that of tokens, or of random keys.
+    """An extended dtype of xtrace itself, for tokens and random keys; its elements have no tangents.
 
-    `maker` is what makes the elements, such as a generator of random keys. Two are equal when all five fields are.
+    `maker` is the object that makes the elements, such as a generator of random keys. Two dtypes are equal if their
+    five fields are.
     """
 
     __slots__ = ("name", "physical", "trailing_shape", "type", "maker")
@@ -195,7 +198,7 @@ class StoredDType(ExtendedDType):
         self.maker = maker
 
     def tangent_dtype(self) -> DType:
-        """Return float0: there are no tangents but zero."""
+        """Return float0: every tangent is zero."""
         return float0
 
     def _key(self) -> tuple[Any, ...]:
@@ -208,7 +211,7 @@ class StoredDType(ExtendedDType):
         return hash(self._key())
 
 
-# The element type of tokens, which order operations and hold nothing: the runtime sees an empty array of booleans.
+# The element type of tokens, which order operations and hold no data. The runtime stores an empty array of booleans.
 token = StoredDType("token", bool_, (0,))
 
 
@@ -231,7 +234,7 @@ _mlir_names: dict[Any, str] = {
     complex128: "complex<f64>",
 }
 
-# The first number in the name, for the sake of those narrower than their storage: int4 takes a byte in NumPy.
+# From the first number in the name, because NumPy counts storage: an int4 takes a byte there.
 _bit_widths: dict[DType, int] = {
     d: 8 if d == bool_ else int(re.findall(r"\d+", d.name)[0]) for d in all_dtypes.values()
 }
@@ -251,8 +254,8 @@ def full_name(dtype: Any) -> str:
 def mlir_name(dtype: np.dtype[Any]) -> str:
     """Return the StableHLO element type: ``f32``, ``ui8``, ``i1``, ``f8E4M3FN``, ``complex<f32>``.
 
-    An extended dtype gives the type of its storage, float0 that of a boolean. A TypeError names any other dtype, and
-    one-bit integers: arrays may have them, programs may not.
+    An extended dtype gives the type of its storage, and float0 gives ``i1``. Raises TypeError for any other dtype, and
+    for one-bit integers, which arrays may have and programs may not.
     """
     if isinstance(dtype, ExtendedDType):
         dtype = dtype.physical
@@ -278,7 +281,7 @@ def bit_width(dtype: Any) -> int:
 
     Raises:
         TypeError: `dtype` is no dtype.
-        ValueError: it is float0 or an extended dtype, which have no bits of their own.
+        ValueError: `dtype` is float0 or an extended dtype, which have no bits of their own.
 
     Example:
         >>> xtrace.dtypes.itemsize_bits(jnp.int4)
@@ -322,14 +325,14 @@ def is_inexact(dtype: object) -> bool:
 
 
 def tangent_dtype(dtype: Any) -> Any:
-    """Return the dtype of tangents: a floating or complex one's own, float0 where there are none but zero."""
+    """Return the dtype of tangents: a floating or complex dtype itself, float0 where every tangent is zero."""
     if dtype in _floats or dtype in _complex:
         return dtype
     return dtype.tangent_dtype() if isinstance(dtype, ExtendedDType) else float0
 
 
 def converts(source: Any, target: Any) -> bool:
-    """Whether arrays of the dtype `source` become arrays of `target`: an extended dtype says itself what it takes."""
+    """Whether arrays of the dtype `source` can be converted to `target`; the rules of an extended dtype decide."""
     extended, other = (target, source) if isinstance(target, ExtendedDType) else (source, target)
     if not isinstance(extended, ExtendedDType) or extended == other:
         return True
@@ -341,12 +344,12 @@ def converts(source: Any, target: Any) -> bool:
 
 
 def real_part_dtype(dtype: object) -> Any:
-    """Return the dtype of the real part: float32 for complex64; a dtype that is not complex is its own."""
+    """Return the dtype of the real part: float32 for complex64; a real dtype is returned unchanged."""
     return float32 if dtype == complex64 else float64 if dtype == complex128 else dtype
 
 
 def issubdtype(a: DTypeLike, b: DTypeLike) -> bool:
-    """Return whether a dtype or scalar class is another one or lies below it.
+    """Return whether a dtype or scalar class equals another one, or is a subclass of it.
 
     Args:
         a: a dtype or scalar class.
@@ -419,9 +422,9 @@ def resolve(dtype: Any) -> Any:
         try:
             resolved = np.dtype(dtype)
         except Exception:
-            # Also from NumPy's message, which holds the repr.
+            # NumPy's own message holds the whole repr.
             raise _refusal(dtype) from None
-    # Of equal dtype objects, the one kept here: NumPy makes new ones, which do not even count as built in.
+    # One object for equal dtypes: newbyteorder makes new ones, which do not count as built in.
     native = _own.get(resolved.newbyteorder("="))
     if native is None:
         raise _refusal(dtype)
@@ -445,7 +448,7 @@ def canonicalize(dtype: Any, x64: bool) -> Any:
         return canonical
     if not x64:
         canonical = _narrowed.get(canonical, canonical)
-    # NumPy's scalars of unlike types are equal.
+    # NumPy scalars of different types can be equal, so they are no keys.
     if not isinstance(dtype, np.generic):
         _canonical[x64][dtype] = canonical
     return canonical
@@ -477,9 +480,9 @@ _weak_scalars = frozenset([int, float, complex])
 def dtype_and_weak(value: object, x64: bool, wide: bool | None = None) -> tuple[Any, bool]:
     """Return the canonical dtype of `value` and whether it is weak.
 
-    `value` is an array or tracer (its ``dtype`` and ``weak_type`` count), a NumPy value, a Python scalar, or anything
-    that `resolve` takes; the classes int, float and complex are weak like their instances. A TypeError otherwise.
-    wide: whether 64-bit dtypes that are named are kept, by default where `x64` is true.
+    `value` is an array or tracer, which has ``dtype`` and ``weak_type``, a NumPy value, a Python scalar, or an argument
+    of `resolve`; the classes int, float and complex are weak like their instances. Raises TypeError for other values.
+    wide: whether 64-bit dtypes that are given by name are kept; by default `x64`.
     """
     wide = x64 if wide is None else wide
     kind = value if isinstance(value, type) else type(value)
@@ -503,8 +506,8 @@ def dtype_and_weak(value: object, x64: bool, wide: bool | None = None) -> tuple[
 def cast(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
     """Return a copy of `value`, an array or number, as a NumPy array of `dtype`.
 
-    Without a warning, a number beyond the range of a floating type becomes infinite, as in XLA, and one beyond the
-    range of an integer type is converted as by NumPy. Of float0, which has no data, zeros are made.
+    There are no warnings. A number beyond the range of a floating dtype becomes infinite, as in XLA; one beyond the
+    range of an integer dtype is converted as NumPy does. An array of float0, which has no data, gives zeros.
     """
     if getattr(value, "dtype", None) == float0:
         return np.zeros(np.shape(value), dtype)
@@ -513,7 +516,7 @@ def cast(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
 
 
 def scalar_type_of(x: np.dtype[Any]) -> type:
-    """Return the class of Python scalars that a value or a dtype has.
+    """Return the class of Python scalars for the elements of a value or a dtype.
 
     Args:
         x: an array, a scalar or a dtype.
@@ -541,10 +544,10 @@ _scalar_of_family: dict[type[np.generic], type] = {
 
 
 class _Lattice:
-    """A partial order of names given by its upward edges; the join of two is their least common upper bound.
+    """A partial order of names, given by its upward edges; the join of names is their least common upper bound.
 
     Each name is represented by the set (a bit mask) of all names at or above it. The common upper bounds of several
-    names are the intersection of their sets, and the least of these is the one name whose own set that is.
+    names are the intersection of their sets. The least of these is the name whose set is this intersection.
     """
 
     def __init__(self, edges: dict[str, str]) -> None:
@@ -569,9 +572,9 @@ def _names(dtypes: Iterable[DType]) -> str:
     return " ".join(d.name for d in dtypes)
 
 
-# int*, float* and complex* are weak scalars: below the dtypes of their kind and above those of the kind before.
-# Narrow integers and small floats have nothing above them: the former meet bool and int* alone, the latter whatever
-# lies below float*, which the ordinary integers do.
+# int*, float* and complex* are weak scalars: below the dtypes of their kind and above the dtypes of the kind before.
+# Narrow integers and small floats have nothing above them. So narrow integers join with bool and int* only, and small
+# floats with everything below float*, such as the ordinary integers.
 _standard = _Lattice(
     {
         "bool": "int*", "int*": _names(d for d in _SIGNED + _UNSIGNED if d.itemsize == 1),
@@ -583,7 +586,7 @@ _standard = _Lattice(
     }
 )
 
-# Strictly, a weak scalar becomes any dtype of its kind or a later one, and no dtype becomes another.
+# In strict mode a weak scalar becomes any dtype of its kind or a later one, and no dtype becomes another.
 _strict = _Lattice(
     {
         "bool": "", "int*": f"float* {_names(_SIGNED + _UNSIGNED)}", "float*": f"complex* {_names(_FLOATS)}",
@@ -606,9 +609,9 @@ def promote(
 ) -> tuple[np.dtype[Any], bool]:
     """Return the dtype, and whether it is weak, of an operation on values of the given dtypes and weakness.
 
-    `mode` 'strict' lets weak scalars adapt and nothing else. wide: whether strong results may have 64 bits, by
-    default where `x64` is true. Raises TypePromotionError where no common dtype exists. The rule is the join in a
-    lattice of dtypes (documented in JAX's "Type promotion semantics").
+    In the mode 'strict' only weak scalars change their dtype. wide: whether strong results may have 64 bits; by default
+    `x64`. Raises TypePromotionError if there is no common dtype. The rule is the join in a lattice of dtypes (JAX's
+    documentation, "Type promotion semantics").
     """
     wide = x64 if wide is None else wide
     key = (dtypes_and_weak, x64, mode, wide)

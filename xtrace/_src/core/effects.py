@@ -19,7 +19,7 @@ class Effect:
         Log
     """
 
-    # A user's class may leave __init__ of this one out.
+    # Defaults for subclasses of users that do not call __init__.
     name, ordered = "Effect", False
 
     def __init__(self, name: str = "Effect", ordered: bool = False) -> None:
@@ -30,7 +30,7 @@ class Effect:
 
 
 class NamedAxis(Effect):
-    """Not an effect on the world: the operation works along the mapped axis of that name, one object for each name."""
+    """Marks an operation along a mapped axis with a name; it has no effect on the world. One object for each name."""
 
     __slots__ = ("axis",)
 
@@ -93,16 +93,16 @@ Effects = frozenset[Effect]
 NO_EFFECTS: Effects = frozenset()
 
 
-def in_order(effects: Effects) -> list[Effect]:
-    """Return the ordered ones among `effects`, always in one sequence: each hands a token from call to call."""
+def ordered_effects(effects: Effects) -> list[Effect]:
+    """Return the ordered effects, sorted by name; each passes a token from call to call."""
     return sorted([e for e in effects if e.ordered], key=repr) if effects else []
 
 
 def effects_of_all(equations: Iterable[Any]) -> Effects:
-    """Return the effects that any of the equations has."""
+    """Return the union of the effects of equations."""
     return NO_EFFECTS.union(*[e.effects for e in equations if e.effects])
 
 
-def has_consequences(effects: Effects) -> bool:
-    """Whether an equation with these effects does something although nothing reads its results."""
+def has_side_effects(effects: Effects) -> bool:
+    """Whether an equation with these effects must run although nothing reads its results."""
     return any(type(e) is not NamedAxis and e is not OWN_DERIVATIVE_EFFECT for e in effects)

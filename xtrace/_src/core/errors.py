@@ -1,14 +1,14 @@
-"""The classes of error that tracing raises. Each docstring has the occasion of the error and the correction."""
+"""Error classes. Each docstring says when the error is raised, and what to write instead."""
 
 from __future__ import annotations
 
 
 class JAXTypeError(TypeError):
-    """Any of the type errors below, for handlers that tell them from those of other code."""
+    """Base class of the type errors below, so that handlers can tell them from type errors of other code."""
 
 
 class JAXIndexError(IndexError):
-    """Any of the index errors below."""
+    """Base class of the index errors below."""
 
 
 class ConcretizationTypeError(JAXTypeError):
@@ -64,7 +64,7 @@ class KeyReuseError(JAXTypeError):
 
 
 class InconclusiveDimensionOperation(Exception):
-    """A question about symbolic sizes that cannot be answered for all of their values. Sizes are integers here."""
+    """A comparison of symbolic sizes has no answer for all of their values, or Python needed an integer."""
 
 
 class RecompilationWarning(UserWarning):
@@ -72,7 +72,7 @@ class RecompilationWarning(UserWarning):
 
 
 def refusal_class(argument: object) -> type[TypeError]:
-    """Return the class of the error of an argument of a wrong type, one that the compiled program depends on."""
+    """Return the error class for a static argument of a wrong type: StaticArgumentError if it does not hash."""
     try:
         hash(argument)
     except TypeError:
@@ -80,7 +80,7 @@ def refusal_class(argument: object) -> type[TypeError]:
     return TypeError
 
 
-# Tracebacks name the public module, also where it has not been loaded.
+# Tracebacks name the public module, even before it is loaded.
 for _kind in (
     JAXTypeError, JAXIndexError, ConcretizationTypeError, TracerBoolConversionError, TracerArrayConversionError,
     TracerIntegerConversionError, NonConcreteBooleanIndexError, UnexpectedTracerError, JaxprTypeError, BroadcastError,

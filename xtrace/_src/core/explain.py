@@ -1,6 +1,6 @@
 """Errors about tracers: the place of the use, the origin of the tracer, and the correction.
 
-Nothing of it is loaded before the first such error.
+Their modules load at the first such error.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
     "unhashable",
 ]
 
-# The modules of those that are not in `conversions`.
+# The modules of the names that are not in `conversions`.
 _elsewhere = {
     "Provenance": "provenance", "check_leaks": "leaks", "provenance_under": "provenance", "unexpected_tracer": "leaks",
 }

@@ -1,4 +1,4 @@
-"""Shardy's rules of operations: each dimension of an array is a product of factors, which are sharded alike."""
+"""Sharding rules of Shardy: each dimension of an array is a product of factors, and a factor has one sharding."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CompoundFactor(tuple[str, ...]):
         factors: their names, at least two.
 
     Raises:
-        ValueError: there are fewer, or one is no name.
+        ValueError: there are fewer than two names, or one is no name.
     """
 
     __slots__ = ()
@@ -40,11 +40,11 @@ class ArrayMapping(tuple[Any, ...]):
     """The factors of the dimensions of an array.
 
     Args:
-        dim_mappings: a name, or a `CompoundFactor`, for each dimension; a first `BATCHING` stands for any number of
-            leading dimensions, with or without digits behind it.
+        dim_mappings: a name or a `CompoundFactor` for each dimension. `BATCHING` as the first, with or without digits
+            behind it, stands for any number of leading dimensions.
 
     Raises:
-        ValueError: an element is none of these, or `BATCHING` is not the first.
+        ValueError: an element is another object, or `BATCHING` is not the first.
     """
 
     __slots__ = ()
@@ -55,9 +55,7 @@ class ArrayMapping(tuple[Any, ...]):
             if isinstance(dimension, CompoundFactor):
                 continue
             if not isinstance(dimension, str):
-                raise ValueError(
-                    f"ArrayMapping takes names and CompoundFactors, got {type(dimension)}"
-                )
+                raise ValueError(f"ArrayMapping takes names and CompoundFactors, got {type(dimension)}")
             if dimension.startswith(BATCHING):
                 if i:
                     raise ValueError(f"an ellipsis is for leading dimensions, it must be the first; got {dim_mappings}")
@@ -80,10 +78,10 @@ class SdyShardingRule:
     Args:
         operand_mappings: an `ArrayMapping` for each operand.
         result_mappings: one for each result.
-        reduction_factors: factors over which the operation sums: results are summed along their mesh axes.
+        reduction_factors: factors over which the operation sums; results are summed along the factors' mesh axes.
         need_replication_factors: factors that must not be sharded.
         permutation_factors: factors whose sharding needs a permutation of the shards.
-        factor_sizes: the sizes of factors that are in compound factors only.
+        factor_sizes: the sizes of factors that occur in compound factors only.
 
     Raises:
         ValueError: a factor is in two of the sets, is not used, or has a size where a dimension gives it.
@@ -131,10 +129,10 @@ class SdyShardingRule:
         special = "".join([f" {kind}={getattr(self, kind)}" for kind in kinds if getattr(self, kind)])
         return f"SdyShardingRule({self.operand_mappings}, {self.result_mappings}, {self.factor_sizes}{special})"
 
-    def attribute(self, operands: Sequence[Sequence[int]], results: Sequence[Sequence[int]]) -> str:
+    def format_attribute(self, operands: Sequence[Sequence[int]], results: Sequence[Sequence[int]]) -> str:
         """Return the text of the rule for operands and results of these shapes.
 
-        ValueError if their numbers, ranks or sizes are others.
+        Raises ValueError if the rule has other numbers, ranks or sizes of them.
         """
         groups: list[list[tuple[str, list[Any], Sequence[int]]]] = []
         for what, mappings, shapes in (
@@ -165,7 +163,7 @@ class SdyShardingRule:
         return f"#sdy.op_sharding_rule<{text}, custom>"
 
     def _sizes(self, arrays: Sequence[tuple[str, list[Any], Sequence[int]]]) -> dict[str, int]:
-        """Return the size of each factor, in the order of their first use."""
+        """Return the size of each factor, in the order of first use."""
         sizes: dict[str, int] = {}
         for _, entries, shape in arrays:
             for entry, size in zip(entries, shape, strict=True):
@@ -209,14 +207,14 @@ def _symbol(number: int) -> str:
 
 
 def parse_rule(text: str, **options: Any) -> SdyShardingRule:
-    """Return the rule that a text such as ``"... i j, j k -> ... i k"`` says; ValueError if it says none."""
+    """Return the rule of a text such as ``"... i j, j k -> ... i k"``; ValueError for other text."""
     if text.count("->") != 1:
         raise ValueError(f"There {'are several' if '->' in text else 'is no'} -> in rule: {abbreviate(text)}")
-    sides = [[_mapping(part, text) for part in side.split(",")] for side in text.split("->")]
+    sides = [[_parse_mapping(part, text) for part in side.split(",")] for side in text.split("->")]
     return SdyShardingRule(*sides, **options)
 
 
-def _mapping(text: str, rule: str) -> ArrayMapping:
+def _parse_mapping(text: str, rule: str) -> ArrayMapping:
     dimensions: list[Any] = []
     compound: list[str] | None = None
     for word in text.replace("...", f" {BATCHING}").replace("(", " ( ").replace(")", " ) ").split():

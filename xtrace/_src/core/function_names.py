@@ -1,4 +1,4 @@
-"""Functions under other names: in Python's messages about arguments, and in tracebacks."""
+"""Renaming functions, for Python's messages about arguments and for tracebacks."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def copy_with_name(function: _Function, name: str) -> _Function:
 
 
 def with_function_name(name: str) -> Callable[[_Function], _Function]:
-    """Decorate a function, such as the `__call__` of a class that users do not know, to be named `name`."""
+    """Decorate a function, such as `__call__` of a private class, with the name `name`."""
     return lambda function: set_function_name(function, name)
 
 
 def set_function_name(function: _Function, name: str) -> _Function:
-    """Return the plain `function` itself, named `name` in Python's messages and in tracebacks."""
+    """Name a plain function `name` in Python's messages and in tracebacks; return the function."""
     plain = cast(FunctionType, function)
     plain.__code__ = plain.__code__.replace(co_name=name, co_qualname=name)
     plain.__name__ = plain.__qualname__ = name

@@ -1,4 +1,4 @@
-"""Garbage collection is off while a thread traces or lowers: that makes many objects and no garbage."""
+"""Garbage collection is off while a thread traces or lowers, which makes many objects and no garbage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _was_enabled = False
 
 @contextlib.contextmanager
 def collection_paused() -> Iterator[None]:
-    """Keep the collector off inside the block; nested and concurrent blocks count, the last one out restores it."""
+    """Keep the collector off inside the block; with nested or concurrent blocks, until the last one ends."""
     global _depth, _was_enabled
     with _lock:
         if _depth == 0:

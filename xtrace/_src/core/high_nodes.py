@@ -1,7 +1,7 @@
-"""Values of high types at the boundaries of functions: inside a compiled function their arrays are traced.
+"""Values of high types at the boundaries of functions: a compiled function traces their arrays.
 
-A value that is passed becomes a pytree node with its type and its arrays, and the function makes a value of the node.
-What the function makes of a mutable one is written back to it after the call.
+The caller replaces a value by a pytree node with its type and its arrays. Inside the function, the node becomes a value
+again. After the call, the new arrays of a mutable value are written back to it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Result = TypeVar("_Result")
 class Node:
     """A value of a high type as a pytree node: its arrays are the children, its type and state are static.
 
-    A tree that is made of nodes has values in their place.
+    Unflattening a tree with nodes gives values in their place.
     """
 
     def __init__(self, value: Any) -> None:
@@ -43,12 +43,12 @@ register_pytree_node(Node, lambda node: (node.arrays, (node.aval, node.state)), 
 
 
 def lower_values(tree: Any) -> Any:
-    """Return a tree with nodes in the place of values of high types."""
+    """Return a tree in which nodes replace the values of high types."""
     return pytree.tree_map(lambda x: Node(x) if is_high(x) else x, tree)
 
 
-def on_nodes(function: Callable[..., _Result]) -> Callable[..., _Result]:
-    """Return a function whose results are nodes for one of values, such as the body of a loop."""
+def with_lowered_results(function: Callable[..., _Result]) -> Callable[..., _Result]:
+    """Return `function` with nodes in its results in the place of values of high types, for bodies of loops."""
 
     @functools.wraps(function)
     def with_nodes(*args: Any) -> Any:
@@ -58,7 +58,7 @@ def on_nodes(function: Callable[..., _Result]) -> Callable[..., _Result]:
 
 
 def with_written_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that returns the results of `function` and its mutable arguments as they are at the end."""
+    """Return a function that returns the results of `function`, and its mutable arguments after the call."""
 
     @functools.wraps(function)
     def with_arguments(*args: Any, **kwargs: Any) -> Any:
@@ -74,7 +74,7 @@ def _find_mutable(tree: Any) -> list[Any]:
 
 
 def call_and_write_back(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Call a function that `with_written_arguments` made, compiled, on values, and let it change mutable ones."""
+    """Call a compiled function of `with_written_arguments`, write mutable arguments back, and return its results."""
     given, named = lower_values((args, kwargs))
     results, written = function(*given, **named)
     for value, after in zip(_find_mutable((args, kwargs)), written, strict=True):

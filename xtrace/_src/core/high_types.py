@@ -1,8 +1,8 @@
-"""High types: types of values that users define, each held by arrays of lower types.
+"""High types: types that users define; arrays of lower types hold their values.
 
-A value of a high type is an object of the user's. While a program is traced its arrays are tracers. Types of mutable
-objects have *quasi-dynamic data*: the parts of the type that may change while a program is traced, such as the tree of
-its arrays.
+A value of a high type is a user's object. While a program is traced, its arrays are tracers. Types of mutable objects
+have *quasi-dynamic data*: the parts of the type that may change while a program is traced, such as the structure of the
+tree of its arrays.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from xtrace._src.core.effects import Effect
 
 
 class HiType(AbstractValue):
-    """The base class of types that users define, of values that do not change.
+    """The base class of types that users define for immutable values.
 
     A subclass is hashable and has the methods `lo_ty`, `lower_val`, `raise_val` and, for derivatives,
     `to_tangent_aval`.
@@ -38,8 +38,8 @@ class HiType(AbstractValue):
         raise _missing(self, "lower_val", "returns the arrays that hold a value")
 
     def raise_val(self, *lo_vals: Any) -> Any:
-        """Return the value that arrays hold."""
-        raise _missing(self, "raise_val", "returns the value that arrays hold")
+        """Return the value with the given arrays."""
+        raise _missing(self, "raise_val", "returns the value with the given arrays")
 
     def to_tangent_aval(self) -> Any:
         """Return the type of tangents of values of this type."""
@@ -50,11 +50,11 @@ class HiType(AbstractValue):
         return self.to_tangent_aval()
 
     def vspace_zero(self) -> Any:
-        """Return the zero of the vector space that this is the tangent type of."""
+        """Return the zero of the vector space of which this is the tangent type."""
         raise _missing(self, "vspace_zero", "returns the zero tangent")
 
     def vspace_add(self, *values: Any) -> Any:
-        """Return the sum of values of the vector space that this is the tangent type of."""
+        """Return the sum of values of the vector space of which this is the tangent type."""
         raise _missing(self, "vspace_add", "returns the sum of tangents")
 
     def str_short(self, short_dtypes: bool = True, **_: object) -> str:
@@ -63,7 +63,7 @@ class HiType(AbstractValue):
 
 
 class MutableHiType(AbstractValue):
-    """The base class of types that users define, of values that change.
+    """The base class of types that users define for mutable values.
 
     A subclass is hashable and has the methods `lo_ty_qdd`, `new_from_loval`, `read_loval` and `update_from_loval`,
     which take the quasi-dynamic data of a value; the value has a method `cur_qdd`, which returns it.
@@ -81,16 +81,16 @@ class MutableHiType(AbstractValue):
         raise _missing(self, "lo_ty_qdd", "returns the types of the arrays that hold a value")
 
     def new_from_loval(self, state: Any, *lo_vals: Any) -> Any:
-        """Return a new value that arrays hold."""
-        raise _missing(self, "new_from_loval", "returns a new value that arrays hold")
+        """Return a new value with the given arrays."""
+        raise _missing(self, "new_from_loval", "returns a new value with the given arrays")
 
     def read_loval(self, state: Any, value: Any) -> list[Any]:
         """Return the arrays that hold a value."""
         raise _missing(self, "read_loval", "returns the arrays that hold a value")
 
     def update_from_loval(self, state: Any, value: Any, *lo_vals: Any) -> None:
-        """Change a value to that which arrays hold."""
-        raise _missing(self, "update_from_loval", "changes a value to that which arrays hold")
+        """Give a value the given arrays, in place."""
+        raise _missing(self, "update_from_loval", "gives a value the given arrays, in place")
 
     def to_tangent_aval(self) -> Any:
         """Return the type of tangents of values of this type."""
@@ -164,20 +164,18 @@ class AvalQDD:
 
     def lo_ty(self) -> list[Any]:
         """Return the types of the arrays that hold a value."""
-        types: list[Any] = self.aval.lo_ty_qdd(self.qdd) if self.has_qdd else self.aval.lo_ty()
-        return types
+        return list(self.aval.lo_ty_qdd(self.qdd) if self.has_qdd else self.aval.lo_ty())
 
     def read_loval(self, value: Any) -> list[Any]:
         """Return the arrays that hold a value."""
-        arrays: list[Any] = self.aval.read_loval(self.qdd, value)
-        return arrays
+        return list(self.aval.read_loval(self.qdd, value))
 
     def new_from_loval(self, *lo_vals: Any) -> Any:
-        """Return a new value that arrays hold."""
+        """Return a new value with the given arrays."""
         return self.aval.new_from_loval(self.qdd, *lo_vals)
 
     def to_tangent_aval(self) -> AvalQDD:
-        """Return the same of tangents."""
+        """Return the type of tangents, with their quasi-dynamic data."""
         return AvalQDD(self.aval.to_tangent_aval(), None if self.qdd is None else self.qdd.to_tangent_qdd())
 
 
@@ -200,7 +198,7 @@ class AvalMutableQDD:
 
 
 class aval_method(NamedTuple):
-    """A method of a high type that traced values of the type have as theirs.
+    """A method of a high type that is also a method of traced values of the type.
 
     Args:
         fun: a function of the value and more arguments.
@@ -214,7 +212,7 @@ class aval_method(NamedTuple):
 
 
 class aval_property(NamedTuple):
-    """A property of a high type that traced values of the type have as theirs.
+    """A property of a high type that is also a property of traced values of the type.
 
     Args:
         fget: a function of the value.
@@ -248,8 +246,8 @@ class EffectTypeSet:
         return [e for e in effects if e not in self]
 
 
-# The effects that loops and branches may have. Operations on high types are operations on arrays once they are traced,
-# so that their effects are never refused.
+# The effects that loops and branches may have. Tracing turns operations on high types into operations on arrays, so
+# their effects are never refused.
 control_flow_allowed_effects = EffectTypeSet()
 
 

@@ -1,6 +1,6 @@
 """Values of types that users define (`high_types.py`) at the boundaries of functions.
 
-Every function passes here, so what only such values need is loaded when there is one.
+Every function passes here, so `high_nodes` loads only when there is such a value.
 """
 
 from __future__ import annotations
@@ -19,22 +19,20 @@ _Result = TypeVar("_Result")
 
 
 def has_high_values(tree: Any) -> bool:
-    """Whether there are values of types that users define among the leaves of a tree."""
+    """Whether a leaf of a tree has a type that users define."""
     return bool(high_types) and any(map(is_high, pytree.tree_leaves(tree)))
 
 
-def of_nodes(function: Callable[..., _Result]) -> Callable[..., _Result]:
-    """Return a function whose results are pytree nodes for one of values of types that users define."""
-    return high_nodes.on_nodes(function)
+def with_lowered_results(function: Callable[..., _Result]) -> Callable[..., _Result]:
+    """Return `function` with pytree nodes in its results in the place of values of high types."""
+    return high_nodes.with_lowered_results(function)
 
 
-def call_on_nodes(function: Callable[..., _Result], operands: tuple[Any, ...]) -> _Result:
-    """Return the result of a function on pytree nodes in the place of values of types that users define."""
+def call_on_lowered(function: Callable[..., _Result], operands: tuple[Any, ...]) -> _Result:
+    """Return the result of `function` on operands in which pytree nodes replace values of high types."""
     return function(*high_nodes.lower_values(operands))
 
 
 def lower_result(result: Any) -> Any:
-    """Return a function's result with pytree nodes in the place of values of types that users define."""
+    """Return a function's result in which pytree nodes replace values of high types."""
     return high_nodes.lower_values(result) if has_high_values(result) else result
-
-

@@ -1,6 +1,6 @@
-"""Settings of JAX that change nothing here: each is read and set as the others are, and says once why it does nothing.
+"""Settings of JAX that have no effect here. They are read and set like the others; setting one logs the reason once.
 
-A row is a setting's name, its value by default, its kind, and the reason.
+A row is a setting's name, its default, its kind, and the reason.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from xtrace._src.core.config import BOOLEAN, INTEGER, TEXT, Option, one_of, opti
 _TRANSITION = "it switches between two implementations within JAX, and xtrace has one"
 _TRANSFERS = "arrays go between processes by collectives"
 _OWN_BINARY = "each process compiles its programs itself"
-_NO_MOCK = "machines are not mocked; compile for targets that are not there with compile(target=...)"
-_XLA_CACHES = "XLA's own caches are as XLA_FLAGS says"
+_NO_MOCK = "machines are not mocked; compile(target=...) compiles for other machines"
+_XLA_CACHES = "XLA_FLAGS decides on XLA's own caches"
 _PALLAS = "there is no Pallas"
 _JAX2TF = "there is no jax2tf"
 _PROFILES = "programs are not recompiled by profiles"
-_REFERENCES = "there are no mutable arrays yet"
+_REFERENCES = "references are always checked, and programs have no pins"
 _LOCATIONS = "an operation's location is its line in your source, without the frames around it"
 _IGNORE = one_of("ignore", "raise")
 
@@ -27,7 +27,7 @@ INERT: tuple[Option, ...] = tuple([
         ("jax2tf_default_native_serialization", True, BOOLEAN, _JAX2TF),
         ("jax_auto_pcast", True, BOOLEAN, "operands that vary along different manual axes are always cast"),
         ("jax_backend_target", "", TEXT, "devices of other machines cannot be reached"),
-        ("jax_bcoo_cusparse_lowering", False, BOOLEAN, "there are no sparse arrays"),
+        ("jax_bcoo_cusparse_lowering", False, BOOLEAN, "sparse arrays are computed with dense operations"),
         ("jax_captured_constants_report_frames", 0, INTEGER, "the warning names the types of the constants"),
         ("jax_check_proxy_envs", True, BOOLEAN, "no proxy variables are looked at"),
         ("jax_compilation_cache_check_contents", False, BOOLEAN, "entries have a checksum, which is always verified"),
@@ -42,7 +42,7 @@ INERT: tuple[Option, ...] = tuple([
         ("jax_disable_bwd_checks", False, BOOLEAN, "results of backward functions are always checked"),
         ("jax_disable_vmap_shmap_error", False, BOOLEAN, _TRANSITION),
         ("jax_disallow_mesh_context_manager", False, BOOLEAN, "a mesh is a context; set_mesh is the newer form"),
-        ("jax_distributed_debug", False, BOOLEAN, "errors of processes say what is known"),
+        ("jax_distributed_debug", False, BOOLEAN, "errors of processes always have the details"),
         ("jax_embedded_constants_max_bytes", 32, INTEGER, "arrays of up to 1 KiB are constants of a program's text"),
         ("jax_enable_pgle", False, BOOLEAN, _PROFILES),
         ("jax_enable_preemption_service", True, BOOLEAN, "reached_preemption_sync_point watches for SIGTERM"),
@@ -56,7 +56,7 @@ INERT: tuple[Option, ...] = tuple([
         ("jax_include_full_tracebacks_in_locations", True, BOOLEAN, _LOCATIONS),
         ("jax_mock_gpu_topology", "", TEXT, _NO_MOCK), ("jax_mosaic_allow_hlo", False, BOOLEAN, _PALLAS),
         ("jax_mutable_array_checks", True, BOOLEAN, _REFERENCES),
-        ("jax_oneapi_visible_devices", "all", TEXT, "there is no oneAPI platform; the platforms are cpu, cuda, tpu"),
+        ("jax_oneapi_visible_devices", "all", TEXT, "there is no oneAPI platform"),
         ("jax_pallas_enable_debug_checks", False, BOOLEAN, _PALLAS),
         ("jax_pallas_poison_buffers", False, BOOLEAN, _PALLAS), ("jax_pallas_use_mosaic_gpu", True, BOOLEAN, _PALLAS),
         ("jax_pallas_verbose_errors", False, BOOLEAN, _PALLAS),
@@ -70,7 +70,7 @@ INERT: tuple[Option, ...] = tuple([
             "programs name functions in Python by their places"),
         ("jax_remove_size_one_mesh_axis_from_type", False, BOOLEAN, "types name the axes of size 1 as the others"),
         ("jax_scan3", False, BOOLEAN, _TRANSITION),
-        ("jax_send_traceback_to_runtime", "off", one_of("off", "on", "full"), "the runtime is not told your lines"),
+        ("jax_send_traceback_to_runtime", "off", one_of("off", "on", "full"), "the runtime does not take your lines"),
         ("jax_serialization_version", 0, INTEGER, "functions are exported by the newest version"),
         ("jax_share_binary_between_hosts", False, BOOLEAN, _OWN_BINARY),
         ("jax_share_binary_between_hosts_timeout_ms", 1200000, INTEGER, _OWN_BINARY),

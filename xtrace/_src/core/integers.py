@@ -1,4 +1,4 @@
-"""Integers that users give as sizes, counts and axes."""
+"""Integers that users give as sizes, counts and axes. `function` is the name in messages, by default the public one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xtrace._src.core.trace import Tracer
 
 
 def to_integer(argument: str, value: Any, *, function: str = "") -> int:
-    """Return an integer that a user gave; TypeError names the function and the argument of another value."""
+    """Return a user's integer as an int; TypeError, which names the function and the argument, for another value."""
     try:
         return operator.index(value)
     except InconclusiveDimensionOperation:
@@ -28,7 +28,7 @@ def to_integer(argument: str, value: Any, *, function: str = "") -> int:
 
 
 def integer_tuple(argument: str, values: Any, *, function: str = "") -> tuple[int, ...]:
-    """Return a sequence of integers as a tuple; TypeError names the function and the argument of another value."""
+    """Return a user's sequence of integers as a tuple; TypeError, which names the argument, for another value."""
     try:
         return tuple([operator.index(v) for v in values])
     except InconclusiveDimensionOperation:
@@ -45,7 +45,7 @@ def integer_tuple(argument: str, values: Any, *, function: str = "") -> tuple[in
 def integer_rows(
     argument: str, values: Any, length: int | None = None, *, function: str = ""
 ) -> tuple[tuple[int, ...], ...]:
-    """Return a sequence of sequences of integers as a tuple of tuples; TypeError for others, or of another length."""
+    """Return sequences of integers as a tuple of tuples; TypeError for other values, or rows of another `length`."""
     try:
         rows = tuple([tuple([operator.index(v) for v in row]) for row in values])
     except InconclusiveDimensionOperation:

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 # In a primitive's `unprinted`: the parameter follows from the result's type and is never shown.
 NEVER_PRINTED = object()
-# Likewise: no parameter equals it, so that one that is None is shown, too.
+# Likewise: no parameter equals it, so the parameter is shown even if it is None.
 ALWAYS_PRINTED = object()
 
 
 class Var:
-    """A variable, bound once, by a jaxpr or by an equation; it gets its name when it is printed.
+    """A variable, which a jaxpr or an equation binds once; the printer gives it a name.
 
     Args:
         aval: its type.
@@ -57,7 +57,7 @@ class DropVar(Var):
 
 
 class Literal:
-    """A scalar constant that stands at its use in an equation.
+    """A scalar constant, written as an operand of an equation.
 
     Args:
         val: a Python or NumPy scalar.
@@ -75,9 +75,9 @@ class Literal:
 
     @property
     def val(self) -> Any:
-        """The scalar for interpreters of jaxprs: one of Python's only if it is a boolean or of a weak type.
+        """The scalar for interpreters of jaxprs: a Python number if it is weakly typed, else a NumPy scalar.
 
-        A number of Python's would have the default dtype where it is bound.
+        A Python number would get the default dtype when an operation takes it.
         """
         value, dtype = self.value, self.aval.dtype
         if self.aval.weak_type or type(value) is bool or not (dtypes.is_integer(dtype) or dtypes.is_inexact(dtype)):
@@ -95,7 +95,7 @@ def scalar_literal(value: Any, dtype: Any, weak_type: bool = False) -> Literal:
     """Return a number as a literal of the dtype."""
     try:
         number = dtypes.scalar_type_of(dtype)(value)
-    except InconclusiveDimensionOperation:  # a size that is part of the program
+    except InconclusiveDimensionOperation:  # a symbolic size, which the program computes
         number = value
     return Literal(number, ShapedArray((), dtype, weak_type))
 
@@ -136,7 +136,7 @@ class JaxprEqn:
 
     @property
     def source_info(self) -> SourceInfo:
-        """Where the equation comes from: the user's line, and the scopes around it."""
+        """The origin of the equation: the user's line, and the scopes around it."""
         return source_info(self.source)
 
     @property
@@ -151,9 +151,9 @@ class JaxprEqn:
 
 
 class EquationContext(NamedTuple):
-    """The settings that an equation of jax's records, for interpreters written for jax.
+    """The settings that JAX records in an equation, for interpreters written for JAX.
 
-    An equation of xtrace's has such settings among its parameters, so that none need be restored to evaluate it.
+    Equations of xtrace have such settings among their parameters, so evaluation restores none.
     """
 
     threefry_partitionable: bool
@@ -190,7 +190,7 @@ class DebugInfo:
         self._argument_paths = argument_paths
 
     def argument_paths(self) -> Sequence[str]:
-        """The path of each input as users write it, such as ``x['w'][0]``; found when asked for."""
+        """Return the path of each input in the form users write, such as ``x['w'][0]``; computed on demand."""
         return self._argument_paths() if self._argument_paths is not None else ()
 
     def __str__(self) -> str:
@@ -317,7 +317,7 @@ class ClosedJaxpr:
 
 
 def jaxprs_of(parameters: Sequence[Any]) -> list[Jaxpr]:
-    """Return the jaxprs among an equation's parameters, closed ones opened, tuples of them flattened."""
+    """Return the jaxprs among an equation's parameters, also inside tuples; a closed one gives its jaxpr."""
     jaxprs: list[Jaxpr] = []
     for value in parameters:
         if isinstance(value, Jaxpr):
@@ -332,10 +332,10 @@ def jaxprs_of(parameters: Sequence[Any]) -> list[Jaxpr]:
 def called_jaxpr(
     primitive: Primitive, parameters: Sequence[Any], avals: Iterable[ShapedArray]
 ) -> ClosedJaxpr | None:
-    """Return the jaxpr that an equation calls on its operands, of types `avals`: the only closed one it holds.
+    """Return the jaxpr that an equation calls on its operands of types `avals`: its only closed jaxpr.
 
-    None if it holds no closed jaxpr: functions of elements, such as that of a reduction, are open ones. TypeError if it
-    holds closed jaxprs in any other way.
+    Returns None if there is no closed jaxpr; functions of elements, such as the body of a reduction, are open ones.
+    Raises TypeError for several closed jaxprs, or for one with inputs of other shapes.
     """
     called, count = None, 0
     for value in parameters:
@@ -351,16 +351,16 @@ def called_jaxpr(
     return called
 
 
-def can_be_remembered(parameters: Sequence[Any]) -> bool:
-    """Whether an equation's parameters can be the key of a table of a primitive.
+def are_cacheable(parameters: Sequence[Any]) -> bool:
+    """Whether an equation's parameters can be a key of a primitive's cache.
 
-    Unequal ones must be told apart, unlike 0.0 and -0.0, and jaxprs would be kept alive by it.
+    Floats cannot, because 0.0 and -0.0 are equal keys; jaxprs cannot, because the cache would keep them alive.
     """
     try:
         hash(tuple(parameters))
     except TypeError:
         return False
     return not any(
-        isinstance(x, (float, complex, Jaxpr, ClosedJaxpr)) or (isinstance(x, tuple) and not can_be_remembered(x))
+        isinstance(x, (float, complex, Jaxpr, ClosedJaxpr)) or (isinstance(x, tuple) and not are_cacheable(x))
         for x in parameters
     )

@@ -17,7 +17,7 @@ Value = Any
 
 
 def eval_context() -> AbstractContextManager[Trace]:
-    """Return a context in which operations on concrete values are evaluated at once, also while tracing.
+    """Return a context that evaluates operations on concrete values at once, also while tracing.
 
     Returns:
         A context manager.

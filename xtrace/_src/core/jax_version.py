@@ -1,6 +1,6 @@
-"""The release of JAX whose behaviour is followed, where two releases differ in what a program sees.
+"""The release of JAX whose behaviour is followed, where two supported releases differ.
 
-A difference is stated where it is, by `is_newer`; `tests/core/test_jax_version.py` lists them.
+Code with a difference calls `is_newer`; `tests/core/test_jax_version.py` lists the differences.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ jax_version = option(
 
 
 def is_newer() -> bool:
-    """Return whether the behaviour of JAX 0.12 is asked for in this thread."""
+    """Return whether this thread follows JAX 0.12."""
     return bool(jax_version.value != REFERENCE)
 
 
-def sequence_of(arrays: list[Any]) -> Any:
-    """Return arrays as functions of NumPy that return several do: a list, in newer JAX a tuple."""
+def pack_results(arrays: list[Any]) -> Any:
+    """Return the several results of a NumPy function: as a list, in newer JAX as a tuple."""
     return tuple(arrays) if is_newer() else arrays
 
 
 def version() -> str:
-    """Return the release, as ``jax.__version__`` names it."""
+    """Return the followed release, as in ``jax.__version__``."""
     return str(jax_version.value)

@@ -1,4 +1,4 @@
-"""Jaxprs as notebooks show them: names have their types, and equations their places, when one points at them."""
+"""Jaxprs in notebooks: pointing at a name shows its type, pointing at an equation shows its place."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from xtrace._src.core.ir import Jaxpr
 from xtrace._src.core.printer import format_lines
 from xtrace._src.core.source import describe
 
-_MOST = 2000
-# A variable with its type, an operation behind its results, or another word.
+_MAX_LINES = 2000
+# A variable with its type, an operation after the equals sign, a keyword, or another name.
 _WORD = re.compile(
     r"(?P<bound>\b[a-z]+):(?P<type>~?[a-z_]+\d*(?:_\w+)?\[[^\]\s]*\](?:\{[^}\s]*\})?)|(?<== )(?P<operation>[a-z_]\w*)"
     r"|(?P<keyword>\b(?:lambda|let|in)\b(?=[ ;(]))|(?P<name>\b[a-z]+\b(?![=\[\w]))"
@@ -19,17 +19,15 @@ _STYLES = {"operation": "font-weight:600;color:#3565d8", "keyword": "color:#a03f
 
 
 def html_of_jaxpr(jaxpr: Jaxpr) -> str:
-    """Return the HTML of a jaxpr, of which very long ones are cut."""
+    """Return the HTML of a jaxpr, cut after `_MAX_LINES` lines."""
     lines, begun, names = format_lines(jaxpr)
     types = {name: v.aval.str_short() for v, name in names.items()}
     shown = []
-    for number, line in enumerate(lines[:_MOST]):
+    for number, line in enumerate(lines[:_MAX_LINES]):
         place = html.escape(describe(begun[number].source), quote=True) if number in begun else ""
         shown.append(f'<span title="{place}">{_mark(line, types)}</span>' if place else _mark(line, types))
-    rest = f"\n… {len(lines) - _MOST} more lines" if len(lines) > _MOST else ""
-    return (
-        f'<pre style="line-height:1.35;overflow-x:auto;background:transparent">{chr(10).join(shown)}{rest}</pre>'
-    )
+    rest = f"\n… {len(lines) - _MAX_LINES} more lines" if len(lines) > _MAX_LINES else ""
+    return f'<pre style="line-height:1.35;overflow-x:auto;background:transparent">{chr(10).join(shown)}{rest}</pre>'
 
 
 def _mark(line: str, types: dict[str, str]) -> str:

@@ -46,5 +46,5 @@ def _simple_key(key: object) -> str:
 
 
 def ignore_path(is_leaf: Callable[[Any], bool]) -> Callable[[Any, Any], bool]:
-    """Return the predicate on nodes as one on paths and nodes."""
+    """Return a predicate on paths and nodes that ignores the path and calls `is_leaf` on the node."""
     return lambda path, node: is_leaf(node)

@@ -1,4 +1,4 @@
-"""The settings of what xtrace logs to stderr, under JAX's names."""
+"""The settings of logging to stderr, under JAX's names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ logging_level = option(
     "The level of xtrace's logger, which then writes to stderr.",
 )
 debug_log_modules = option(
-    "jax_debug_log_modules", "", TEXT, "The modules, by commas, whose loggers write all they have to stderr."
+    "jax_debug_log_modules", "", TEXT, "The modules, by commas, whose loggers write every message to stderr."
 )
 
 

@@ -1,4 +1,4 @@
-"""The part of a type that says how values differ among devices along manual mesh axes."""
+"""The part of an array's type about manual mesh axes: whether devices hold different values, terms or sums."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ManualAxisType:
         reduced: the axes along which devices hold the same value, and cotangents are unreduced.
 
     Raises:
-        ValueError: an axis is in two of these.
+        ValueError: an axis is in two of the sets.
 
     Example:
         >>> xtrace.sharding.ManualAxisType(varying={"x"})

@@ -1,4 +1,4 @@
-"""How the elements of an array lie in memory, and on which devices: the value of ``x.format``."""
+"""The layout of an array's elements in memory and their devices: the value of ``x.format``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xtrace._src.xla import buffers
 
 
 class _Auto:
-    """The layout that leaves the choice to the compiler; there is one, `Layout.AUTO`."""
+    """The class of `Layout.AUTO`, which leaves the layout to the compiler."""
 
     __slots__ = ()
 
@@ -33,7 +33,7 @@ class Layout:
     Args:
         major_to_minor: the axes, the slowest first; ``(0, 1)`` is the order of C.
         tiling: the shapes of the tiles of elements; None for the platform's choice.
-        sub_byte_element_size_in_bits: the bits of packed elements; 0 for those that are not.
+        sub_byte_element_size_in_bits: the bits of a packed element; 0 if elements are not packed.
 
     Attributes:
         AUTO: the layout that leaves the choice to the compiler.
@@ -62,7 +62,7 @@ class Layout:
 
     @staticmethod
     def from_pjrt_layout(pjrt_layout: Any) -> Layout:
-        """Return the layout that jaxlib's object says."""
+        """Return the layout of jaxlib's layout object."""
         return Layout(*buffers.read_layout(pjrt_layout))
 
     def update(self, **changes: Any) -> Layout:
@@ -101,7 +101,7 @@ class Format:
         sharding: a sharding; a `Layout` needs one.
 
     Raises:
-        TypeError: `layout` or `sharding` is none of these.
+        TypeError: `layout` or `sharding` is another object.
         ValueError: a `Layout` is given without a sharding.
 
     Example:
@@ -133,9 +133,9 @@ class Format:
 
 
 class Layouts(NamedTuple):
-    """The layouts of a program's inputs and results: None for the default one, `Layout.AUTO` where XLA chooses.
+    """The layouts of a program's inputs and results, and the types of its inputs.
 
-    `types` are those of the inputs.
+    None is the default layout; `Layout.AUTO` lets XLA choose.
     """
 
     inputs: tuple[Any, ...]
@@ -143,7 +143,7 @@ class Layouts(NamedTuple):
     types: tuple[Any, ...]
 
     def keep(self, kept: Sequence[int] | None) -> Layouts:
-        """Return the layouts of the program that takes the inputs at the positions `kept` only."""
+        """Return the layouts of a program with only the inputs at the positions `kept`; None keeps all."""
         if kept is None:
             return self
         inputs, types = [tuple([row[i] for i in kept]) for row in (self.inputs, self.types)]
@@ -151,7 +151,7 @@ class Layouts(NamedTuple):
 
 
 def layout_mode(layout: Layout | _Auto) -> str:
-    """Return how modules write a layout: the axes, the fastest first, then the tiles and the bits of an element."""
+    """Return a layout's text in modules: the axes, the fastest first, then the tiles and the bits of an element."""
     if isinstance(layout, _Auto):
         return "auto"
     tiles = "".join([f"({','.join(map(str, tile))})" for tile in layout.tiling or ()])
@@ -162,17 +162,17 @@ def layout_mode(layout: Layout | _Auto) -> str:
 
 
 def is_default(layout: Layout) -> bool:
-    """Return whether the axes are in order, without tiles, as those of arrays are where nothing says otherwise."""
+    """Return whether `layout` is the default of arrays: axes in order, without tiles."""
     return not layout.tiling and list(layout.major_to_minor) == sorted(layout.major_to_minor)
 
 
 def is_met(wanted: Layout, actual: Layout) -> bool:
-    """Return whether memory in the layout `actual`, which says its tiles, is in `wanted`, which may leave them open."""
+    """Return whether the layout `actual` is as `wanted`; without tiles, `wanted` accepts any tiles."""
     return wanted.major_to_minor == actual.major_to_minor and wanted.tiling in (None, actual.tiling)
 
 
 def refuse_layout(argument: str, given: object, *, function: str = "") -> None:
-    """Raise ValueError for a `Format` with a layout, where a sharding is expected."""
+    """Raise ValueError for a `Format` with another layout than the default, given in the place of a sharding."""
     layout = given.layout if isinstance(given, Format) else None
     if layout is not None and not (isinstance(layout, Layout) and is_default(layout)):
         raise ValueError(

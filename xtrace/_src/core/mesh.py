@@ -23,10 +23,10 @@ from xtrace._src.core.jax_version import is_newer
 
 
 class AxisType(enum.Enum):
-    """The party that splits arrays over a mesh axis.
+    """Who decides how arrays are split over a mesh axis.
 
-    ``Auto``: the compiler. ``Explicit``: the types of arrays say it (`typeof`). ``Manual``: the program computes with
-    the pieces, inside of `shard_map`.
+    ``Auto``: the compiler. ``Explicit``: the types of arrays (`typeof`). ``Manual``: the program itself, which computes
+    with the pieces inside of `shard_map`.
 
     Example:
         >>> xtrace.sharding.AxisType.Auto
@@ -82,7 +82,7 @@ class BaseMesh:
     axis_types: tuple[AxisType, ...]
 
     def __setattr__(self, name: str, value: object) -> None:
-        # The hash is set last; since equal meshes are one object, a change would be one of all of them.
+        # The hash is set last. Equal meshes are one object, so a change would affect every user of it.
         if hasattr(self, "_hash"):
             raise AttributeError(f"cannot assign to field {name!r}: meshes do not change; make another with update()")
         object.__setattr__(self, name, value)
@@ -155,7 +155,7 @@ class BaseMesh:
 
 
 class AbstractMesh(BaseMesh):
-    """A mesh's axes without its devices, as types of arrays have them; equal ones are one object.
+    """The axes of a mesh without its devices, a part of the types of arrays; equal ones are one object.
 
     Args:
         axis_sizes: the size of each axis.
@@ -201,7 +201,8 @@ class AbstractMesh(BaseMesh):
             made = object.__new__(cls)
             made.axis_names, made.axis_sizes, made.axis_types, made.abstract_device = key[0], key[1], key[2], key[3]
             made._hash = hash(key)
-            known = _abstract_meshes.setdefault(key, made)
+            with _lock:
+                known = _abstract_meshes.setdefault(key, made)
         return known
 
     @property
@@ -268,7 +269,7 @@ class Mesh(BaseMesh):
 
     Raises:
         TypeError: a type is no AxisType, or an element of `devices` no device.
-        ValueError: the number of names or types is not that of the axes of `devices`, or a device is there twice.
+        ValueError: `devices` has another number of axes than there are names or types, or has a device twice.
 
     Example:
         >>> xtrace.sharding.Mesh(np.array(xtrace.devices()[:1]), ("x",))
@@ -305,7 +306,8 @@ class Mesh(BaseMesh):
             axes: Any = (names, grid.shape, types) if grid.size else ((), (), ())
             made.axis_names, made.axis_sizes, made.axis_types = axes
             made.devices, made.flat_devices, made._hash = grid, tuple(grid.flat), hash(key)
-            known = _meshes.setdefault(key, made)
+            with _lock:
+                known = _meshes.setdefault(key, made)
         return known
 
     @functools.cached_property
@@ -399,7 +401,7 @@ def size_tuple(function: str, argument: str, sizes: Any) -> tuple[int, ...]:
 
 
 def device_grid(function: str, devices: object) -> np.ndarray[Any, Any]:
-    """Return nested sequences of devices as an array; TypeError for other objects, and for rows that differ."""
+    """Return nested sequences of devices as an array; TypeError for other objects, and for rows of unequal length."""
     try:
         return np.array(devices)
     except (TypeError, ValueError):
@@ -410,7 +412,7 @@ def device_grid(function: str, devices: object) -> np.ndarray[Any, Any]:
 
 
 def check_devices(function: str, grid: np.ndarray[Any, Any]) -> None:
-    """Raise TypeError for an element that is no device, and ValueError for a device that is there twice."""
+    """Raise TypeError for an element that is no device, and ValueError for a device that occurs twice."""
     seen: dict[Any, tuple[int, ...]] = {}
     for place, device in np.ndenumerate(grid):
         if not hasattr(device, "platform"):
@@ -449,25 +451,27 @@ def _types(function: str, axis_types: Any, names: tuple[Any, ...]) -> tuple[Axis
 
 _abstract_meshes: WeakValueDictionary[Any, AbstractMesh] = WeakValueDictionary()
 _meshes: WeakValueDictionary[Any, Mesh] = WeakValueDictionary()
+# Meshes compare by identity: two threads that make the same one must get one object.
+_lock = threading.Lock()
 EMPTY_ABSTRACT_MESH = AbstractMesh((), ())
 EMPTY_MESH = Mesh(np.empty(0, object), ("",))
-# What ``with mesh:`` overrides, innermost last; for each thread its own.
+# For each thread, the tokens of its ``with mesh:`` blocks, innermost last.
 _entered: threading.local = threading.local()
 
 
 def context_mesh() -> Mesh:
-    """Return the mesh that `set_mesh` put in force in this thread, or the empty one."""
+    """Return the mesh of `set_mesh` in this thread, or the empty mesh."""
     return config.mesh.value or EMPTY_MESH
 
 
 def context_abstract_mesh() -> AbstractMesh:
-    """Return the axes in force in this thread: those of `use_abstract_mesh`, or of the mesh of `set_mesh`."""
+    """Return the abstract mesh in force in this thread, from `use_abstract_mesh` or `set_mesh`."""
     return config.abstract_mesh.value or EMPTY_ABSTRACT_MESH
 
 
 @contextlib.contextmanager
-def axes_in_force(mesh: AbstractMesh) -> Iterator[None]:
-    """Put axes in force for the block, in this thread."""
+def override_abstract_mesh(mesh: AbstractMesh) -> Iterator[None]:
+    """Put an abstract mesh in force for the block, in this thread."""
     outer = config.abstract_mesh.enter(mesh)
     try:
         yield
@@ -476,9 +480,9 @@ def axes_in_force(mesh: AbstractMesh) -> Iterator[None]:
 
 
 def naming_mesh(entered: bool = True) -> BaseMesh:
-    """Return the mesh whose axes a `PartitionSpec` without a mesh names; the empty one if none is in force.
+    """Return the mesh for a `PartitionSpec` that is given without one; the empty mesh if none is in force.
 
-    entered: whether that of ``with mesh:`` counts.
+    entered: whether the mesh of ``with mesh:`` counts.
     """
     mesh, axes = context_mesh(), context_abstract_mesh()
     if not mesh.empty:

@@ -1,6 +1,6 @@
 """Events of a program, and the functions that listen to them.
 
-xtrace records three: how long tracing, lowering and compiling a function took, under JAX's names.
+xtrace records the durations of tracing, lowering and compiling each function, under JAX's names.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
 
 
 def record_step(event: str, seconds: float, function: str) -> None:
-    """Record that a step of compiling `function` has just ended: its start, its duration and its time span."""
+    """Record the start, the duration and the time span of a step of compiling `function`, which has just ended."""
     if not (_durations or _time_spans or _scalars):
         return
     end = time.time()
@@ -233,7 +233,7 @@ def unregister_scalar_listener(callback: _Listener) -> None:
 
 
 def clear_event_listeners() -> None:
-    """Forget the listeners of all four kinds.
+    """Remove the listeners of all four kinds.
 
     Example:
         >>> xtrace.monitoring.clear_event_listeners()

@@ -39,11 +39,11 @@ class PartitionSpec:
     Args:
         partitions: for each dimension the name of a mesh axis, a tuple of names (the slowest first), None for a
             dimension that is not split, or ``PartitionSpec.UNCONSTRAINED`` to leave it to the compiler.
-        unreduced: a set of axes over which the devices hold terms of a sum that has not been formed.
-        reduced: a set of axes over which the array is a sum that has been formed.
+        unreduced: a set of axes over which the devices hold the terms of a sum, which have not been added up.
+        reduced: a set of axes over which the terms have been added up, and each device holds the sum.
 
     Raises:
-        TypeError: `unreduced` or `reduced` is no set, or one of `partitions` cannot be a name.
+        TypeError: `unreduced` or `reduced` is no set, or one of `partitions` is not hashable.
         ValueError: an axis is in two of `partitions`, `unreduced` and `reduced`.
 
     Example:
@@ -103,7 +103,7 @@ class PartitionSpec:
         return self._partitions.count(_canonical_entry(value))
 
     def to_tangent_spec(self) -> PartitionSpec:
-        """Return the specification of tangents of an array with this one: the same."""
+        """Return the specification of the tangents of an array: this one."""
         return self
 
     def to_ct_spec(self) -> PartitionSpec:
@@ -111,7 +111,7 @@ class PartitionSpec:
         return self.update(unreduced=self.reduced, reduced=self.unreduced)
 
     def to_lo(self) -> list[PartitionSpec]:
-        """Return the specifications of the arrays that an array with this one consists of: one."""
+        """Return the specifications of the arrays in which an array is stored: this one only."""
         return [self]
 
     def __repr__(self) -> str:
@@ -158,7 +158,7 @@ class PartitionSpec:
 
 
 def _canonical_entry(entry: Any) -> Any:
-    """Return an entry with no tuple around one name, and None for no name."""
+    """Return an entry in normal form: one name without a tuple, and None for no name."""
     if not isinstance(entry, (tuple, list)):
         return entry
     return None if not entry else entry[0] if len(entry) == 1 else tuple(entry)

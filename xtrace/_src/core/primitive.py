@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, overload
 
 from xtrace._src.core import sum_rules
-from xtrace._src.core.array_protocol import with_arrays
+from xtrace._src.core.array_protocol import convert_array_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, common_memory_space
 from xtrace._src.core.boolean_parameters import check_flags, flags_of
@@ -52,7 +52,7 @@ def _no_emit(name: str) -> Callable[..., Any]:
     )
 
 
-# For each kind of rule its name, and the registry that takes it.
+# For each kind of rule its name in messages, and the registry for users' rules.
 _RULES = {
     "jvp": ("Differentiation rule", "ad.primitive_jvps"), "transpose": ("Transpose rule", "ad.primitive_transposes"),
     "batch": ("Batching rule", "batching.primitive_batchers"),
@@ -60,7 +60,7 @@ _RULES = {
 
 
 def no_rule(why: str, error: type[Exception] = NotImplementedError) -> Callable[..., Any]:
-    """Return a rule that says why an operation has none, when it is needed."""
+    """Return a rule that raises `error` with the reason `why` the operation has no such rule."""
 
     def refuse(*_: object, **__: object) -> Any:
         raise error(why)
@@ -68,12 +68,12 @@ def no_rule(why: str, error: type[Exception] = NotImplementedError) -> Callable[
     return refuse
 
 
-# Parameters that `bind` takes to be None where they are not given, as other people's code writes it.
+# Parameters that `bind` may leave out, as code written for JAX does; they are None then.
 _OPTIONAL = frozenset(("accuracy", "algorithm", "input_dtype", "out_dtype", "out_sharding", "prevent_mlir_dce"))
 
 
 class MixedVarying(Exception):
-    """Operands vary along different manual mesh axes; `varying` are all of these."""
+    """Operands vary along different manual mesh axes; `varying` is the union of these."""
 
     def __init__(self, varying: frozenset[Any]) -> None:
         super().__init__(f"the operands vary along different mesh axes, together {sorted(map(str, varying))}")
@@ -81,9 +81,9 @@ class MixedVarying(Exception):
 
 
 class MixedSums(Exception):
-    """Scalars meet operands that are sums formed along mesh axes; the scalars should have `sharding`.
+    """Scalars are combined with operands that are reduced along mesh axes; the scalars should have `sharding`.
 
-    `manual` are the manual axes among these, of which shardings do not speak.
+    `manual` are the reduced axes that are manual, which are not part of shardings.
     """
 
     def __init__(self, sharding: NamedSharding | None, manual: frozenset[Any]) -> None:
@@ -96,9 +96,9 @@ class MixedSums(Exception):
 
 
 class Derived:
-    """A rule that follows from the kind of the operation: `make` with the primitive as its first argument.
+    """A rule that follows from the kind of the operation: `make`, called with the primitive as its first argument.
 
-    `sums` is the rule for sums along mesh axes of such operations.
+    `sums` is the sum rule of such operations (`core/sum_rules.py`).
     """
 
     __slots__ = ("make", "sums")
@@ -107,21 +107,19 @@ class Derived:
         self.make, self.sums = make, sums
 
     def of(self, primitive: Primitive) -> Callable[..., Any]:
-        """The rule of `primitive`."""
+        """Return the rule of `primitive`."""
         return functools.partial(self.make, primitive)
 
 
 class Primitive:
     """An operation: its name in the IR, its parameters in order, and its rules.
 
-    Called, it is the public operation: `operation` checks and normalizes the arguments, and binds. `bind` takes
-    operands
-    and parameters as they are. A rule that an operation cannot have is ``no_rule(why)``. `programs` holds the programs
-    of
-    eager evaluation, `subprograms` and `emission_templates` the recorded work of rules; types, parameters, settings and
-    the platform determine their entries.
+    A call runs the public operation: `operation` checks and normalizes the arguments, and binds. `bind` neither checks
+    nor converts operands and parameters. A rule that an operation cannot have is ``no_rule(why)``. `programs` holds the
+    programs of eager evaluation, `subprograms` and `emission_templates` the recorded work of rules; types, parameters,
+    settings and the platform are the keys of their entries.
 
-    A primitive with a name alone is a user's: its rules are registered after its definition, and `bind` takes any
+    A primitive with a name only is a user's: its rules are registered after its definition, and `bind` takes any
     parameters. Its equations hold these as one `Parameters`, so its rules here get them as ``parameters=``.
 
     Args:
@@ -136,37 +134,35 @@ class Primitive:
         linearize: replaces `jvp` under linearization, for operations that hold jaxprs: operations on tangents are bound
             in equations of their own.
         partial_evaluate: ``partial_evaluate(unknown, **parameters)`` splits an operation that holds jaxprs. It returns
-            a
-            function from operands to results that binds equations without unknown operands apart; None if there are
-            none.
+            a function from operands to results that binds the equations without unknown operands apart; None if there
+            are no such equations.
         transpose: ``transpose(cotangent, *operands, **parameters)`` returns a cotangent or None for each operand. The
             operands in which the operation is linear are `UndefinedPrimal`; where `multiple_results`, the cotangents
-            are
-            a list, None for zero.
-        transposes_zeros: whether `transpose` is called for zero cotangents alone, too: a user's may return others.
+            are a list, None for zero.
+        transposes_zeros: whether `transpose` is called also if all cotangents are zero: a user's rule may return
+            cotangents that are not zero.
         batch: ``batch(mapped, operands, axes, **parameters)`` returns the result and the position of its mapped axis,
-            or
-            a list of each; None is the position of no axis.
+            or a list of each; None is the position of no axis.
         evaluate: ``evaluate(*arrays, **parameters)`` computes the results in Python, without a compiled program.
         multiple_results: whether the result is a list.
         unprinted: values of parameters that jaxprs do not show.
         memoised: whether the results of `abstract` are remembered.
         moves_elements: whether the result's elements are elements of operands; arrays of keys may be operands, too.
-        varying: ``varying(axes, **parameters)`` returns the manual mesh axes along which the results vary, where the
-            operands vary along `axes`; None for the same.
-        sums: ``sums(name, operands, requested, **parameters)`` returns the mesh axes along which the result is a sum:
-            one of the rules of `core/sum_rules.py`.
-        manual_sums: ``manual_sums(sums, **parameters)`` returns the manual mesh axes along which the result is a sum,
-            where these are not those of the operands.
+        varying: ``varying(axes, **parameters)`` returns the manual mesh axes along which the results vary, if the
+            operands vary along `axes`; None if these are the same.
+        sums: ``sums(name, operands, requested, **parameters)`` returns the mesh axes along which the result is
+            unreduced or reduced: one of the rules of `core/sum_rules.py`.
+        manual_sums: ``manual_sums(sums, **parameters)`` returns the manual mesh axes along which the result is
+            unreduced or reduced, from the axes of the operands; None if these are the same.
         sharding: ``sharding(name, operands, result, **parameters)`` returns the split of the result over explicit mesh
-            axes (`core/sharding_rules.py`); None where operands must be whole.
-        sharding_parameter: the parameter with the sharding of the result that a user asks for, None for that of the
-            rule.
-        holds_jaxprs: whether the types of the results are those of jaxprs among the parameters; None for whether
-            there is a `linearize` or `partial_evaluate`.
-        discharge: for operations that take references or hold jaxprs with them: ``discharge(keys, operands,
-            **parameters)`` does the same on arrays in their place; `keys` has an object for each reference, and None
-            for other operands. It returns the new array of each reference that is written to, None for others, and the
+            axes (`core/sharding_rules.py`); None if operands must be whole.
+        sharding_parameter: the name of the parameter with the user's sharding of the result, whose value None leaves
+            the sharding to the rule; None if there is no such parameter.
+        holds_jaxprs: whether jaxprs among the parameters determine the types of the results; by default whether there
+            is a `linearize` or `partial_evaluate`.
+        discharge: for operations on references, or with jaxprs that have them: ``discharge(keys, operands,
+            **parameters)`` does the same on arrays in the place of references; `keys` has an object for each reference,
+            and None for other operands. It returns the new array of each written reference, None for others, and the
             list of results.
         printed: ``printed(printer, equation)`` returns the text of an equation in jaxprs, or None for the usual one.
         operation: the function that a call runs; None for `bind`.
@@ -217,7 +213,7 @@ class Primitive:
         self.holds_jaxprs = own_evaluation if holds_jaxprs is None else holds_jaxprs
         self.unprinted = dict.fromkeys(self.parameters) | dict(unprinted or {})
         self._impl: Callable[..., Any] | None = None
-        # A user's function of types that returns the results' types and the effects.
+        # A user's function from the operands' types to the results' types and the effects.
         self._effects_of_types: Callable[..., tuple[Any, Any]] | None = None
         self._types = Table(8192)
         self.programs = Table()
@@ -244,17 +240,17 @@ class Primitive:
             return self.operation(*arguments, **keywords)
         except BaseException as error:
             hide_frames(error)
-            ready = with_arrays(error, arguments, keywords)
-            if ready is None:
+            converted = convert_array_objects(error, arguments, keywords)
+            if converted is None:
                 raise
-        return self(*ready[0], **ready[1])
+        return self(*converted[0], **converted[1])
 
     def bind(self, *operands: object, **parameters: object) -> Any:
         """Apply the primitive under the current trace, without any check or conversion of the operands."""
         if self.is_users:
             return current_trace.get().process(self, operands, (Parameters(parameters),))
         if parameters.keys() != set(self.parameters):
-            # A parameter that is None says nothing: one that is optional may be left out, one of another be given.
+            # Code for JAX may leave out an optional parameter, and may give None for one that is unknown here.
             given = {p: v for p, v in parameters.items() if v is not None or p in self.parameters}
             parameters = {p: None for p in self.parameters if p in _OPTIONAL} | given
         if len(parameters) != len(self.parameters) or any(p not in parameters for p in self.parameters):
@@ -265,12 +261,12 @@ class Primitive:
         return current_trace.get().process(self, operands, tuple([parameters[p] for p in self.parameters]))
 
     def bind_positional(self, operands: Sequence[Any], parameters: tuple[Any, ...] = ()) -> Any:
-        """Do what `bind` does, with the parameters as a tuple in their order and without a check: for hot paths."""
+        """Apply the primitive as `bind` does, to a tuple of parameters in order, without a check; for hot paths."""
         return current_trace.get().process(self, operands, parameters)
 
     @property
     def fusion_level(self) -> int:
-        """The least `Trace.fusion_level` at which a function that is this operation is one compiled program."""
+        """The least `Trace.fusion_level` at which this operation, as a function of its own, is one compiled program."""
         if self.partial_evaluate is not None:  # it holds a jaxpr of several operations
             return FUSES_SEVERAL
         return FUSES_NONLINEAR if self.transpose is None else FUSES_ALL
@@ -305,8 +301,8 @@ class Primitive:
     ) -> Any:
         """Infer the types of results: in the operands' memory, varying along their manual axes, split by the rule.
 
-        requested: the sharding of the result in place of that of the rule. MixedVarying if some operands vary along
-        fewer axes than others, MixedSums if scalars should be reduced.
+        requested: the user's sharding of the result, which replaces the rule. Raises MixedVarying if some operands vary
+        along fewer axes than others, and MixedSums if scalars should be reduced.
         """
         varying = frozenset().union(*[a.varying for a in avals])
         if any(a.varying != varying for a in avals):
@@ -339,7 +335,7 @@ class Primitive:
         self, avals: Sequence[ShapedArray], plain: Sequence[ShapedArray], count: int, named: dict[str, Any],
         requested: NamedSharding | None,
     ) -> list[Sums]:
-        """Return the axes along which each of `count` results is a sum; MixedSums if scalars should be reduced."""
+        """Return the unreduced and reduced axes of each of `count` results; MixedSums if scalars should be reduced."""
         asked = requested.sums if requested is not None else None
         if not any(asked or ()) and not any(any(a.sums) for a in avals):
             return [NO_SUMS] * count
@@ -363,30 +359,30 @@ class Primitive:
 
     @property
     def impl(self) -> Callable[..., Any]:
-        """The function that computes the results from concrete operands, with the parameters as keywords."""
+        """A function of concrete operands, with the parameters as keywords, that computes the results."""
         return self._impl or self.bind
 
     def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
-        """Register ``impl(*arrays, **parameters)``, which computes the results of concrete operands; it is returned."""
+        """Register and return ``impl(*arrays, **parameters)``, which computes the results from concrete operands."""
         self._impl = impl
         self.evaluate = lambda *arrays, **named: impl(*arrays, **self.given_parameters(named))
         return impl
 
     def def_abstract_eval(self, abstract_eval: Callable[..., Any]) -> Callable[..., Any]:
-        """Register ``abstract_eval(*avals, **parameters)``, which returns the result's type; it is returned."""
+        """Register and return ``abstract_eval(*avals, **parameters)``, which returns the result's type."""
         self.abstract = lambda *avals, **named: abstract_eval(*avals, **self.given_parameters(named))
         self._types.clear()
         return abstract_eval
 
     def def_effectful_abstract_eval(self, abstract_eval: Callable[..., Any]) -> Callable[..., Any]:
-        """Register a function that returns the result's type and the set of an equation's effects; it is returned."""
+        """Register and return a function that returns the result's type and the set of an equation's effects."""
         self.def_abstract_eval(lambda *avals, **parameters: abstract_eval(*avals, **parameters)[0])
         self._effects_of_types = abstract_eval
         self.effects, self.replayable = lambda **_: NO_EFFECTS, False
         return abstract_eval
 
     def def_bind_with_trace(self, bind_with_trace: Callable[..., Any]) -> Callable[..., Any]:
-        """Replace `bind_with_trace` of this primitive; it is returned."""
+        """Replace the method `bind_with_trace` of this primitive by a function, and return the function."""
         self.bind_with_trace = bind_with_trace  # type: ignore[method-assign]
         return bind_with_trace
 
@@ -398,7 +394,7 @@ class Primitive:
             return trace.process(self, args, self.pack_parameters(params))
 
     def pack_parameters(self, named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Return parameters by name as an equation holds them."""
+        """Return named parameters in the form of equations: a tuple in order."""
         return (Parameters(named),) if self.is_users else tuple([named[p] for p in self.parameters])
 
     def get_bind_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -406,16 +402,16 @@ class Primitive:
         return dict(params)
 
     def given_parameters(self, named: dict[str, Any]) -> dict[str, Any]:
-        """Return the parameters as the caller of `bind` gave them, from those that a rule gets."""
+        """Return the keywords of `bind` from those of a rule: a user's primitive has them in one `Parameters`."""
         given = named.get("parameters") if self.is_users else None
         return dict(given) if type(given) is Parameters and len(named) == 1 else named
 
     def set_rule(self, kind: str, rule: Callable[..., Any] | None) -> None:
-        """Replace a rule: jvp, transpose, batch or emit. Recorded work of the one before it is forgotten."""
+        """Replace a rule (jvp, transpose, batch or emit) and drop the recorded work of the old one."""
         setattr(self, kind, rule)
         for table in (self.subprograms, self.programs, self.emission_templates):
             table.clear()
-        # A user's rule may do more than record operations.
+        # A user's rule may have side effects, which a replay would leave out.
         self.replayable = False
         if not self.is_users:
             with_rules_of_users.add(self.name)
@@ -454,7 +450,7 @@ def result_shardings(
     primitive: Primitive, avals: Sequence[ShapedArray], plain: Sequence[ShapedArray], result: Any,
     named: dict[str, Any], sums: Sequence[Sums],
 ) -> list[NamedSharding | None]:
-    """Return the sharding of each result, a sum along the axes `sums`, over explicit mesh axes; None for none."""
+    """Return the sharding of each result over explicit mesh axes, with its axes `sums`; None without a mesh."""
     meshes = _meshes_of(avals)
     if not meshes:
         return [None] * len(sums)
@@ -490,7 +486,7 @@ def _entries_of(aval: ShapedArray) -> tuple[Any, ...]:
 
 
 def _check_no_terms(name: str, avals: Sequence[ShapedArray], varying: frozenset[Any]) -> None:
-    """Raise ShardingTypeError if an operand is an unformed sum along axes that others vary along."""
+    """Raise ShardingTypeError if an operand is unreduced along an axis along which another one varies."""
     for aval in avals:
         if aval.manual_sums.unreduced & varying:
             raise ShardingTypeError(
@@ -518,7 +514,6 @@ def forget_programs() -> None:
     """Drop the compiled programs of all primitives."""
     for each in all_primitives():
         each.programs.clear()
-
 
 
 if TYPE_CHECKING:
@@ -552,7 +547,7 @@ else:
 def primitive(
     name: str, parameters: Sequence[str] = (), **rules: Any
 ) -> Callable[[Callable[_Arguments, _Result]], Operation[_Arguments, _Result]]:
-    """Decorate a public operation: its name becomes the primitive itself, with `rules`, called through the function."""
+    """Decorate a public function, so that its name becomes a primitive with `rules`; a call runs the function."""
 
     def define(operation: Callable[_Arguments, _Result]) -> Operation[_Arguments, _Result]:
         return Primitive(name, parameters, operation=operation, **rules)  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""Printing jaxprs as text. A jaxpr or a parameter list stays on one line where it fits in 80 columns."""
+"""Printing jaxprs as text. A jaxpr or a parameter list is on one line if it fits in 80 columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ with late_modules(globals()):
     from xtrace._src.core import jaxpr_views
 
 _WIDTH = 80
-# An inner jaxpr with more equations is shown apart.
+# An inner jaxpr with more equations is shown before the outer one, under a name.
 _LONG = 10
 
 
@@ -42,7 +42,7 @@ _PLAIN = Style()
 
 
 def format_jaxpr(jaxpr: Jaxpr, style: Style = _PLAIN) -> str:
-    """Return the text of `jaxpr`; inner jaxprs that are long or used again come first, as ``let NAME = … in``."""
+    """Return the text of `jaxpr`; inner jaxprs that are long or used twice come first, as ``let NAME = … in``."""
     printer = _Printer(jaxpr, style)
     parts: list[Document] = []
     for inner, name in printer.definitions:
@@ -56,7 +56,7 @@ def format_equation(equation: JaxprEqn) -> str:
 
 
 def format_equations(equations: Sequence[JaxprEqn], names: Mapping[Var, str]) -> list[str]:
-    """Return each equation's text, inner jaxprs left out; variables have the names given, others from ``a`` on."""
+    """Return each equation's text without inner jaxprs; variables that `names` lacks get names from ``a`` on."""
     printer = _Printer(Jaxpr([], [], [], []), _PLAIN)
     printer.names.update(names)
     printer.fresh = _names(frozenset(names.values()))
@@ -65,7 +65,7 @@ def format_equations(equations: Sequence[JaxprEqn], names: Mapping[Var, str]) ->
 
 
 def format_lines(jaxpr: Jaxpr, width: int = _WIDTH) -> tuple[list[str], dict[int, JaxprEqn], dict[Var, str]]:
-    """Return the lines of `jaxpr`, the equations that begin on them by line, and the names of variables."""
+    """Return the lines of `jaxpr`, the equation that begins on a line by line number, and the names of variables."""
     printer = _LinePrinter(jaxpr, Style(source_info=True))
     parts: list[Document] = []
     for inner, name in printer.definitions:
@@ -80,7 +80,7 @@ def format_lines(jaxpr: Jaxpr, width: int = _WIDTH) -> tuple[list[str], dict[int
 
 
 def _names(taken: frozenset[str]) -> Iterator[str]:
-    """``a`` to ``z``, then ``ba``, ``bb`` …: numbers to the base 26."""
+    """Yield the names that are not `taken`: ``a`` to ``z``, then ``ba``, ``bb`` …, which are numbers to the base 26."""
     for number in itertools.count():
         name = ""
         while True:
@@ -93,7 +93,7 @@ def _names(taken: frozenset[str]) -> Iterator[str]:
 
 
 def _find_named_jaxprs(jaxpr: Jaxpr) -> list[tuple[Jaxpr, str]]:
-    """Return the inner jaxprs that get a name, with it: long ones and those used more than once, outermost first."""
+    """Return the inner jaxprs that are long or used more than once, each with its name, outermost first."""
     uses: dict[Jaxpr, int] = {}
     called: dict[Jaxpr, str] = {}
     left = deque([jaxpr])
@@ -102,7 +102,7 @@ def _find_named_jaxprs(jaxpr: Jaxpr) -> list[tuple[Jaxpr, str]]:
             for inner in jaxprs_of(equation.parameters):
                 uses[inner] = uses.get(inner, 0) + 1
                 called.setdefault(inner, str(_parameters(equation).get("name", "jaxpr")))
-                # Met a second time, its contents are repeated too; more often tells nothing new.
+                # A second use repeats the jaxprs inside, too; further uses add nothing.
                 if uses[inner] <= 2:
                     left.append(inner)
     definitions: dict[str, Jaxpr] = {}
@@ -142,7 +142,7 @@ class _Printer:
         outputs = [self.atom(v) for v in jaxpr.outvars]
         results = Nest(4, _fill(outputs, ","), "," if len(outputs) == 1 else "")
         effects = f" : {{ {', '.join(map(str, jaxpr.effects))} }}" if self.style.print_effects else ""
-        # What stands behind equations needs their lines to itself.
+        # Remarks end the lines of equations, so the results need a new line.
         last = Break(None) if self.remarks and equations else Break()
         return [head, Nest(4, Break(), equations), Nest(2, last), "in (", results, f"){effects} }}"]
 
@@ -178,7 +178,7 @@ class _Printer:
         return Remark(f"# {' '.join(parts)}")
 
     def share_names(self, inner: Sequence[Atom], outer: Sequence[Atom]) -> None:
-        """Give variables of a called jaxpr the names that the caller's have, where both are variables."""
+        """Give variables of a called jaxpr the names of the caller's variables; literals have no names."""
         used: set[Var] = set()
         for one, other in zip(inner, outer, strict=False):
             if isinstance(one, Var) and isinstance(other, Var) and one not in self.names and other not in used:
@@ -199,12 +199,12 @@ class _Printer:
         return value.__name__ if isinstance(value, FunctionType) else str(value)
 
 
-# No text of a program has it.
+# Begins the number of an equation in a remark; it does not occur in the text of a program.
 _MARK = "\0"
 
 
 class _LinePrinter(_Printer):
-    """Remarks are numbers of equations."""
+    """A printer whose remarks are the numbers of equations, so that lines can be assigned to equations."""
 
     def __init__(self, jaxpr: Jaxpr, style: Style) -> None:
         super().__init__(jaxpr, style)
@@ -216,7 +216,7 @@ class _LinePrinter(_Printer):
 
 
 def _parameters(equation: JaxprEqn) -> dict[str, Any]:
-    # The checker shows equations that have too few or too many.
+    # Not strict: the checker prints equations with too few or too many parameters.
     return equation.primitive.given_parameters(
         dict(zip(equation.primitive.parameters, equation.parameters, strict=False))
     )
@@ -227,7 +227,7 @@ def _is_hidden(value: object, default: object) -> bool:
 
 
 def _separate(parts: Sequence[Document], text: str = " ") -> list[Document]:
-    """Return the parts with a break, `text` on one line, between any two."""
+    """Return the parts with a break between any two; on one line the break is `text`."""
     separated: list[Document] = []
     for part in parts:
         separated += [Break(text), part]
@@ -235,7 +235,7 @@ def _separate(parts: Sequence[Document], text: str = " ") -> list[Document]:
 
 
 def _fill(words: Sequence[str], comma: str = "") -> list[Document]:
-    """Return words as running text: each break decides for itself, by whether the line is full."""
+    """Return words as running text: a line ends where the next word does not fit."""
     filled: list[Document] = []
     for word in words:
         filled += [comma, Group(Break()), word]
@@ -243,9 +243,9 @@ def _fill(words: Sequence[str], comma: str = "") -> list[Document]:
 
 
 def _literal(literal: Literal) -> str:
-    """The value as Python writes it; that of a strong type, whose digits are the type's, as the type holds it.
+    """Return the value as Python writes it; a strongly typed float is rounded to its dtype first.
 
-    A symbolic dimension is ``dim(n)``, since variables have such names, too.
+    A symbolic dimension is ``dim(n)``, because variables have such names, too.
     """
     value = literal.value
     if is_symbolic(value):
@@ -255,7 +255,7 @@ def _literal(literal: Literal) -> str:
     return str(value.item() if isinstance(value, np.generic) else value)
 
 
-# Jaxprs print themselves; the printer needs their classes, so it gives them their methods.
+# The printer imports the classes of jaxprs, so it defines their printing methods.
 def _print_jaxpr(self: Jaxpr) -> str:
     return format_jaxpr(self)
 
@@ -272,18 +272,19 @@ def _pretty_print(
     self: Jaxpr | ClosedJaxpr, *, source_info: bool = False, print_shapes: bool = True, name_stack: bool = False,
     custom_pp_eqn_rules: bool = True, print_effects: bool = False, use_color: bool | None = None, width: int = _WIDTH,
 ) -> str:
-    """Return the text.
+    """Return the text of the jaxpr.
 
-    source_info, name_stack: behind the first line of each equation, the user's line and the `named_scope` names.
-    print_shapes: the variables' types. custom_pp_eqn_rules: leave out parameters that say nothing. print_effects: those
-    of each jaxpr. use_color: keywords and types in colours, as escape codes of terminals. width: of lines.
+    source_info, name_stack: show the user's line and the `named_scope` names behind the first line of each equation.
+    print_shapes: show the types of variables. custom_pp_eqn_rules: leave out parameters with default values.
+    print_effects: show the effects of each jaxpr. use_color: colour keywords and types, by escape codes of terminals.
+    width: the number of columns.
     """
     style = Style(source_info, name_stack, print_shapes, print_effects, not custom_pp_eqn_rules, width)
     text = format_jaxpr(self.jaxpr if isinstance(self, ClosedJaxpr) else self, style)
     return _colour(text) if use_color else text
 
 
-# A keyword where one can be, or a variable's type.
+# A keyword in its place, or the type of a variable.
 _COLOURED = re.compile(r"(?<=\{ )lambda(?= )|(?<=\. )let\b|(?<=\s)in(?= \()|:~?\w+\[[^\]\s]*\]")
 _BLUE, _MAGENTA, _PLAIN_AGAIN = "\x1b[34;1m", "\x1b[35m", "\x1b[39;22m"
 
@@ -296,7 +297,7 @@ def _colour(text: str) -> str:
 
 
 def _jaxpr_html(self: Jaxpr | ClosedJaxpr) -> str:
-    # Only notebooks ask for it.
+    # Only notebooks need this module.
     return jaxpr_views.html_of_jaxpr(self.jaxpr if isinstance(self, ClosedJaxpr) else self)
 
 

@@ -1,4 +1,4 @@
-"""Public modules: boundaries around their functions, names that load when first asked for, and ``dir``."""
+"""Public modules: boundaries around their functions, names that load at their first use, and ``dir``."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.source import is_internal
 from xtrace._src.xla.late_modules import LateName, record_imports
 
-# The public modules of operations on arrays.
-_OF_ARRAYS = frozenset(("image", "lax", "nn", "numpy", "ops", "random", "scipy"))
+# The public modules whose functions are operations on arrays.
+_ARRAY_MODULES = frozenset(("image", "lax", "nn", "numpy", "ops", "random", "scipy"))
 
 # Maps each public function to its boundary; never evicted.
 _boundaries: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
 def public(module: str, name: str, value: object, bounded: bool = True) -> Any:
-    """Return the public form of `value` in `module`: a plain function of xtrace's as a boundary, others as they are.
+    """Return the public form of `value` in `module`: for a plain function of xtrace its boundary, else `value` itself.
 
-    It is the same object each time, and says a public module as its own. A function too quick for a boundary is not
-    `bounded`.
+    The form is the same object each time, and its ``__module__`` is public. bounded: whether a function gets a
+    boundary; the quickest ones do not, because a boundary takes longer than they do.
     """
     if isinstance(value, (type, FunctionType)):
         _register(module, name, value.__module__, value.__qualname__)
@@ -36,20 +36,19 @@ def public(module: str, name: str, value: object, bounded: bool = True) -> Any:
         return value
     wrapped = _boundaries.get(value)
     if wrapped is None:
-        of_arrays = not _OF_ARRAYS.isdisjoint(module.split(".")[1:2])
-        wrap = operation if of_arrays else boundary
+        wrap = boundary if _ARRAY_MODULES.isdisjoint(module.split(".")[1:2]) else operation
         wrapped = _boundaries[value] = wrap(value) if bounded else value
     return wrapped
 
 
 def _register(module: str, name: str, origin: str, attribute: str) -> None:
-    """Let messages call a function or class that is public in `module` by its public `name`.
+    """Let messages use the public `name` of a function or class in `module`.
 
-    A distribution's functions have the name of its module before theirs, unless several distributions share them.
+    The functions of a distribution get the name of its module as a prefix, unless several distributions share them.
     """
     above, _, own = module.rpartition(".")
     if name.endswith("_p"):
-        return  # the alias of a primitive, which knows its name
+        return  # the alias of a primitive, which has its own name
     if above != "xtrace.scipy.stats":
         public_names.setdefault((origin, attribute), name)
     elif origin == module:
@@ -57,14 +56,14 @@ def _register(module: str, name: str, origin: str, attribute: str) -> None:
 
 
 def _name_module(module: str, name: str, value: Any) -> None:
-    """Let a function or class of xtrace's say that it is from a public module, as pickles and tracebacks show it.
+    """Set the ``__module__`` of a function or class of xtrace, which pickles and tracebacks show, to a public module.
 
-    That is the innermost one around its file that has it by its name, otherwise `module`, where it is called `name`.
+    It is the innermost public module around its file that lists it under its own name, else `module`, under `name`.
     """
     if not value.__module__.startswith("xtrace"):
         return
     home = value.__module__
-    # A module of the same name as a function of its own is not that function.
+    # A module may have the name of a function in it, and an import would find the module.
     while home and (not _lists(home, value.__name__) or f"{home}.{value.__name__}" in sys.modules):
         home = home.rpartition(".")[0]
     value.__module__ = home or module
@@ -76,7 +75,7 @@ def _name_module(module: str, name: str, value: Any) -> None:
 
 
 def _lists(module: str, name: str) -> bool:
-    """Whether `module` is a public one that has the name, as one that has not been loaded is: it was named by hand."""
+    """Whether `module` is public and has the name. A module that is not loaded counts: its name was set by hand."""
     if module not in sys.modules:
         return True
     namespace = vars(sys.modules[module])
@@ -86,10 +85,10 @@ def _lists(module: str, name: str) -> bool:
 def make_public(
     namespace: MutableMapping[str, Any], names: Iterable[str] | None = None, quick: Iterable[str] = (),
 ) -> list[str]:
-    """Put boundaries in the place of the functions among `names` in a module's `namespace`; `dir` lists ``__all__``.
+    """Replace the functions `names` in a module's `namespace` by their boundaries; `dir` then lists ``__all__``.
 
-    Without `names`, they are the names in the namespace that are neither private nor modules. Those among `quick` stay
-    as they are: a boundary would take longer than they do. Returns ``__all__``.
+    By default `names` are the names in the namespace that are neither private nor modules. The functions `quick` get no
+    boundary, because it would take longer than they do. Returns ``__all__``.
     """
     if names is None:
         names = [n for n, value in namespace.items() if not n.startswith("_") and not isinstance(value, ModuleType)]
@@ -104,8 +103,7 @@ def make_public(
 def late_imports(namespace: dict[str, Any], listed: bool = True) -> Iterator[None]:
     """Let each name that a block imports into the module of `namespace` load at its first use.
 
-    Type checkers and editors see the imports as they stand. ``__all__`` and ``dir`` have the names if they are
-    `listed`.
+    Type checkers and editors see ordinary imports. listed: whether ``__all__`` and ``dir`` have the names.
     """
 
     with record_imports(namespace):
@@ -123,11 +121,11 @@ def late_imports(namespace: dict[str, Any], listed: bool = True) -> Iterator[Non
 
 
 def _load(module: str, late: Mapping[str, LateName], name: str) -> Any:
-    """Return what `name` stands for in `module`; AttributeError for other names than those that load late."""
+    """Load and return the object `name` of `module`; AttributeError if it is no name that loads late."""
     if name not in late:
         where = ""
         if sys.modules.get("jax") is sys.modules["xtrace"]:
-            where = "; docs/compatibility.md in xtrace's repository says what is outside of it"
+            where = "; docs/compatibility.md in xtrace's repository lists the parts of JAX that are missing"
         raise AttributeError(f"module {module!r} has no attribute {name!r}{where}")
     origin, attribute = late[name]
     if origin == module:
@@ -138,5 +136,5 @@ def _load(module: str, late: Mapping[str, LateName], name: str) -> Any:
 
 
 def _list_names(namespace: Mapping[str, Any]) -> list[str]:
-    """Return the public names of a module, and load none of them."""
+    """Return the public names of a module without loading them."""
     return list(namespace["__all__"])

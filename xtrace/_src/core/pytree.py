@@ -1,8 +1,9 @@
-"""Pytrees: nested containers of leaves, taken apart into a list and put together again.
+"""Pytrees: nested containers of leaves, which are flattened to a list and unflattened again.
 
-A thin layer over jaxlib's C++ implementation with a registry of xtrace's own. None is a node without children; dicts
-are ordered by sorted key; list, tuple, namedtuple, dict, OrderedDict, defaultdict and `Partial` are nodes, any other
-type is a leaf until it is registered. `flatten` is the C++ method itself; the ``tree_*`` functions explain errors.
+A thin layer over jaxlib's C++ implementation, with a registry of xtrace's own. None is a node without children; dicts
+are ordered by sorted key; list, tuple, namedtuple, dict, OrderedDict, defaultdict and `Partial` are nodes; an instance
+of any other class is a leaf until the class is registered. `flatten` is the C++ method itself; the ``tree_*`` functions
+explain errors.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def tree_structure(tree: object, is_leaf: Callable[[Any], bool] | None = None) -
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    """Build a tree of a structure and its leaves.
+    """Build a tree from a structure and its leaves.
 
     Args:
         treedef: a `PyTreeDef`.
@@ -171,7 +172,8 @@ def tree_flatten_with_path(
 def leaf_paths(tree: PyTreeDef) -> list[tuple[Any, ...]]:
     """Return the key paths of the leaves of a structure.
 
-    Only objects say the keys of classes that are registered; where none can be made of numbers, children are counted.
+    Only instances of a registered class have its keys. If an instance with numbers as leaves cannot be made, the
+    positions of children are the keys.
     """
     positions = list(range(tree.num_leaves))
     try:
@@ -223,7 +225,7 @@ def tree_leaves_with_path(
 
 
 def tree_map(f: Callable[..., Any], tree: object, *rest: object, is_leaf: Callable[[Any], bool] | None = None) -> Any:
-    """Apply a function to each leaf of a tree, and to the leaves of others that correspond to it.
+    """Apply a function to each leaf of a tree and the corresponding leaves of other trees.
 
     Args:
         f: a function of as many arguments as there are trees.
@@ -232,7 +234,7 @@ def tree_map(f: Callable[..., Any], tree: object, *rest: object, is_leaf: Callab
         is_leaf: a predicate on nodes of `tree`; where it is true the node counts as a leaf.
 
     Returns:
-        A pytree of the structure of `tree`, of the results of `f`.
+        A pytree of the results of `f`, with the structure of `tree`.
 
     Raises:
         TypeError: `f` cannot be called.
@@ -263,7 +265,7 @@ def tree_map_with_path(
         is_leaf_takes_path: whether the predicate is called as ``is_leaf(path, node)``.
 
     Returns:
-        A pytree of the structure of `tree`, of the results of `f`.
+        A pytree of the results of `f`, with the structure of `tree`.
 
     Raises:
         TypeError: `f` cannot be called.
@@ -303,7 +305,7 @@ def tree_reduce(
     """Combine the leaves of a tree from the left.
 
     Args:
-        function: a function of the result so far and a leaf, which returns the next result.
+        function: a function of the present result and a leaf, which returns the next result.
         tree: a pytree.
         initializer: the first result; without it, the first leaf.
         is_leaf: a predicate on nodes; where it is true the node counts as a leaf.
@@ -340,7 +342,7 @@ def tree_reduce_associative(
         is_leaf: a predicate on nodes; where it is true the node counts as a leaf.
 
     Returns:
-        The combined leaves. The calls are nested as deep as the logarithm of the number of leaves.
+        The combined leaves. The depth of nested calls is the logarithm of the number of leaves.
 
     Raises:
         TypeError: the tree has no leaves and there is no `identity`, or `operation` cannot be called.
@@ -389,7 +391,7 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
 
     Args:
         outer_treedef: the structure of the upper part of the tree.
-        inner_treedef: the structure of each of its subtrees; None for that of the first one.
+        inner_treedef: the structure of each subtree; None for the structure of the first one.
         pytree_to_transpose: a pytree with a tree of the inner structure at each leaf of the outer one.
 
     Returns:
@@ -422,7 +424,7 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
 
 
 def tree_broadcast(prefix_tree: object, full_tree: object, is_leaf: Callable[[Any], bool] | None = None) -> Any:
-    """Replace each leaf of a tree by the leaf of a prefix of the tree that stands above it.
+    """Replace each leaf of a tree by the leaf above it in a prefix of the tree.
 
     Args:
         prefix_tree: a pytree whose leaves stand for subtrees of `full_tree`.
@@ -472,7 +474,7 @@ def _structures_below(
 
 
 def build_tree(treedef: PyTreeDef, iterables: object) -> Any:
-    """Build a tree of a structure and of nested iterables with the same nesting.
+    """Build a tree from a structure and iterables with the same nesting.
 
     Args:
         treedef: a `PyTreeDef`.

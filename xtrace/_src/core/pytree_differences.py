@@ -1,4 +1,4 @@
-"""Differences between pytrees, and why one cannot be flattened, in words with the paths of nodes."""
+"""Messages about pytrees: differences between two, and reasons why one cannot be flattened, with the paths of nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LISTED = 10
 
 
 def explain_flatten_error(error: Exception, tree: object, is_leaf: object = None) -> None:
-    """Raise the cause of a failed flattening of `tree`, if it is a known one; otherwise return.
+    """Raise a better error for a failed flattening of `tree` if the cause is a known one; otherwise return.
 
     For callers of `flatten`, whose C++ errors name neither the argument nor the place.
     """
@@ -38,7 +38,7 @@ def explain_flatten_error(error: Exception, tree: object, is_leaf: object = None
 
 
 def _find_unsortable(tree: Any, path: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Any]] | None:
-    """Return path and keys of the first dict whose keys cannot be sorted, None if there is none."""
+    """Return the path and the keys of the first dict whose keys cannot be sorted; None if there is none."""
     if type(tree) in (dict, defaultdict):
         try:
             sorted(tree)
@@ -64,10 +64,10 @@ def _place(path: tuple[Any, ...]) -> str:
 def structure_difference(
     first: object, other: object, is_leaf: _IsLeaf = None, *, is_leaf_takes_path: bool = False, prefix: bool = True
 ) -> str | None:
-    """Say where and how `other` departs from the structure of `first`; None when it does not.
+    """Describe the differences of `other` from the structure of `first`; None if there are none.
 
-    The text continues a sentence: ``at key path ['b'][1]: list of length 2 against list of length 3``, or it is a list
-    of such places, a line each. With `prefix` a leaf of `first` matches any subtree of `other`.
+    The text continues a sentence, such as ``at key path ['b'][1]: list of length 2 against list of length 3``; several
+    places are a list, a line each. prefix: whether a leaf of `first` matches any subtree of `other`.
     """
     predicate = is_leaf
     if is_leaf is not None and not is_leaf_takes_path:
@@ -79,7 +79,7 @@ def structure_difference(
 
 
 def list_faults(faults: Sequence[str]) -> str:
-    """Return the faults that a message is about, a line each: the first ones, and how many others there are."""
+    """Return the first faults for a message, a line each, and the number of the others."""
     lines = [f"  * {fault}" for fault in faults[:_LISTED]]
     return "\n".join(lines + ([f"  * and {len(faults) - _LISTED} more"] if len(faults) > _LISTED else []))
 
@@ -87,7 +87,7 @@ def list_faults(faults: Sequence[str]) -> str:
 def find_differences(
     first: object, other: object, is_leaf: Callable[[Any, Any], bool] | None, prefix: bool, path: tuple[Any, ...] = ()
 ) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """Yield the path and the words of each place at which `other` departs from the structure of `first`."""
+    """Yield the path and the description of each difference of `other` from the structure of `first`."""
     stops = is_leaf is not None and is_leaf(path, first)
     node = None if stops else pytree_registry.flatten_one_level_with_keys(first)
     against = pytree_registry.flatten_one_level_with_keys(other)
@@ -101,7 +101,7 @@ def find_differences(
     if isinstance(first, dict) and isinstance(other, dict) and first.keys() != other.keys():
         missing, extra = [k for k in _keys(first) if k not in other], [k for k in _keys(other) if k not in first]
         faults = [f"{word} {abbreviate(keys)}" for word, keys in (("without", missing), ("with", extra)) if keys]
-        # Programs look for jaxlib's words.
+        # Programs search messages for jaxlib's words, "Dict key mismatch".
         yield path, f"{_kind(first, node)} against one {' and '.join(faults)} (Dict key mismatch)"
         return
     if len(pairs) != len(others):
@@ -121,7 +121,7 @@ def find_differences(
 
 
 def _kind(tree: object, node: tuple[Iterable[Any], Hashable] | None) -> str:
-    """Describe one node, or a leaf (`node` None) by its type."""
+    """Describe a node, or a leaf, for which `node` is None, by its type."""
     name = type(tree).__name__
     if node is None:
         return "a leaf" if type(tree) is _Placeholder else f"a leaf of type {name}"
@@ -143,7 +143,7 @@ def _keys(tree: dict[Any, Any]) -> list[Any]:
 
 
 def treedef_difference(first: PyTreeDef, other: PyTreeDef) -> str | None:
-    """Say where and how two structures differ, as `structure_difference` does; None when they are equal."""
+    """Describe the differences of two structures as `structure_difference` does; None if they are equal."""
     if first == other:
         return None
     try:
@@ -156,7 +156,7 @@ def treedef_difference(first: PyTreeDef, other: PyTreeDef) -> str | None:
 
 
 def describe_leaves(treedef: PyTreeDef, descriptions: Sequence[str]) -> Any:
-    """Return the structure with a text for each leaf, for messages; as it is if a registered class takes no texts."""
+    """Return a tree with a text in the place of each leaf, for messages; the structure if a class takes no texts."""
     try:
         described = treedef.unflatten(descriptions)
         return described if flatten(described)[0] == list(descriptions) else treedef

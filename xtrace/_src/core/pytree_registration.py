@@ -1,4 +1,4 @@
-"""Classes whose instances are nodes of pytrees: how users register them, and those registered from the start."""
+"""Registration of classes whose instances are nodes of pytrees, and the classes that are registered from the start."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ def register_pytree_with_keys_class(cls: _Class) -> _Class:
 
     Args:
         cls: a class with the method ``tree_flatten_with_keys``, which returns ((key, child) pairs, metadata), and the
-            class method ``tree_unflatten``, which takes (metadata, children). A method ``tree_flatten`` without keys is
-            used where no keys are needed.
+            class method ``tree_unflatten``, which takes (metadata, children). The optional method ``tree_flatten``
+            returns (children, metadata) faster.
 
     Returns:
         The class.
@@ -155,8 +155,8 @@ def register_dataclass(
 
     Args:
         nodetype: a class, usually a dataclass. Unflattening calls it with its fields by keyword.
-        data_fields: the names of fields that are children; None for those of a dataclass that are not static.
-        meta_fields: the names of fields that are metadata, hashable; None for those made by ``tree.static()``.
+        data_fields: the names of fields that are children; None for all fields of a dataclass that are not static.
+        meta_fields: the names of fields that are metadata, hashable; None for the fields made by ``tree.static()``.
         drop_fields: the names of fields that keep their defaults.
 
     Returns:
@@ -164,7 +164,7 @@ def register_dataclass(
 
     Raises:
         TypeError: the class is no dataclass and there are no lists, or only one of the lists is given.
-        ValueError: the lists are not the fields that the constructor takes, or the class is registered already.
+        ValueError: the lists are not the fields of the constructor, or the class is registered already.
 
     Example:
         >>> import dataclasses
@@ -239,7 +239,7 @@ def static_field(**kwargs: Any) -> Any:
         A ``dataclasses.Field``.
 
     Raises:
-        TypeError: an argument is none of ``dataclasses.field``.
+        TypeError: an argument is unknown to ``dataclasses.field``.
 
     Example:
         >>> import dataclasses
@@ -266,7 +266,7 @@ def _methods(cls: type, operation: str, *names: str) -> list[Callable[..., Any]]
 
 
 def _check_unregistered(cls: type) -> None:
-    # Of named tuples that are not registered the registry says so as well, and it refuses those that are.
+    # `is_node` is true of every named tuple; for a registered one, the registry itself raises.
     if pytree_registry.is_node(cls) and not (issubclass(cls, tuple) and hasattr(cls, "_fields")):
         raise ValueError(f"{abbreviate(cls)} is a pytree node already; a class is registered once")
 
@@ -296,7 +296,7 @@ class Partial(functools.partial[Any]):
 
 
 class _WholeFunction:
-    """A partial hidden from functools.partial, which would merge its arguments; equal when the partial is the same."""
+    """Hides a partial from functools.partial, which would merge its arguments; equal if the partials are equal."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function

@@ -1,4 +1,4 @@
-"""The class of references, by which arguments that are one are found without loading the operations on them."""
+"""The class of references: arguments are recognized as references without loading the operations on them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Reference:
-    """A reference as users hold it; `target` is the value that traces know: a cell, or a tracer of an `AbstractRef`."""
+    """A reference in the hands of a user; `target` is its value in traces: a cell, or a tracer of an `AbstractRef`."""
 
     __slots__ = ("target", "__weakref__")
 

@@ -1,4 +1,4 @@
-"""The dtypes that users ask for by name, where the settings have none of 64 bits."""
+"""The dtypes that users give by name, which may have 64 bits where the settings have no such dtypes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _PYTHON_TYPES = frozenset((bool, int, float, complex))
 
 
 def requested_dtype(dtype: object, *, function: str = "") -> Any:
-    """Return the dtype arrays get when the user asks for `dtype`, None for None.
+    """Return the dtype of arrays for a user's argument `dtype`; None for None.
 
-    Where a 64-bit dtype that is asked for by name becomes its 32-bit form, the setting ``jax_explicit_x64_dtypes`` says
-    whether that is a warning or a ValueError, or whether it is kept. TypeError for anything else.
+    Where a 64-bit dtype becomes its 32-bit form, the setting ``jax_explicit_x64_dtypes`` decides whether there is a
+    warning or a ValueError, or whether the dtype is kept. Raises TypeError for an argument that is no dtype.
     """
     if dtype is None:
         return None

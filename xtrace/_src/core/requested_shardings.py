@@ -1,4 +1,4 @@
-"""Shardings as users ask for them."""
+"""Shardings that users give as arguments."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from xtrace._src.core.shardings import NamedSharding, Sharding
 def requested_sharding(
     argument: str, given: Any, *, entered: bool = True, function: str = "", takes_layouts: bool = False
 ) -> Sharding | None:
-    """Return a sharding that a user gives; a `PartitionSpec` is one on the mesh in force.
+    """Return the sharding of a user's argument; a `PartitionSpec` is completed by the mesh in force.
 
-    entered: whether the mesh of ``with mesh:`` counts. takes_layouts: whether a `Format` may say a layout. TypeError
-    for another object; NoMeshError, a ValueError, where no mesh is in force.
+    entered: whether the mesh of ``with mesh:`` counts. takes_layouts: whether a `Format` may have a layout. Raises
+    TypeError for another object, and NoMeshError, a ValueError, for a PartitionSpec without a mesh in force.
     """
     if isinstance(given, Format):
         if not takes_layouts:
@@ -36,30 +36,29 @@ def requested_sharding(
     if mesh.empty:
         raise NoMeshError(
             f"{function or called_function()} requires a non-empty mesh in context if you are passing "
-            f"`PartitionSpec`s to {argument}: got "
-            f"{given}. Write with xtrace.set_mesh(mesh):, or give xtrace.NamedSharding(mesh, {given})"
+            f"`PartitionSpec`s to {argument}: got {given}. Write with xtrace.set_mesh(mesh):, or give "
+            f"xtrace.NamedSharding(mesh, {given})"
         )
     return NamedSharding(mesh, given)
 
 
 def requested_out_sharding(given: Any, *, function: str = "") -> NamedSharding | None:
-    """Return the sharding of a result that a user gives as ``out_sharding``."""
+    """Return a user's ``out_sharding`` of a result; None if it is None, or has an empty mesh."""
     sharding = requested_sharding("out_sharding", given, function=function)
-    # A type without a mesh says an empty one, as programs pass it on.
+    # Programs pass on the sharding of a type, whose mesh is empty if the array is on none.
     if sharding is None or (isinstance(sharding, NamedSharding) and sharding.mesh.empty):
         return None
     if not isinstance(sharding, NamedSharding):
         raise TypeError(
             f"{function or called_function()}: out_sharding must be a PartitionSpec or a NamedSharding, got "
-            f"{abbreviate(sharding)}; move "
-            "the result to one device with xtrace.device_put"
+            f"{abbreviate(sharding)}; move the result to one device with xtrace.device_put"
         )
     check_explicit(f"{function or called_function()} as out_sharding", sharding)
     return sharding
 
 
 def check_explicit(place: str, sharding: NamedSharding) -> None:
-    """Raise ValueError if a specification that a user gives at `place` names axes that are not explicit."""
+    """Raise ValueError if a user's specification names an axis that is not explicit; `place` is for the message."""
     spec = sharding.spec
     axes = [axis for entry in spec.partitions for axis in axes_of_entry(entry)]
     for axis in [*axes, *sorted(spec.unreduced | spec.reduced, key=str)]:

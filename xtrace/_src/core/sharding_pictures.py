@@ -1,4 +1,4 @@
-"""Pictures of shardings: the pieces of an array of one or two axes, each with the devices that hold it."""
+"""Pictures of shardings: the pieces of an array of one or two axes, each with its devices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COLORS = (
     "#aec7e8", "#ffbb78", "#98df8a", "#ff9896", "#c5b0d5", "#c49c94", "#f7b6d2", "#dbdb8d", "#9edae5", "#c7c7c7",
 )
 
-# The rows of a picture: for each piece the devices.
+# The rows of a picture: each piece is the tuple of its devices.
 Grid = list[list[tuple[Any, ...]]]
 
 
@@ -31,26 +31,26 @@ def grid_of(sharding: Any, shape: Shape) -> Grid:
     return [[ordered[row, column] for column in columns] for row in rows]
 
 
-def label(devices: Sequence[Any]) -> str:
+def format_devices(devices: Sequence[Any]) -> str:
     """Return the text in a piece, such as ``CPU 0,1``."""
     return f"{devices[0].platform.upper()} {','.join([str(d.id) for d in devices])}"
 
 
 def lines_of(grid: Grid, shape: Shape, scale: float, min_width: int, max_width: int) -> list[list[tuple[str, Any]]]:
-    """Return the lines of a text, each a list of strings and the devices of the piece they are in; None of borders."""
+    """Return the lines of a picture, lists of pairs: a string, and the devices of its piece (None for borders)."""
     rows, columns = len(grid), len(grid[0])
     high = int(_LINES * scale)
     aspect = (shape[1] if len(shape) == 2 else 1) / max(shape[0], 1)
     width = max(int(int(high * aspect) * _HEIGHT_TO_WIDTH / columns), min_width) - 2
     height = max(int(high / rows) - 1, 1) if len(shape) == 2 else 1
-    widest = max(len(label(devices)) for row in grid for devices in row)
+    widest = max(len(format_devices(devices)) for row in grid for devices in row)
     width = max(min(width, (max_width - 1) // columns - 1), widest)
     lines = [_border("┌┬┐", columns, width)]
     for number, row in enumerate(grid):
         if number:
             lines.append(_border("├┼┤", columns, width))
         for line in range(height):
-            texts = [_center(label(devices) if line == (height - 1) // 2 else "", width) for devices in row]
+            texts = [_center(format_devices(devices) if line == (height - 1) // 2 else "", width) for devices in row]
             pairs = [pair for text, devices in zip(texts, row, strict=True) for pair in ((text, devices), ("│", None))]
             lines.append([("│", None), *pairs])
     lines.append(_border("└┴┘", columns, width))
@@ -80,10 +80,10 @@ def colors_of(grid: Grid, color_map: Any = None) -> dict[Any, str]:
 
 
 def html_of(sharding: Any, caption: str) -> str | None:
-    """Return a table for notebooks; None for a sharding that has no picture of one or two axes, or no devices."""
+    """Return the HTML of a table for notebooks; None for a sharding without devices, or of more than two axes."""
     spec = getattr(sharding, "spec", ())
     try:
-        # The rank that the specification has; the sizes do not matter.
+        # One element for each part: the picture does not depend on sizes.
         shape = sharding.tiles(min(max(len(spec), 1), 2)).parts
         grid = grid_of(sharding, shape)
     except ValueError:
@@ -92,7 +92,7 @@ def html_of(sharding: Any, caption: str) -> str | None:
     rows = "".join([
         "<tr>" + "".join([
             f'<td style="background:{colors[devices]};color:#000;border:1px solid #000;padding:0.4em 1em;'
-            f'text-align:center">{html.escape(label(devices))}</td>' for devices in row
+            f'text-align:center">{html.escape(format_devices(devices))}</td>' for devices in row
         ]) + "</tr>"
         for row in grid
     ])

@@ -1,8 +1,8 @@
-"""Sharding rules: the split of an operation's result over explicit mesh axes, from those of its operands.
+"""Sharding rules: the split of an operation's result over explicit mesh axes, inferred from the operands' splits.
 
-A rule is ``rule(name, operands, result, **parameters) -> entries``. An operand is a `Split`, its type and the entry of
-each dimension; the entries of the result are returned, a list of these where there are several results. A rule raises
-ShardingTypeError where the split does not follow, or would need communication that nobody asked for.
+A rule is ``rule(name, operands, result, **parameters) -> entries``. An operand is a `Split`: its type and the entry of
+each dimension. The rule returns the entries of the result, or a list of these for several results. It raises
+ShardingTypeError if the split does not follow from the operands, or needs communication.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Rule = Callable[..., Any]
 
 
 class Split(NamedTuple):
-    """The type of an operand without its split, the entry of each of its dimensions, the mesh if there is one.
+    """The type of an operand without its split, the entry of each dimension, and the mesh, or None.
 
-    `sums` and `varying` are the axes along which it is a sum, and along which devices hold different values.
-    `is_placed` says whether its type says a mesh; otherwise it is a constant, which all devices have.
+    `sums` are its unreduced and reduced axes, `varying` the axes along which devices hold different values.
+    `is_placed`: whether its type has a mesh; an operand without one is a constant, and all devices have it.
     """
 
     aval: ShapedArray
@@ -46,7 +46,7 @@ class Split(NamedTuple):
         return parts_of(self.entries[dimension], self.mesh)
 
     def show(self) -> str:
-        """Return the type as messages show it."""
+        """Return the text of the type in messages."""
         sizes = [f"{n}{_format_entry(p)}" for n, p in zip(self.aval.shape, self.entries, strict=True)]
         return f"{self.aval.dtype.name}[{','.join(sizes)}]{format_axes(self.varying, self.sums)}"
 
@@ -65,7 +65,7 @@ _RESHARD = "Split it otherwise with xtrace.reshard(x, xtrace.P(...)) first"
 
 
 def different_meshes(name: str, operands: Sequence[tuple[str, BaseMesh]]) -> ShardingTypeError:
-    """Return the error of an operation whose operands, by their descriptions, are on meshes that do not go together."""
+    """Return the error of an operation with operands on different meshes; each is a description and its mesh."""
     shown = "".join([f"\n  * {text} on {mesh.abstract_mesh.update(abstract_device=None)}" for text, mesh in operands])
     return ShardingTypeError(
         f"{name}: Mesh for all inputs should be equal, got{shown}\nMove one to the mesh of the other with "
@@ -86,7 +86,7 @@ def whole(name: str, operands: Sequence[Split], result: Any, **_: object) -> Any
 
 
 def join(name: str, operands: Sequence[Split], result: ShapedArray, **_: object) -> Entries:
-    """The rule of elementwise operations: each dimension is split as that of the operands that are split along it."""
+    """The rule of elementwise operations: a dimension is split as in the operands that split it, which must agree."""
     entries: list[Any] = [None] * result.ndim
     for x in operands:
         if x.aval.ndim != result.ndim:
@@ -118,17 +118,17 @@ def _distinct(name: str, operands: Sequence[Split], entries: Entries) -> Entries
 
 
 def same(name: str, operands: Sequence[Split], result: Any, **_: object) -> Any:
-    """The rule of operations whose results are split as their first operand."""
+    """The rule of operations whose results have the split of their first operand."""
     return [operands[0].entries] * len(result) if isinstance(result, list) else operands[0].entries
 
 
 def each_same(name: str, operands: Sequence[Split], result: list[ShapedArray], **_: object) -> list[Entries]:
-    """The rule of operations whose results are split as the operands, one by one."""
+    """The rule of operations whose results have the splits of the operands, one by one."""
     return [x.entries for x in operands]
 
 
 def drop(parameter: str) -> Rule:
-    """Return the rule of operations that lose the dimensions in a parameter."""
+    """Return the rule of operations that remove the dimensions in the parameter `parameter`."""
 
     def rule(name: str, operands: Sequence[Split], result: ShapedArray, **parameters: Any) -> Entries:
         axes = parameters[parameter]
@@ -138,7 +138,7 @@ def drop(parameter: str) -> Rule:
 
 
 def whole_along(parameter: str) -> Rule:
-    """Return the rule of operations along one dimension, in a parameter, which must be whole."""
+    """Return the rule of operations along the dimension in the parameter `parameter`, which must be whole."""
 
     def rule(name: str, operands: Sequence[Split], result: Any, **parameters: Any) -> Any:
         axis = parameters[parameter]
@@ -153,8 +153,8 @@ def whole_along(parameter: str) -> Rule:
     return rule
 
 
-def take_apart(name: str, operands: Sequence[Split], result: list[ShapedArray], *, axis: int, **_: object) -> Any:
-    """The rule of `unstack`: the results lose a dimension, which must be whole."""
+def unstack(name: str, operands: Sequence[Split], result: list[ShapedArray], *, axis: int, **_: object) -> Any:
+    """The rule of `unstack`: it removes a dimension, which must be whole."""
     (x,) = operands
     if x.entries[axis] is not None:
         raise ShardingTypeError(f"{name}: the operand {x.show()} should be unsharded along axis {axis}. {_RESHARD}")
@@ -162,9 +162,9 @@ def take_apart(name: str, operands: Sequence[Split], result: list[ShapedArray], 
 
 
 def leading(*kept: int) -> Rule:
-    """Return the rule of operations on the last dimensions of operands, which must be whole; others are mapped over.
+    """Return the rule of operations on the last dimensions of operands, which must be whole; the others are batches.
 
-    kept: the number of these for each operand; the last one is also that for further operands.
+    kept: the number of last dimensions for each operand; the last number is also for further operands.
     """
 
     def rule(name: str, operands: Sequence[Split], result: Any, **_: object) -> Any:
@@ -176,8 +176,9 @@ def leading(*kept: int) -> Rule:
                     f"{name}: operand {position}, {x.show()}, must be unsharded along its last {count} axes. {_RESHARD}"
                 )
         longest = max(batches, key=len)
-        batch = tuple([next((b[i] for b in batches if len(b) > i and b[i] is not None), None)
-                       for i in range(len(longest))])
+        batch = tuple([
+            next((b[i] for b in batches if len(b) > i and b[i] is not None), None) for i in range(len(longest))
+        ])
 
         def entries_of(aval: ShapedArray) -> Entries:
             return batch[: aval.ndim] + (None,) * (aval.ndim - len(batch))
@@ -188,7 +189,7 @@ def leading(*kept: int) -> Rule:
 
 
 def resize(name: str, operands: Sequence[Split], result: Any, **_: object) -> Any:
-    """The rule of slices, pads and windows: a dimension whose size changes stays split if its parts still divide it."""
+    """The rule of slices, pads and windows: a dimension stays split if its number of parts divides its new size."""
     if isinstance(result, list):
         return [resize(name, operands, r) for r in result]
     x = operands[0]
@@ -198,7 +199,7 @@ def resize(name: str, operands: Sequence[Split], result: Any, **_: object) -> An
 
 
 def _check_size(name: str, x: Split, axis: int, size: int) -> None:
-    """Raise ShardingTypeError if an axis of a result would have another size, which the parts do not divide."""
+    """Raise ShardingTypeError if the number of parts of an axis does not divide its new size."""
     if x.aval.shape[axis] != size and size % x.parts(axis):
         raise ShardingTypeError(
             f"{name} on sharded dims where the size is not divisible by mesh axes: axis {axis} of {x.show()} would "
@@ -232,14 +233,14 @@ def broadcast(
 def batch(
     mapped: Any, operand: Any, own: int, axis: int, sharding: NamedSharding | None, ndim: int
 ) -> NamedSharding | None:
-    """Return the sharding that was asked for a result of rank `ndim`, for the batched result.
+    """Return the user's sharding of a result, with an entry for the batch dimension.
 
     Args:
         mapped: the mapped axis.
-        operand: the batched operand, with the batch dimension at `own`; the result's has the same part of the mesh.
+        operand: the batched operand; the batch dimension of the result is split as its batch dimension.
         own: the batch dimension of the operand.
         axis: the batch dimension of the result.
-        sharding: the sharding of one result; None where none was asked for.
+        sharding: the user's sharding of one result, or None.
         ndim: the rank of one result.
     """
     if sharding is None:
@@ -258,7 +259,7 @@ def permute(
 def reshape(
     name: str, operands: Sequence[Split], result: ShapedArray, *, dimensions: object = None, **_: object
 ) -> Entries:
-    """The rule of `reshape`: a split follows where dimensions are merged or taken apart from their slowest one on."""
+    """The rule of `reshape`: merged or divided dimensions may be split only from the slowest one on."""
     (x,) = operands
     if x.is_whole:
         return (None,) * result.ndim
@@ -270,7 +271,7 @@ def reshape(
         raise refusal
     entries: list[Any] = [None] * result.ndim
     if not x.aval.size:
-        # Of empty arrays only dimensions of size 1 can come and go.
+        # For an empty array, only dimensions of size 1 may be added or removed.
         sizes, places = ([i for i, n in enumerate(aval.shape) if n != 1] for aval in (x.aval, result))
         if [x.aval.shape[i] for i in sizes] != [result.shape[i] for i in places]:
             raise refusal
@@ -285,7 +286,7 @@ def reshape(
         places = [i for i in after if result.shape[i] != 1] or after
         if split != sizes[: len(split)]:
             raise refusal
-        # Of several split dimensions that are taken apart again, all but the last are in pieces of one.
+        # If several split dimensions are divided again, each but the last must be in parts of size 1.
         if len(places) > 1 and any(x.aval.shape[i] != x.parts(i) for i in split[:-1]):
             raise refusal
         axes = [axis for i in split for axis in axes_of_entry(x.entries[i])]
@@ -306,7 +307,7 @@ def reshape(
 
 
 def _groups(before: Sequence[int], after: Sequence[int]) -> list[tuple[list[int], list[int]]]:
-    """Return the smallest runs of dimensions that have the same number of elements in both shapes, side by side.
+    """Return pairs of the shortest runs of dimensions that have the same number of elements in both shapes.
 
     Dimensions of size 1 belong to the run before them.
     """
@@ -382,7 +383,7 @@ def convolve(
 
 
 def concatenate(name: str, operands: Sequence[Split], result: ShapedArray, **_: object) -> Entries:
-    """The rule of `concatenate`: all operands are split alike."""
+    """The rule of `concatenate`: all operands must have the same split."""
     first = operands[0]
     for x in operands:
         if x.entries != first.entries:
@@ -401,7 +402,7 @@ def stack(name: str, operands: Sequence[Split], result: ShapedArray, *, axis: in
 
 
 def update_slice(name: str, operands: Sequence[Split], result: ShapedArray, **_: object) -> Entries:
-    """The rule of `dynamic_update_slice`: the update is split as the operand."""
+    """The rule of `dynamic_update_slice`: the update must have the split of the operand."""
     operand, update = operands[0], operands[1]
     if operand.entries != update.entries:
         raise ShardingTypeError(
@@ -415,7 +416,7 @@ def gather(
     name: str, operands: Sequence[Split], result: ShapedArray, *, dimension_numbers: Any, slice_sizes: Sequence[int],
     **_: object,
 ) -> Entries:
-    """The rule of `gather`: dimensions that are taken whole keep their split, and so do those of the indices."""
+    """The rule of `gather`: whole slices keep the split of their dimension, and so do the dimensions of the indices."""
     operand, indices = operands[0], operands[1]
     numbers = dimension_numbers
     collapsed = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
@@ -436,6 +437,6 @@ def gather(
 
 
 def append_axes(name: str, operands: Sequence[Split], result: ShapedArray, **_: object) -> Entries:
-    """The rule of operations whose result has the operand's dimensions, and others after them."""
+    """The rule of operations whose result has further dimensions after those of the operand."""
     entries = operands[0].entries[: result.ndim]
     return entries + (None,) * (result.ndim - len(entries))

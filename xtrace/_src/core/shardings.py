@@ -11,7 +11,7 @@ import numpy as np
 
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
-from xtrace._src.core.axis_names import correction
+from xtrace._src.core.axis_names import suggest_name
 from xtrace._src.core.errors import DuplicateSpecError, IndivisibleError
 from xtrace._src.core.mesh import AxisType, BaseMesh, Mesh, size_tuple
 from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry, full_entries
@@ -26,10 +26,10 @@ _Index = tuple[slice, ...]
 
 
 class Tiles(NamedTuple):
-    """The tiles of an array, and the devices that hold each.
+    """The tiles of an array, and the devices of each tile.
 
-    `parts` are the numbers of parts of each dimension. `numbers` are the devices' numbers, tile after tile, where
-    devices that hold copies of a tile are side by side, in order.
+    `parts` is the number of parts of each dimension. `numbers` are the devices' numbers, tile after tile; the devices
+    with copies of one tile are side by side, in order.
     """
 
     parts: tuple[int, ...]
@@ -96,18 +96,18 @@ class Sharding:
 
     @property
     def has_addressable_devices(self) -> bool:
-        """Whether a device is of this process."""
+        """Whether a device belongs to this process."""
         return bool(self.addressable_devices)
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether all devices are of this process."""
+        """Whether all devices belong to this process."""
         return len(self.addressable_devices) == len(self.device_set)
 
     def shard_shape(self, global_shape: Shape) -> Shape:
         """Return the shape of the pieces of an array of shape `global_shape`.
 
-        IndivisibleError, a ValueError, if a dimension is not a multiple of its number of parts.
+        Raises IndivisibleError, a ValueError, if a dimension is not a multiple of its number of parts.
         """
         shape = size_tuple("shard_shape", "global_shape", global_shape)
         self.check_compatible_aval(shape)
@@ -129,7 +129,7 @@ class Sharding:
         return ""
 
     def devices_indices_map(self, global_shape: Shape) -> Mapping[Any, _Index]:
-        """Return for each device the slices of an array of shape `global_shape` that it holds."""
+        """Return the slices of each device: its part of an array of shape `global_shape`."""
         shape = size_tuple("devices_indices_map", "global_shape", global_shape)
         self.shard_shape(shape)
         return dict(zip(self.devices, [index for index, _ in pieces(self, shape)], strict=True))
@@ -146,7 +146,7 @@ class Sharding:
         return isinstance(other, Sharding) and self.devices == other.devices and self.has_same_pieces(other, ndim)
 
     def has_same_pieces(self, other: Sharding, ndim: int) -> bool:
-        """Return whether `other` puts the same pieces of arrays of `ndim` axes on as many devices, in their order."""
+        """Return whether `other` puts the same pieces of arrays of `ndim` axes on its devices, compared in order."""
         if self.num_devices != other.num_devices or self.memory_kind != other.memory_kind:
             return False
         return self.tiles(ndim) == other.tiles(ndim) and self._summed_axes() == other._summed_axes()
@@ -227,7 +227,7 @@ class SingleDeviceSharding(Sharding):
 
 
 class TiledSharding(Sharding):
-    """Tiles on devices that no `PartitionSpec` of a mesh describes: the compiler's choice for a result.
+    """A placement that no `PartitionSpec` describes: tiles that the compiler chose for a result.
 
     Args:
         devices: the devices, in the order in which programs number them.
@@ -273,10 +273,10 @@ class TiledSharding(Sharding):
 
 
 class NamedSharding(Sharding):
-    """A mesh, and the axes of it over which each dimension of an array is split.
+    """A mesh, and the mesh axes over which each dimension of an array is split.
 
     Args:
-        mesh: a `Mesh`, or an `AbstractMesh` where the devices are not known.
+        mesh: a `Mesh`, or an `AbstractMesh` if the devices are not known.
         spec: a `PartitionSpec`.
         memory_kind: the kind of the devices' memory, such as ``"pinned_host"``; None for the default.
 
@@ -332,7 +332,7 @@ class NamedSharding(Sharding):
 
     @property
     def sums(self) -> Sums:
-        """The mesh axes along which the array is a sum."""
+        """The mesh axes along which the array is unreduced or reduced."""
         return Sums(self.spec.unreduced, self.spec.reduced)
 
     def _summed_axes(self) -> frozenset[Any]:
@@ -345,7 +345,7 @@ class NamedSharding(Sharding):
 
     @functools.cached_property
     def is_fully_addressable(self) -> bool:
-        """Whether all devices are of this process."""
+        """Whether all devices belong to this process."""
         return len(self.addressable_devices) == len(self.devices)
 
     @functools.cached_property
@@ -402,7 +402,7 @@ class NamedSharding(Sharding):
 
 
 def _meant_spec(given: object) -> str:
-    """Return what to write for a specification given as names, or as None."""
+    """Return the advice for a specification that was given as names, or as None."""
     entries = () if given is None else given if isinstance(given, (tuple, list)) else (given,)
     if not all(e is None or isinstance(e, (str, tuple, list)) for e in entries):
         return ""
@@ -417,7 +417,7 @@ def check_axes(spec: PartitionSpec, mesh: BaseMesh) -> None:
             if axis not in mesh.axis_names:
                 raise ValueError(
                     f"{_unknown_axis(axis, spec, mesh)}. For dimension {dimension} "
-                    f"{correction(axis, mesh.axis_names)}, or None to leave it whole"
+                    f"{suggest_name(axis, mesh.axis_names)}, or None to leave it whole"
                 )
             if axis in seen:
                 raise DuplicateSpecError(
@@ -427,7 +427,7 @@ def check_axes(spec: PartitionSpec, mesh: BaseMesh) -> None:
             seen[axis] = dimension
     for axis in spec.unreduced | spec.reduced:
         if axis not in mesh.axis_names:
-            raise ValueError(f"{_unknown_axis(axis, spec, mesh)}; {correction(axis, mesh.axis_names)}")
+            raise ValueError(f"{_unknown_axis(axis, spec, mesh)}; {suggest_name(axis, mesh.axis_names)}")
 
 
 def _unknown_axis(axis: object, spec: PartitionSpec, mesh: BaseMesh) -> str:
@@ -447,7 +447,7 @@ def _tiles_on_mesh(sharding: NamedSharding, ndim: int) -> Tiles:
 
 @memoize(4096)
 def pieces(sharding: Sharding, shape: Shape) -> tuple[tuple[_Index, int], ...]:
-    """Return for each device the slices that it holds of an array of shape `shape`, and the number of its copy."""
+    """Return for each device the slices of its piece of an array of shape `shape`, and the number of its copy."""
     tiles = sharding.tiles(len(shape))
     copies: dict[int, int] = {}
     indices = []
@@ -471,7 +471,7 @@ def _memory_kind(device: Any, kind: str | None) -> str | None:
     try:
         default: str = device.default_memory().kind
     except RuntimeError:
-        # A GPU that is not here says nothing.
+        # A device of a target that is not present has no memories to ask.
         return kind or "device"
     if kind is None or kind == default:
         return default
@@ -485,19 +485,19 @@ def _memory_kind(device: Any, kind: str | None) -> str | None:
 
 
 def unconstrained_dimensions(sharding: Sharding) -> frozenset[int]:
-    """Return the dimensions whose split a sharding leaves to the compiler."""
+    """Return the dimensions that a sharding leaves to the compiler, with `UNCONSTRAINED`."""
     if not isinstance(sharding, NamedSharding):
         return frozenset()
     return frozenset([i for i, entry in enumerate(sharding.spec) if entry is UNCONSTRAINED])
 
 
 def open_dimensions(sharding: NamedSharding, ndim: int) -> frozenset[int]:
-    """Return the dimensions that the compiler may shard further: all if some axes of the mesh are its own."""
+    """Return the dimensions that the compiler may shard further: all if the mesh has axes of type Auto, else none."""
     return frozenset(range(ndim)) if sharding.mesh.auto_axes else frozenset()
 
 
 def explicit_part(sharding: Sharding, ndim: int) -> NamedSharding | None:
-    """Return the part of a sharding on explicit mesh axes, which an array's type says; None if there are none."""
+    """Return the part of a sharding on explicit mesh axes, for an array's type; None if there are no such axes."""
     if not isinstance(sharding, NamedSharding) or not sharding.mesh.explicit_axes:
         return None
     mesh = sharding.mesh.abstract_mesh
@@ -506,13 +506,11 @@ def explicit_part(sharding: Sharding, ndim: int) -> NamedSharding | None:
         tuple([axis for axis in axes_of_entry(entry) if axis in kept]) for entry in full_entries(sharding.spec, ndim)
     ]
     spec = sharding.spec
-    return NamedSharding(
-        mesh, PartitionSpec(*entries, unreduced=spec.unreduced & kept, reduced=spec.reduced & kept)
-    )
+    return NamedSharding(mesh, PartitionSpec(*entries, unreduced=spec.unreduced & kept, reduced=spec.reduced & kept))
 
 
 def insert_entry(sharding: NamedSharding, ndim: int, axis: int, entry: Any) -> NamedSharding:
-    """Return the sharding of arrays of rank `ndim` for arrays with one dimension more, at `axis`, with that entry."""
+    """Return the sharding of arrays of rank `ndim` with a further dimension at `axis`, with the given entry."""
     entries = list(full_entries(sharding.spec, ndim))
     entries.insert(axis, entry)
     return sharding.update(spec=sharding.spec.update(partitions=tuple(entries)))
@@ -520,7 +518,7 @@ def insert_entry(sharding: NamedSharding, ndim: int, axis: int, entry: Any) -> N
 
 @memoize(4096)
 def sharding_with_tiles(mesh: Mesh, parts: tuple[int, ...], numbers: tuple[int, ...]) -> Sharding:
-    """Return the sharding over the devices of `mesh` that has the given tiles: a `NamedSharding` if one has these."""
+    """Return the sharding over the devices of `mesh` with the given tiles: a `NamedSharding` if there is one."""
     if math.prod(parts) == 1:
         return NamedSharding(mesh, PartitionSpec())
     tiles = Tiles(parts, numbers)

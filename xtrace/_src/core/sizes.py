@@ -1,4 +1,4 @@
-"""Sizes of arrays: integers, or symbolic dimensions, where a function is exported for sizes that are not known."""
+"""Sizes of arrays: integers, or symbolic dimensions in a function that is exported for unknown sizes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, TypeGuard
 
 from xtrace._src.core.errors import InconclusiveDimensionOperation
 
-# What a size is taken to be where that must be guessed.
+# The value of a symbolic variable where a size must be guessed.
 _USUAL = 32
 
-# How many bits symbolic sizes have in programs.
+# The number of bits of symbolic sizes in programs.
 _SYMBOLIC_BITS = 32
 
 
@@ -43,31 +43,31 @@ def has_symbolic(sizes: Iterable[Any]) -> bool:
 
 
 def guess(size: Any) -> int:
-    """Return an integer in the place of a size, where it only decides how fast a program is."""
+    """Return an integer in the place of a size, for choices that change only the speed of a program."""
     return size.evaluate(dict.fromkeys(size.variables(), _USUAL)) if is_symbolic(size) else size  # type: ignore[no-any-return]
 
 
 def bit_length(size: Any) -> int:
-    """Return how often a range of that many is halved until none is left; for symbolic sizes, enough for all."""
+    """Return ``size.bit_length()``, the number of halvings to zero; an upper bound, 32, for a symbolic size."""
     return _SYMBOLIC_BITS if is_symbolic(size) else size.bit_length()
 
 
 def largest(x: Any, y: Any) -> Any:
-    """Return the larger of two sizes, an expression where that cannot be decided."""
+    """Return the larger of two sizes; a symbolic maximum if neither is known to be larger."""
     if is_symbolic(x):
         return x.max(y)
     return y.max(x) if is_symbolic(y) else max(x, y)
 
 
 def smallest(x: Any, y: Any) -> Any:
-    """Return the smaller of two sizes, an expression where that cannot be decided."""
+    """Return the smaller of two sizes; a symbolic minimum if neither is known to be smaller."""
     if is_symbolic(x):
         return x.min(y)
     return y.min(x) if is_symbolic(y) else min(x, y)
 
 
 def is_known_to_exceed(size: Any, limit: Any) -> bool:
-    """Whether a size is larger than a limit, which symbolic ones, of 32 bits in programs, are not unless they must."""
+    """Whether a size is larger than a limit for all values of its variables; symbolic sizes rarely are."""
     try:
         return bool(size > limit)
     except InconclusiveDimensionOperation:
@@ -75,7 +75,7 @@ def is_known_to_exceed(size: Any, limit: Any) -> bool:
 
 
 def range_length(start: Any, stop: Any, step: int = 1) -> Any:
-    """Return ``len(range(start, stop, step))`` of sizes; `step` is positive."""
+    """Return ``len(range(start, stop, step))`` for sizes; `step` is positive."""
     try:
         return len(range(start, stop, step))
     except InconclusiveDimensionOperation:

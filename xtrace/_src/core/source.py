@@ -1,7 +1,7 @@
-"""Where in the user's code something happened.
+"""Positions in the user's code.
 
-While tracing only a code object and an instruction offset are kept (never a frame: its line moves on and it keeps
-every local alive); files, lines and columns are looked up when somebody asks.
+While tracing, a position is a code object and an instruction offset. It is never a frame: a frame's line moves on, and
+it keeps every local variable alive. Files, lines and columns are looked up on demand.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ import os
 import sys
 from collections.abc import Callable
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.xla.source_locations import Location
 
+_Result = TypeVar("_Result")
+
 
 class Transformation(str):
-    """A scope that is a transformation; its text, such as ``jvp``, is written around the scope that follows."""
+    """A scope of a transformation; its name, such as ``jvp``, is written around the next scope."""
 
     __slots__ = ()
 
@@ -26,9 +28,9 @@ class Transformation(str):
 class Annotation(str):
     """A scope that gives operations frontend attributes, which XLA's passes read; profiles do not show it.
 
-    pairs: keys and texts; None takes the key of an outer annotation away.
-    of_place: whether it says where the operations run, in the place of an outer annotation that does. inherited:
-    whether the operations of functions that are called have it, too.
+    pairs: keys and texts; the text None removes the key of an outer annotation. of_place: whether it says where the
+    operations run; it then replaces an outer annotation of a place. inherited: whether it also holds in called
+    functions.
     """
 
     pairs: tuple[tuple[str, str | None], ...]
@@ -50,7 +52,7 @@ def annotations_in(scopes: Scopes) -> tuple[Annotation, ...]:
 
 
 def merge_annotations(annotations: tuple[Annotation, ...]) -> dict[str, str]:
-    """Return the attributes that annotations give together: of several for a key the innermost."""
+    """Return the attributes of annotations, outermost first: for each key, the text of the innermost one."""
     places = [a for a in annotations if a.of_place]
     merged: dict[str, str | None] = {}
     for annotation in annotations:
@@ -59,30 +61,30 @@ def merge_annotations(annotations: tuple[Annotation, ...]) -> dict[str, str]:
     return {key: text for key, text in merged.items() if text is not None}
 
 
-# Names of `named_scope`s, transformations, and annotations, outermost first.
+# Names of `named_scope`s, transformations and annotations, outermost first.
 Scopes = tuple[str, ...]
 
 # A code object, an instruction offset in it, and the scopes around the recorded equation.
 Position = tuple[CodeType, int, Scopes]
 
 
-def place_within(scopes: Scopes, position: Position | None) -> Position | None:
-    """Return `position` inside `scopes`, and inside those it is in already."""
+def add_scopes(scopes: Scopes, position: Position | None) -> Position | None:
+    """Return `position` with further scopes around its own."""
     return position and (position[0], position[1], scopes + position[2])
 
 
 def drop_scopes(position: Position | None) -> Position | None:
-    """Return `position` outside of all scopes."""
+    """Return `position` without scopes."""
     return position and (position[0], position[1], ())
 
 
 def scopes_of(position: Position | None) -> Scopes:
-    """Return the scopes that a position is in, outermost first."""
+    """Return the scopes around a position, outermost first."""
     return position[2] if position is not None else ()
 
 
 def format_scopes(scopes: Scopes) -> str:
-    """Return scopes as profiles show them: ``transpose(jvp(layer))/block``."""
+    """Return the text of scopes in profiles: ``transpose(jvp(layer))/block``."""
     parts, around = [], ""
     for scope in scopes:
         if type(scope) is Annotation:
@@ -95,8 +97,8 @@ def format_scopes(scopes: Scopes) -> str:
     return "/".join([*parts, around + ")" * around.count("(")] if around else parts)
 
 
-def path_inside(path: str, name: str) -> str:
-    """Return the path of what is called `name` inside of `path`: in its last transformation, if that is empty."""
+def extend_scope_path(path: str, name: str) -> str:
+    """Return the path of the scope `name` inside the scope `path`; ``jvp()`` and ``layer`` give ``jvp(layer)``."""
     start, empty, end = path.rpartition("()")
     if empty and not end.strip(")"):
         return f"{start}({name}){end}"
@@ -106,38 +108,38 @@ def path_inside(path: str, name: str) -> str:
 # The folder of the package `xtrace`, from `xtrace/_src/core/source.py`.
 _PACKAGE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..")) + os.sep
 _internal: dict[str, bool] = {}
-# The beginnings of names of files whose frames are left out: xtrace's, and those of libraries that ask for it.
-left_out: list[str] = [_PACKAGE, "<xtrace "]
+# Prefixes of the names of files that positions skip: xtrace's, and those of libraries that registered themselves.
+excluded_prefixes: list[str] = [_PACKAGE, "<xtrace "]
 
 
 def is_internal(filename: str) -> bool:
-    """Whether the file is one of xtrace's, code that it wrote, or one that is left out."""
-    internal = _internal[filename] = filename.startswith(tuple(left_out))
+    """Whether positions skip the file: it belongs to xtrace, is generated by it, or was registered."""
+    internal = _internal[filename] = filename.startswith(tuple(excluded_prefixes))
     return internal
 
 
 def is_of_package(filename: str) -> bool:
-    """Whether the file is one of xtrace's, or code that it wrote."""
+    """Whether the file belongs to xtrace, or is generated by it."""
     return filename.startswith((_PACKAGE, "<xtrace "))
 
 
-def leave_out(path: str) -> None:
-    """Let operations that a file makes, or those in a folder, have the place of their caller."""
+def register_exclusion(path: str) -> None:
+    """Let positions skip a file, or the files in a folder: operations there get the position of their caller."""
     if not isinstance(path, str):
         raise TypeError(f"register_exclusion: path must be the path of a file or a folder, got {abbreviate(path)}")
-    if path not in left_out:
-        left_out.append(path)
+    if path not in excluded_prefixes:
+        excluded_prefixes.append(path)
         _internal.clear()
 
 
 class PositionHolder(NamedTuple):
-    """What stands for an equation in `call_at`: the position of recorded equations."""
+    """An object that gives `call_at` a position in the place of an equation."""
 
     source: Position | None
 
 
-def call_at(equation: object, function: Callable[..., Any], *arguments: object) -> Any:
-    """Return ``function(*arguments)``; equations recorded meanwhile have the position of `equation`."""
+def call_at(equation: object, function: Callable[..., _Result], *arguments: object) -> _Result:
+    """Return ``function(*arguments)``; equations recorded in the call get the position of `equation`."""
     return function(*arguments)
 
 
@@ -163,7 +165,7 @@ def user_position(depth: int = 1) -> Position | None:
 
 
 def position_of(frame: FrameType) -> Position | None:
-    """Return where a frame is; None for those of xtrace, except where they repeat an equation."""
+    """Return the position of a frame; for `call_at`, the position of its equation; None for xtrace's other frames."""
     if not is_internal(frame.f_code.co_filename):
         return frame.f_code, frame.f_lasti, ()
     return frame.f_locals["equation"].source if frame.f_code is _CALL_AT else None
@@ -179,16 +181,16 @@ def resolve(position: Position) -> Location:
     return Location(code.co_filename, _function_of(code), first, end_line or first, column or 0, end_column or 0)
 
 
-# Before Python 3.12 they are functions of their own.
+# Before Python 3.12 comprehensions are functions of their own.
 _COMPREHENSIONS = frozenset(["<listcomp>", "<setcomp>", "<dictcomp>"])
 
 
 def _function_of(code: CodeType) -> str:
-    """Return the name of the function that the code is of, as users see it: a comprehension belongs to its function."""
+    """Return the name of a code's function; a comprehension belongs to the function around it."""
     names = [name for name in code.co_qualname.split(".") if name not in _COMPREHENSIONS and name != "<locals>"]
     return code.co_name if code.co_name not in _COMPREHENSIONS else names[-1] if names else "<module>"
 
 
 def describe(position: Position | None) -> str:
-    """``FILE:LINE (function)``, or a phrase saying the place is unknown."""
+    """Return ``FILE:LINE (function)``, or "an unknown place" for None."""
     return str(resolve(position)) if position is not None else "an unknown place"

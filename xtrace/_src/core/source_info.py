@@ -1,4 +1,4 @@
-"""Where equations come from, as programs that walk jaxprs see it: the scopes around them, and the user's line."""
+"""The origins of equations for programs that walk jaxprs: the scopes around an equation, and the user's line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NameStack:
     """The names of the scopes and transformations around an equation, outermost first.
 
     Args:
-        stack: the names of another one's `stack`.
+        stack: the `stack` of another NameStack.
 
     Example:
         >>> from xtrace.extend.source_info_util import NameStack
@@ -47,19 +47,19 @@ class NameStack:
 
     @property
     def stack(self) -> tuple[Scope | Transform, ...]:
-        """The scopes and transformations, objects with a `name`."""
+        """The scopes and transformations, outermost first; objects with a `name`."""
         return tuple([
             Transform(str(each)) if type(each) is Transformation else Scope(each)
             for each in self.scopes if type(each) is not Annotation
         ])
 
     def extend(self, name: str) -> NameStack:
-        """Return the names with a scope inside of all others."""
-        return name_stack((*self.scopes, checked_name(name)))
+        """Return the names with a further innermost scope."""
+        return name_stack((*self.scopes, check_scope_name(name)))
 
     def transform(self, transform_name: str) -> NameStack:
-        """Return the names with a transformation inside of all others."""
-        return name_stack((*self.scopes, Transformation(checked_name(transform_name))))
+        """Return the names with a further innermost transformation."""
+        return name_stack((*self.scopes, Transformation(check_scope_name(transform_name))))
 
     def __add__(self, other: NameStack) -> NameStack:
         return name_stack(self.scopes + other.scopes) if isinstance(other, NameStack) else NotImplemented
@@ -90,7 +90,7 @@ def name_stack(scopes: Scopes) -> NameStack:
     return made
 
 
-def checked_name(name: object, *, function: str = "") -> str:
+def check_scope_name(name: object, *, function: str = "") -> str:
     """Return the name of a scope; TypeError unless it is a string."""
     if not isinstance(name, str):
         raise TypeError(
@@ -100,14 +100,14 @@ def checked_name(name: object, *, function: str = "") -> str:
 
 
 class Traceback(Location):
-    """The user's line, with the position that it is of."""
+    """The user's line, with its position."""
 
     position: Position
 
 
 @dataclass(frozen=True)
 class SourceInfo:
-    """Where an equation comes from.
+    """The origin of an equation.
 
     Args:
         traceback: the user's line, whose text is its file, number and function; None if it is not known.
@@ -123,19 +123,19 @@ class SourceInfo:
     name_stack: NameStack
 
     def replace(self, **changes: Any) -> SourceInfo:
-        """Return the same with some fields changed."""
+        """Return a copy with the given fields changed."""
         return replace(self, **changes)
 
     @property
     def position(self) -> Position | None:
-        """The position in the form in which equations hold it."""
+        """The position in the form of equations; None if the line is not known."""
         if self.traceback is None:
             return None
         return (*self.traceback.position[:2], self.name_stack.scopes)
 
 
 def source_info(position: Position | None, scopes: Scopes = ()) -> SourceInfo:
-    """Return where a position is in the user's code, and its scopes, or the given ones where it is not known."""
+    """Return the user's line and the scopes of a position; for None, no line and the given `scopes`."""
     if position is None:
         return SourceInfo(None, name_stack(scopes))
     traceback = Traceback(*resolve(position))

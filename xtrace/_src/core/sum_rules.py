@@ -1,9 +1,9 @@
-"""Sum rules: the mesh axes along which an operation's result is a sum, not formed yet (`unreduced`) or formed.
+"""Sum rules: the mesh axes along which an operation's result is `unreduced`, terms of a sum, or `reduced`, the sum.
 
-A rule is ``rule(name, operands, requested, **parameters) -> Sums``, where an operand is a `Split`, and `requested` are
-the sums that the user asks for, None without an ``out_sharding``. Rules are called where an operand is a sum, or one is
-asked for. They raise ShardingTypeError, or NotImplementedError for an operation that is not linear, where terms would
-have to be added up first: that takes communication, which nobody asked for.
+A rule is ``rule(name, operands, requested, **parameters) -> Sums``. An operand is a `Split`; `requested` are the sums
+of the user's ``out_sharding``, or None. Rules are called only if an operand has such axes, or the user gives some. They
+raise ShardingTypeError, or NotImplementedError for an operation that is not linear, if terms would have to be added up
+first, because that needs communication.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ def _names(axes: frozenset[Any]) -> str:
 
 
 def _set_text(axes: frozenset[Any]) -> str:
-    """Return a set of names as users write it."""
+    """Return the text of a set of names in a user's program."""
     return f"{{{', '.join(sorted([repr(str(axis)) for axis in axes]))}}}"
 
 
 def _form(x: Split) -> str:
-    """Return what forms the sum of an operand."""
+    """Return the expression that forms the sum of an operand."""
     if x.varying or x.mesh is None:
         return f"xtrace.lax.psum(x, {tuple(sorted(map(str, x.sums.unreduced)))})"
     return f"xtrace.reshard(x, xtrace.{PartitionSpec(*x.entries)})"
 
 
 def _refuse_unreduced(name: str, operands: Sequence[Split], positions: Sequence[int]) -> None:
-    """Raise NotImplementedError if an operand at one of `positions` is a sum that is not formed."""
+    """Raise NotImplementedError if an operand at one of `positions` is unreduced."""
     for i in positions:
         x = operands[i]
         if x.sums.unreduced:
@@ -48,9 +48,10 @@ def _refuse_unreduced(name: str, operands: Sequence[Split], positions: Sequence[
 
 
 def _common_reduced(name: str, operands: Sequence[Split], unreduced: frozenset[Any] = frozenset()) -> frozenset[Any]:
-    """Return the axes that all operands are reduced along, but for terms of a sum along `unreduced` axes.
+    """Return the common reduced axes of all operands, without the axes `unreduced`.
 
-    ShardingTypeError if some are not. Scalars go with any, and so do indices and masks, which have no cotangents.
+    Raises ShardingTypeError if an operand has other reduced axes. Scalars may have none, and so may indices and masks,
+    which have no cotangents.
     """
     named = {x.sums.reduced - unreduced for x in operands if x.sums.reduced - unreduced}
     if not named:
@@ -80,15 +81,15 @@ def _common_reduced(name: str, operands: Sequence[Split], unreduced: frozenset[A
 
 
 def nonlinear(name: str, operands: Sequence[Split], requested: Sums | None, **_: object) -> Sums:
-    """The rule of operations that need sums, not their terms; the result is reduced as all operands are."""
+    """The rule of nonlinear operations: operands cannot be unreduced; the result has their reduced axes."""
     _refuse_unreduced(name, operands, range(len(operands)))
     return Sums(reduced=_common_reduced(name, operands)) if requested is None else requested
 
 
 def linear_in(*positions: int) -> Rule:
-    """Return the rule of operations that are linear in the operands at `positions` together; in all if there are none.
+    """Return the rule of operations that are linear in the operands at `positions` jointly; by default in all.
 
-    These are unreduced along the same axes, or none of them is.
+    These operands must be unreduced along the same axes.
     """
 
     def rule(name: str, operands: Sequence[Split], requested: Sums | None, **_: object) -> Sums:
@@ -112,7 +113,7 @@ def linear_in(*positions: int) -> Rule:
 
 
 def product(name: str, operands: Sequence[Split], requested: Sums | None, **_: object) -> Sums:
-    """The rule of products: one factor may be unreduced, along axes that the other ones are reduced along."""
+    """The rule of products: one factor may be unreduced, if the others are reduced along the same axes."""
     terms = [x for x in operands if x.sums.unreduced]
     shown = ", ".join([x.show() for x in operands])
     if len(terms) > 1:
@@ -134,7 +135,7 @@ def product(name: str, operands: Sequence[Split], requested: Sums | None, **_: o
 
 
 def quotient(name: str, operands: Sequence[Split], requested: Sums | None, **_: object) -> Sums:
-    """The rule of quotients: the numerator may be unreduced, along axes that the denominator is reduced along."""
+    """The rule of quotients: the numerator may be unreduced, if the denominator is reduced along the same axes."""
     _refuse_unreduced(name, operands, (1,))
     return product(name, operands, requested)
 
@@ -142,7 +143,7 @@ def quotient(name: str, operands: Sequence[Split], requested: Sums | None, **_: 
 def contract(
     name: str, operands: Sequence[Split], requested: Sums | None, *, dimension_numbers: Any, **_: object
 ) -> Sums:
-    """The rule of `dot_general`: a result is unreduced only where it is asked for, along the contracted axes."""
+    """The rule of `dot_general`: on request a result is unreduced along the mesh axes of contracted dimensions."""
     for x in operands[:2]:
         if x.sums.unreduced:
             raise ShardingTypeError(
@@ -172,7 +173,7 @@ def contract(
 def summation(
     name: str, operands: Sequence[Split], requested: Sums | None, *, axes: Sequence[int], **_: object
 ) -> Sums:
-    """The rule of `reduce_sum`: a result may be left unreduced along axes that the summed dimensions are split over."""
+    """The rule of `reduce_sum`: on request a result is unreduced along the mesh axes of summed dimensions."""
     (x,) = operands
     if requested is None:
         return x.sums
@@ -186,12 +187,12 @@ def summation(
 
 
 def each_own(name: str, operands: Sequence[Split], requested: Sums | None, **_: object) -> list[Sums]:
-    """The rule of operations whose results are the operands, one by one."""
+    """The rule of operations whose results have the sums of the operands, one by one."""
     return [x.sums for x in operands]
 
 
 def linear_from(first: int) -> Rule:
-    """Return the rule of operations that are linear in the operands from `first` on together."""
+    """Return the rule of operations that are linear in the operands from `first` on jointly."""
 
     def rule(name: str, operands: Sequence[Split], requested: Sums | None, **parameters: Any) -> Sums:
         return linear_in(*range(first, len(operands)))(name, operands, requested, **parameters)  # type: ignore[no-any-return]

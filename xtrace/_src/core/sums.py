@@ -1,4 +1,4 @@
-"""Sums along mesh axes that have not been formed, and those that have: the sets of axes that types say."""
+"""Unreduced and reduced mesh axes: the parts of an array's type about sums over devices."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 
 class Sums(NamedTuple):
-    """The mesh axes along which a value is a sum.
+    """The mesh axes along which a value is a sum over devices.
 
-    Along the `unreduced` ones devices hold terms, and nobody has added them up. Along the `reduced` ones each device
+    Along the `unreduced` axes, devices hold terms, which are not added up yet. Along the `reduced` axes, each device
     holds the sum, and cotangents are unreduced.
     """
 
@@ -16,19 +16,19 @@ class Sums(NamedTuple):
     reduced: frozenset[Any] = frozenset()
 
     def of_cotangents(self) -> Sums:
-        """Return the sums of cotangents: unreduced where values are reduced, and the other way round."""
+        """Return the sums of cotangents: unreduced and reduced axes are exchanged."""
         return Sums(self.reduced, self.unreduced)
 
     def join(self, other: Sums) -> Sums:
-        """Return the sums along the axes of both."""
+        """Return the union of the axes of both."""
         return Sums(self.unreduced | other.unreduced, self.reduced | other.reduced)
 
     def without(self, axes: frozenset[Any]) -> Sums:
-        """Return the sums along axes that are not in `axes`."""
+        """Return the sums without the axes `axes`."""
         return Sums(self.unreduced - axes, self.reduced - axes)
 
     def within(self, axes: frozenset[Any]) -> Sums:
-        """Return the sums along axes that are in `axes`."""
+        """Return the sums with only the axes `axes`."""
         return Sums(self.unreduced & axes, self.reduced & axes)
 
 
@@ -36,7 +36,7 @@ NO_SUMS = Sums()
 
 
 def format_axes(varying: frozenset[Any], sums: Sums) -> str:
-    """Return the axes along which a value varies and is a sum, as types show them: ``{V:x, U:(y,z)}``."""
+    """Return the text of varying, unreduced and reduced axes in types: ``{V:x, U:(y,z)}``."""
     shown = []
     for letter, axes in (("V", varying), ("U", sums.unreduced), ("R", sums.reduced)):
         names = ",".join(sorted(map(str, axes)))

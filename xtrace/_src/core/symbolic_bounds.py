@@ -1,9 +1,9 @@
-"""The least and the largest value that a symbolic dimension can have, as far as they can be found.
+"""Lower and upper bounds of symbolic dimensions.
 
-A bound is that of interval arithmetic, or a better one by what is known to be at least 0: the constraints of the scope,
-and what operations mean, such as ``max(a, b) - a``. A multiple of it is taken away, so that a term without a bound is
-gone. The maximum of two sizes is one of them, so the smaller bound of these two cases is one as well. Bounds are never
-wrong; they may be infinite where a better search would find a number.
+The first bound is that of interval arithmetic. A better one may follow from *facts*, polynomials that are at least 0:
+the constraints of the scope, and properties of operations, such as ``max(a, b) - a``. Subtracting a multiple of a fact
+can remove a term that has no bound. A maximum of two sizes equals one of them, so the smaller bound of the two cases is
+also a bound. Bounds are never wrong; they may be infinite where a better search would find a number.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from xtrace._src.core.symbolic_terms import Factor, Term, divide_terms, multiply
 _Polynomial = dict[Term, int]
 _Interval = tuple[Any, Any]
 
-# How many facts are used one after the other, and how many polynomials are looked at for one bound.
+# The number of facts that are applied one after the other, and of polynomials that are visited for one bound.
 _DEPTH = 4
 _SEARCHED = 400
-# How many maxima and minima are replaced by their operands, one inside the other.
+# The number of nested maxima and minima that are replaced by their operands.
 _SPLITS = 3
 _INFINITY = math.inf
 
 
 def bounds_of(size: Any) -> _Interval:
-    """Return a lower and an upper bound of a size; infinite where none is known."""
+    """Return a lower and an upper bound of a size; infinite if none is known."""
     if not hasattr(size, "terms"):
         return size, size
     scope = size.scope
@@ -53,7 +53,7 @@ class _Search:
         return max(self._search(self.polynomial, _DEPTH), self._lower_bound_of_cases())
 
     def _lower_bound_of_cases(self) -> Any:
-        """Return the bound where a maximum or a minimum is the one operand or the other."""
+        """Return the smaller bound of two cases: the first maximum or minimum equals one operand, or the other."""
         factors = [f for term in self.polynomial for f, _ in term if f.operands and f.name in ("max", "min")]
         if not factors or not self.splits:
             return -_INFINITY
@@ -72,7 +72,7 @@ class _Search:
         if depth == 0 or self.left <= 0:
             return best
         unbounded = [term for term, low in lows.items() if low == -_INFINITY]
-        # A finite bound is made better by one fact, one without a number needs a fact for each of its terms.
+        # One fact may improve a finite bound. An infinite one needs a fact for each term without a bound.
         depth = depth - 1 if unbounded else 0
         for term in unbounded or [term for term in polynomial if term]:
             for fact in (*self.facts, *_facts_of_products(self.scope, polynomial, term, self.facts)):
@@ -93,7 +93,7 @@ class _Search:
 def _facts_of_products(
     scope: Any, polynomial: _Polynomial, term: Term, facts: Iterable[_Polynomial]
 ) -> Iterator[_Polynomial]:
-    """Yield polynomials with `term` that are at least 0 as products of such."""
+    """Yield facts with `term`: products of facts and terms that are at least 0."""
     for other, _ in list(polynomial.items()):
         for larger, smaller in ((other, term), (term, other)):
             rest = divide_terms(larger, smaller) if smaller and larger != smaller else None
@@ -112,7 +112,7 @@ def _facts_of_products(
 
 
 def _facts_of_operations(polynomial: _Polynomial) -> Iterator[_Polynomial]:
-    """Yield polynomials that are at least 0 by the meaning of the operations in `polynomial`."""
+    """Yield the facts that follow from the meaning of the operations in `polynomial`."""
     factors: dict[Factor, None] = {}
     pending = [factor for term in polynomial for factor, _ in term]
     while pending:
@@ -178,7 +178,7 @@ def _times(interval: _Interval, factor: int) -> _Interval:
 
 
 def _product(x: _Interval, y: _Interval) -> _Interval:
-    # The product with an infinite bound is that with a large number, so 0 times it is 0.
+    # An infinite bound stands for large numbers, so 0 times it is 0.
     corners = [a * b if a and b else 0 for a in x for b in y]
     return min(corners), max(corners)
 

@@ -1,8 +1,8 @@
-"""Symbolic dimensions: sizes that are integer polynomials in unknown sizes, each of which is at least 1.
+"""Symbolic dimensions: sizes that are integer polynomials in unknown sizes, which are at least 1.
 
-A dimension is a sum of terms with integer coefficients. A term is a product of factors, each a variable or one of the
-operations floordiv, mod, max and min, of which it has a power. Terms are sorted and rules of the scope are applied, so
-two dimensions are equal if their terms are. What is constant is an int.
+A dimension is a sum of terms with integer coefficients. A term is a product of powers of factors; a factor is a
+variable, or one of the operations floordiv, mod, max and min. Terms are sorted, and the rules of the scope are applied,
+so two dimensions are equal if their terms are. A constant is an int.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ from xtrace._src.core.symbolic_terms import (
 )
 from xtrace._src.core.trace import current_trace
 
-# How often rules of a scope are applied to what they gave.
+# How often the rules of a scope are applied to their own results.
 _ROUNDS = 8
 
-class SymbolicDimension:
-    """A size that is not known: a polynomial with integer coefficients in at least one variable.
 
-    `terms` are pairs of a term and its coefficient, the largest first. `scope` is where its variables are from.
+class SymbolicDimension:
+    """An unknown size: a polynomial with integer coefficients in at least one variable.
+
+    `terms` are pairs of a term and its coefficient, the largest first. `scope` is the scope of its variables.
     """
 
     __slots__ = ("terms", "scope", "key", "_hash")
@@ -50,7 +51,7 @@ class SymbolicDimension:
         self._hash = hash((self.key, id(scope)))
 
     def to_array(self) -> Array:
-        """Return the value, as part of the program being traced."""
+        """Return the value as an array of the program being traced; NotImplementedError outside of an export."""
         array: Array | None = current_trace.get().constant(self, self.aval)
         if array is None:
             raise NotImplementedError(
@@ -59,7 +60,7 @@ class SymbolicDimension:
             )
         return array
 
-    # What it is
+    # Properties
 
     @property
     def aval(self) -> ShapedArray:
@@ -67,11 +68,11 @@ class SymbolicDimension:
         return scalar_aval(int)
 
     def variables(self) -> set[str]:
-        """Return the names of the variables in it."""
+        """Return the names of its variables."""
         return {factor.name for factor in self.factors() if not factor.operands}
 
     def factors(self) -> set[Factor]:
-        """Return the factors in it, also those inside of operations."""
+        """Return its factors, and those inside of operations."""
         inside: set[Factor] = set()
         for term, _ in self.terms:
             for factor, _ in term:
@@ -94,7 +95,7 @@ class SymbolicDimension:
     __repr__ = __str__
 
     def __format__(self, specification: str) -> str:
-        if specification == "d":  # as an integer, which types in MLIR leave open
+        if specification == "d":  # a size in an MLIR type, where unknown sizes are question marks
             return "?"
         return format(str(self), specification)
 
@@ -114,11 +115,10 @@ class SymbolicDimension:
         return SymbolicDimension, (self.terms, self.scope)
 
     def __deepcopy__(self, memo: object) -> SymbolicDimension:
-        # A copy of the scope would be another one.
+        # A copy of the scope would be another scope.
         return self
 
-
-    # Where a number is needed
+    # Conversions to numbers
 
     def __index__(self) -> int:
         raise InconclusiveDimensionOperation(
@@ -231,7 +231,7 @@ class SymbolicDimension:
     # Values
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
-        """Return the value for those of the variables: integers, or other sizes."""
+        """Return the value of the polynomial for the given values of the variables: integers, or other sizes."""
         total: Any = 0
         for term, coefficient in self.terms:
             product: Any = coefficient
@@ -254,7 +254,7 @@ def _evaluate_factor(factor: Factor, values: Mapping[str, Any]) -> Any:
 
 
 def evaluate(size: Any, values: Mapping[str, Any]) -> Any:
-    """Return the value of a size for those of the variables."""
+    """Return the value of a size for the given values of the variables."""
     return size.evaluate(values) if isinstance(size, SymbolicDimension) else size
 
 
@@ -292,11 +292,11 @@ def combine(parts: Iterable[tuple[Any, int]], scope: Any) -> Any:
 
 
 def build(pairs: Iterable[tuple[Term, int]], scope: Any) -> Any:
-    """Return the sum of terms with coefficients in normal form; an int if it is constant."""
+    """Return the sum of terms with coefficients, in normal form; an int if it is constant."""
     coefficients: dict[Term, int] = {}
     for term, coefficient in pairs:
         coefficients[term] = coefficients.get(term, 0) + coefficient
-    # What stands in the place of a term may be one of another rule, times other factors.
+    # The replacement of a term may contain a term of another rule, times other factors.
     for _ in range(_ROUNDS if scope.rules else 0):
         if sum([_apply_rule(rule, coefficients) for rule in scope.rules]) == 0:
             break
@@ -308,7 +308,7 @@ def build(pairs: Iterable[tuple[Term, int]], scope: Any) -> Any:
 
 
 def _apply_rule(rule: tuple[Term, int, Any], coefficients: dict[Term, int]) -> bool:
-    """Replace terms by a rule, and return whether there was one."""
+    """Replace terms by a rule; return whether a term was replaced."""
     rule_term, rule_factor, replacement = rule
     applied = False
     for term in list(coefficients):
@@ -324,7 +324,7 @@ def _apply_rule(rule: tuple[Term, int, Any], coefficients: dict[Term, int]) -> b
 
 
 def variable(name: str, scope: Any) -> Any:
-    """Return a variable of a scope; what its rules say in the place of it."""
+    """Return a variable of a scope, or the size by which the rules of the scope replace it."""
     return build([(((Factor(name), 1),), 1)], scope)
 
 
@@ -348,7 +348,7 @@ def choose(name: str, x: Any, y: Any) -> Any:
 
 
 def divide(x: Any, y: Any) -> tuple[Any, Any]:
-    """Return the quotient and the remainder of two sizes, as Python's divmod."""
+    """Return the quotient and the remainder of two sizes, like Python's divmod."""
     if not isinstance(x, SymbolicDimension) and not isinstance(y, SymbolicDimension):
         return divmod(int(x), int(y))
     if not isinstance(y, SymbolicDimension) and y == 0:
@@ -356,7 +356,7 @@ def divide(x: Any, y: Any) -> tuple[Any, Any]:
     quotient: Any = 0
     rest: Any = x
     (leading, factor), *_ = terms_of(y)
-    # Division of polynomials, as long as leading terms divide. An integer divides each term or leaves all.
+    # Polynomial division, while leading terms divide.
     while isinstance(rest, SymbolicDimension):
         term, coefficient = rest.terms[0]
         scope = rest.scope
@@ -380,7 +380,7 @@ def divide(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _as_multiple(term: Term, coefficient: int, factor: int, scope: Any) -> tuple[Term, int]:
-    """Return a term and its coefficient as a multiple of `factor`, by a rule read backwards if there is such a one."""
+    """Return a term and its coefficient as a multiple of `factor`, by a rule applied backwards, if there is one."""
     for rule_term, multiple, replacement in scope.rules:
         replaced = terms_of(replacement)
         rest = divide_terms(term, replaced[0][0]) if len(replaced) == 1 and replaced[0][1] == 1 else None
@@ -389,8 +389,8 @@ def _as_multiple(term: Term, coefficient: int, factor: int, scope: Any) -> tuple
     return term, coefficient
 
 
-def inconclusive(question: str, about: Any, constraint: str) -> InconclusiveDimensionOperation:
-    """Return the error for a question about dimensions that has no answer for all of their values."""
+def inconclusive_error(question: str, about: Any, constraint: str) -> InconclusiveDimensionOperation:
+    """Return the error for a `question` about the size `about` that has no answer for all values of its variables."""
     return InconclusiveDimensionOperation(
         f"Symbolic dimension comparison is inconclusive: {question} depends on the values of "
         f"{', '.join(sorted(variables_of(about)))}, at {describe(user_position())}. If it always holds, say so where "
@@ -409,13 +409,13 @@ def _compare(x: SymbolicDimension, y: Any, sign: str, method: str) -> Any:
     if true or false:
         return true
     need = {">=": f"{x} >= {y}", ">": f"{x} >= {y + 1}", "<=": f"{x} <= {y}", "<": f"{x} <= {y - 1}"}[sign]
-    raise inconclusive(f"'{x}' {sign} '{y}'", x - y, need)
+    raise inconclusive_error(f"'{x}' {sign} '{y}'", x - y, need)
 
 
 def _apply_to_value(method: str, x: SymbolicDimension, other: Any) -> Any:
-    """Apply an operator to the value of a dimension, which is part of a program, and another value."""
+    """Apply an operator to the array of a dimension in the traced program, and another value."""
     if isinstance(other, Array) or not isinstance(other, (int, float, complex, np.generic, np.ndarray, type(x))):
-        # The class of an array does it.
+        # The operator of the other class, such as an array's, applies.
         return NotImplemented
     return getattr(x.to_array(), method)(other)
 

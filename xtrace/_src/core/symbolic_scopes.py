@@ -1,4 +1,4 @@
-"""Scopes of symbolic dimensions: where their variables are from, and what is known of them."""
+"""Scopes of symbolic dimensions: the namespaces of variables, with the constraints on them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from xtrace._src.core.symbolic_texts import parse_constraint
 
 
 class SymbolicScope:
-    """What the variables of symbolic shapes belong to, with constraints on them.
+    """The namespace of the variables of symbolic shapes, with constraints on them.
 
-    The shapes of all arguments of a function are of one scope.
+    The shapes of all arguments of a function must have one scope.
 
     Args:
         constraints_str: constraints such as ``"a >= 2 * b"``, ``"a <= 100"`` or ``"mod(a, 8) == 0"``.
@@ -40,14 +40,14 @@ class SymbolicScope:
                 f"{abbreviate(constraints_str)}"
             )
         self.constraints: list[str] = []
-        # Multiples of terms that are written otherwise: the term, the factor, and the size in their place.
+        # Replacements, from equalities: a term, its coefficient, and the size that replaces their product.
         self.rules: list[tuple[Term, int, Any]] = []
         # Polynomials that are at least 0.
         self.facts: list[dict[Term, int]] = []
         self.variable_bounds: dict[str, tuple[Any, Any]] = {}
-        # The constraints as pairs of sizes and how they compare, for the checks of programs.
+        # The constraints for the checks in programs: two sizes, the sign between them, and the text.
         self.checks: list[tuple[Any, str, Any, str]] = []
-        # What is known of the bounds of dimensions, by their keys.
+        # The known bounds of dimensions, by their keys.
         self.bounds: dict[Any, tuple[Any, Any]] = {}
         self.place = describe(user_position())
         for constraint in constraints_str:
@@ -91,7 +91,7 @@ class SymbolicScope:
         )
 
     def _add_fact(self, size: Any, constraint: str) -> None:
-        """Note that a size is at least 0."""
+        """Record that a size is at least 0."""
         fact = dict(terms_of(size))
         self.facts.append(fact)
         variables = [term for term in fact if term]
@@ -111,7 +111,7 @@ class SymbolicScope:
         self.variable_bounds[factor.name] = low, high
 
     def _add_equality(self, left: Any, right: Any) -> None:
-        """Note that a multiple of a term is another size, in whose place it is written from now on."""
+        """Record an equality as a rule that replaces a multiple of a term, if one side is such a multiple."""
         for size, other in ((left, right), (right, left)):
             terms = terms_of(size)
             if len(terms) != 1 or not terms[0][0]:
@@ -122,7 +122,7 @@ class SymbolicScope:
             self._add_rule(term, coefficient, other)
             ((factor, power), *more) = term
             if factor.name == "mod" and power == 1 and not more and coefficient == 1:
-                # The quotient is exact, but for the remainder.
+                # y * floordiv(x, y) == x - mod(x, y).
                 x, y = factor.operands
                 quotient = x // y
                 divisors = terms_of(y)

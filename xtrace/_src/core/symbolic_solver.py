@@ -1,4 +1,4 @@
-"""Finding the values of variables from the sizes of arguments, whose symbolic dimensions are equations."""
+"""Solving for the values of variables, given the sizes of arguments: each symbolic dimension is an equation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xtrace._src.core.symbolic_terms import Factor, Term
 
 
 class Dimension(NamedTuple):
-    """A dimension of an argument: its name for users, the places of the argument and the axis, and the size."""
+    """A dimension of an argument: its name for users, the positions of the argument and the axis, and the size."""
 
     name: str
     argument: int
@@ -20,7 +20,7 @@ class Dimension(NamedTuple):
 
 
 class Step(NamedTuple):
-    """How a variable is found: ``coefficient * variable + rest`` is the size of the dimension."""
+    """The equation of a variable: ``coefficient * variable + rest`` is the size of the dimension."""
 
     variable: str
     dimension: Dimension
@@ -38,9 +38,9 @@ class Solution(NamedTuple):
 
 
 def solve(shapes: Sequence[Sequence[Any]], name_of: Callable[[int], str]) -> Solution:
-    """Return how to find the variables of the shapes of arguments; ValueError if that cannot be done.
+    """Return the steps that find the variables of the shapes of arguments; ValueError if a variable has none.
 
-    name_of: returns the name of an argument, such as ``args[0]``.
+    name_of: a function that returns the name of an argument, such as ``args[0]``.
     """
     dimensions = [
         Dimension(f"{name_of(i)}.shape[{axis}]", i, axis, size)
@@ -75,7 +75,7 @@ def solve(shapes: Sequence[Sequence[Any]], name_of: Callable[[int], str]) -> Sol
 
 
 def _step(dimension: Dimension, known: set[str]) -> Step | None:
-    """Return how a dimension gives a variable that is not known yet, if it does."""
+    """Return the step for a dimension that is linear in one unknown variable; None for others."""
     unknown = variables_of(dimension.size) - known
     if len(unknown) != 1:
         return None
@@ -94,7 +94,7 @@ def find_values(
 ) -> Mapping[str, Any]:
     """Return the values of the variables for the sizes of arguments.
 
-    fail: returns the error to raise, for a dimension (None for a constraint of several) and what is wrong with it.
+    fail: a function that returns the error to raise, of a dimension (None for a constraint) and a message.
     """
     values: dict[str, Any] = {}
 

@@ -1,4 +1,4 @@
-"""Products of variables and operations, of which symbolic dimensions are sums."""
+"""Terms of symbolic dimensions: products of variables and operations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Factor:
-    """A variable, which has a name only, or an operation with its operands; equal ones have one key."""
+    """A variable, which has only a name, or an operation with its operands; equal factors have equal keys."""
 
     __slots__ = ("name", "operands", "key", "_hash")
 
@@ -23,7 +23,7 @@ class Factor:
         return self._hash
 
     def __reduce__(self) -> Any:
-        # Another process has other hashes of names.
+        # Hashes of names differ between processes, so an unpickled factor hashes anew.
         return Factor, (self.name, self.operands)
 
     def __str__(self) -> str:
@@ -36,13 +36,13 @@ Term = tuple[tuple[Factor, int], ...]
 
 
 def term_key(term: Term) -> tuple[Any, ...]:
-    """Return what terms are sorted by: about the length of their text, then their factors."""
+    """Return the sort key of a term: about the length of its text, then its factors."""
     flat = tuple([factor.key for factor, power in term for _ in range(power)])
     return sum([1 + factor.key[0] * power for factor, power in term]), flat
 
 
 def polynomial_key(terms: tuple[tuple[Term, int], ...]) -> tuple[Any, ...]:
-    """Return what sums of terms are sorted by: about the length of their text, then their terms."""
+    """Return the sort key of a sum of terms: about the length of its text, then its terms."""
     keys = tuple([(term_key(term), coefficient) for term, coefficient in terms])
     return sum([1 + abs(coefficient) * key[0] for key, coefficient in keys]), keys
 
@@ -56,7 +56,7 @@ def terms_of(size: Any) -> tuple[tuple[Term, int], ...]:
 
 
 def key_of(size: Any) -> tuple[Any, ...]:
-    """Return what integers and symbolic dimensions are sorted by."""
+    """Return the sort key of an integer or a symbolic dimension."""
     key = getattr(size, "key", None)
     return key if key is not None else polynomial_key((((), int(size)),))
 

@@ -1,4 +1,4 @@
-"""Reading symbolic dimensions, shapes and constraints from text."""
+"""Parsing symbolic dimensions, shapes and constraints."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _OPERATIONS = {
     "floordiv": lambda x, y: divide(x, y)[0], "mod": lambda x, y: divide(x, y)[1],
     "max": lambda x, y: choose("max", x, y), "min": lambda x, y: choose("min", x, y),
 }
-_LONGEST = 10000
+_MAX_LENGTH = 10000
 
 
-class _Reader:
-    """The tokens of a text one after the other."""
+class _Parser:
+    """A recursive-descent parser of one text; errors say the position."""
 
     def __init__(self, what: str, text: str, scope: Any) -> None:
         self.what, self.text, self.scope, self.position = what, text, scope, 0
-        if len(text) > _LONGEST:
-            raise ValueError(f"syntax error in {what}: it has {len(text)} characters; {_LONGEST} are allowed")
+        if len(text) > _MAX_LENGTH:
+            raise ValueError(f"syntax error in {what}: it has {len(text)} characters; {_MAX_LENGTH} are allowed")
 
     def peek(self) -> str:
         match = _TOKEN.match(self.text, self.position)
@@ -60,7 +60,7 @@ class _Reader:
         negative = self.accept("-")
         total = self._product()
         total = -total if negative else total
-        while self.peek() in ("+", "-") and self.peek():
+        while self.peek() in ("+", "-"):
             total = total + self._product() if self.take() == "+" else total - self._product()
         return total
 
@@ -112,65 +112,65 @@ class _Reader:
 
 
 def parse_dimension(text: str, scope: Any) -> Any:
-    """Return the size that a text stands for."""
-    reader = _Reader("symbolic dimension", text, scope)
-    size = reader.expression()
-    if reader.peek():
-        reader.fail("expected the end")
+    """Return the size that a text denotes; ValueError for a syntax error."""
+    parser = _Parser("symbolic dimension", text, scope)
+    size = parser.expression()
+    if parser.peek():
+        parser.fail("expected the end")
     return size
 
 
 def parse_constraint(text: str, scope: Any) -> tuple[Any, str, Any]:
-    """Return the two sides of a constraint, and ``==``, ``>=`` or ``<=`` between them."""
-    reader = _Reader("symbolic constraint", text, scope)
-    left = reader.expression()
-    sign = reader.peek()
+    """Return the left side, the sign (``==``, ``>=`` or ``<=``) and the right side of a constraint."""
+    parser = _Parser("symbolic constraint", text, scope)
+    left = parser.expression()
+    sign = parser.peek()
     if sign not in ("==", ">=", "<="):
-        reader.fail("Constraint parsing error: must contain one of '==' or '>=' or '<='")
-    reader.take()
-    right = reader.expression()
-    if reader.peek():
-        reader.fail("expected the end")
+        parser.fail("Constraint parsing error: must contain one of '==' or '>=' or '<='")
+    parser.take()
+    right = parser.expression()
+    if parser.peek():
+        parser.fail("expected the end")
     return left, sign, right
 
 
 def parse_shape(text: str, like: Sequence[int | None] | None, scope: Any) -> tuple[Any, ...]:
-    """Return the sizes that the text of a shape stands for; `like` has those of ``_`` and ``...``."""
-    reader = _Reader("symbolic shape", text, scope)
-    parenthesis = reader.accept("(")
+    """Return the sizes that the text of a shape denotes; `like` has the sizes for ``_`` and ``...``."""
+    parser = _Parser("symbolic shape", text, scope)
+    parenthesis = parser.accept("(")
     end = ")" if parenthesis else ""
     sizes: list[Any] = []
-    while reader.peek() != end:
-        start = reader.position
-        if reader.accept("..."):
+    while parser.peek() != end:
+        start = parser.position
+        if parser.accept("..."):
             if like is None:
-                reader.position = start
-                reader.fail("'...' stands for the sizes of an array, and no `like` was given")
+                parser.position = start
+                parser.fail("'...' stands for the sizes of an array, and no `like` was given")
             if len(like) < len(sizes):
-                reader.fail(f"more dimensions than like={tuple(like)} has")
-            sizes += [_given(reader, like, i) for i in range(len(sizes), len(like))]
-            reader.accept(",")
-            if reader.peek() != end:
-                reader.fail("'...' must be the last dimension; expected the end")
+                parser.fail(f"more dimensions than like={tuple(like)} has")
+            sizes += [_given(parser, like, i) for i in range(len(sizes), len(like))]
+            parser.accept(",")
+            if parser.peek() != end:
+                parser.fail("'...' must be the last dimension; expected the end")
             break
-        if reader.accept("_"):
+        if parser.accept("_"):
             if like is None:
-                reader.position = start
-                reader.fail("'_' stands for the size of an array, and no `like` was given")
-            sizes.append(_given(reader, like, len(sizes)))
+                parser.position = start
+                parser.fail("'_' stands for the size of an array, and no `like` was given")
+            sizes.append(_given(parser, like, len(sizes)))
         else:
-            size = reader.expression()
+            size = parser.expression()
             known = like[len(sizes)] if like is not None and len(sizes) < len(like) else None
             if isinstance(size, int) and isinstance(known, int) and size != known:
-                reader.position = start
-                reader.fail(f"different size {size} for the known dimension {len(sizes)} of like={tuple(like or ())}")
+                parser.position = start
+                parser.fail(f"different size {size} for the known dimension {len(sizes)} of like={tuple(like or ())}")
             sizes.append(size)
-        if not reader.accept(","):
+        if not parser.accept(","):
             break
     if parenthesis:
-        reader.expect(")")
-    if reader.peek():
-        reader.fail("expected ',' or one of the operators + - * ^")
+        parser.expect(")")
+    if parser.peek():
+        parser.fail("expected ',' or one of the operators + - * ^")
     if like is not None and len(sizes) != len(like):
         raise ValueError(
             f"symbolic shape {abbreviate(text)} has {len(sizes)} dimensions, and like={tuple(like)} has {len(like)}"
@@ -178,10 +178,10 @@ def parse_shape(text: str, like: Sequence[int | None] | None, scope: Any) -> tup
     return tuple(sizes)
 
 
-def _given(reader: _Reader, like: Sequence[int | None], axis: int) -> Any:
+def _given(parser: _Parser, like: Sequence[int | None], axis: int) -> Any:
     if axis >= len(like):
-        reader.fail(f"more dimensions than like={tuple(like)} has")
+        parser.fail(f"more dimensions than like={tuple(like)} has")
     size = like[axis]
     if size is None:
-        reader.fail(f"dimension {axis} of like={tuple(like)} is unknown; name it in the place of '_'")
+        parser.fail(f"dimension {axis} of like={tuple(like)} is unknown; name it in the place of '_'")
     return size

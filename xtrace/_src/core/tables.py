@@ -1,4 +1,4 @@
-"""Tables of results that can be computed again: bounded, safe to share between threads, emptied by `clear_caches`."""
+"""Caches of results: bounded, shared between threads, emptied by `clear_caches`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _lock = threading.RLock()
-# The living tables by identity, and functions that empty caches of other kinds.
+# The living tables by identity, and functions that clear caches of other kinds.
 _tables: dict[int, weakref.ref[Table]] = {}
 _clearings: list[Callable[[], object]] = []
 _MISSING = object()
@@ -21,7 +21,7 @@ _MISSING = object()
 class Table(dict[Any, Any]):
     """A dictionary with at most `limit` entries: `remember` drops the oldest one to make room.
 
-    nested: the table is part of an entry of another table, and goes when that entry does.
+    nested: whether the table is part of an entry of another table, and is dropped with this entry.
     """
 
     __slots__ = ("limit", "__weakref__")
@@ -47,7 +47,7 @@ def _forget(reference: Any) -> None:
 def memoize(limit: int, *, typed: bool = False) -> Callable[[Callable[..., T]], functools._lru_cache_wrapper[T]]:
     """Decorate a function of hashable arguments to remember its latest `limit` results.
 
-    typed: equal arguments of unlike types, such as 1 and True, have results of their own.
+    typed: whether equal arguments of different types, such as 1 and True, are different keys.
     """
 
     def decorate(function: Callable[..., T]) -> functools._lru_cache_wrapper[T]:
@@ -73,11 +73,11 @@ def memoize_by_owner(
 def memoize_by_owner(
     function: Callable[..., Any] | None = None, *, limit: int = 4096, when: Callable[[Any], bool] | None = None
 ) -> Any:
-    """Decorate ``function(owner, *arguments)`` to remember its results for as long as the owner lives.
+    """Decorate ``function(owner, *arguments)`` to remember its results as long as the owner lives.
 
-    Owners are found by equality. An owner without weak references, arguments that are not hashable, and results that
-    `when` is false of are not remembered. limit: the number of results of one owner. A result must not hold the owner,
-    or neither is ever freed.
+    Owners are keys by equality. Nothing is remembered for an owner without weak references, for unhashable arguments,
+    or for a result of which `when` is false. limit: the number of results of one owner. A result must not refer to the
+    owner, or neither is ever freed.
     """
     if function is None:
         return functools.partial(memoize_by_owner, limit=limit, when=when)
@@ -103,7 +103,7 @@ def memoize_by_owner(
 
 
 def clear_with_tables(clear: Callable[[], object]) -> None:
-    """Call `clear` whenever the tables are emptied."""
+    """Register `clear` to be called when the tables are emptied."""
     _clearings.append(clear)
 
 

@@ -1,4 +1,4 @@
-"""Tangents and cotangents: their types, and the mark of an operand that a transpose rule has no value for.
+"""Tangents and cotangents: their types, and the placeholder of a linear operand in transpose rules.
 
 A tangent or cotangent that is known to be zero is None.
 """
@@ -14,7 +14,7 @@ from xtrace._src.core.partition_spec import PartitionSpec
 
 
 class UndefinedPrimal:
-    """Stands in a transpose rule for an operand that the operation is linear in: it has a type and no value.
+    """The placeholder of a linear operand in a transpose rule; it has a type and no value.
 
     Args:
         aval: the type.
@@ -47,7 +47,7 @@ pytree_registration.register_pytree_node(
 
 
 def is_differentiable(aval: ShapedArray) -> bool:
-    """Whether values of this type have tangents other than zero: floating and complex ones, and some of users'."""
+    """Whether values of this type can have nonzero tangents: floating and complex dtypes, and some extended dtypes."""
     return dtypes.tangent_dtype(aval.dtype) is not dtypes.float0
 
 
@@ -56,8 +56,8 @@ def cotangent_avals(avals: Iterable[ShapedArray]) -> list[ShapedArray]:
     return [a.to_cotangent_aval() for a in avals]
 
 
-def as_terms(aval: ShapedArray, cotangent: ShapedArray) -> ShapedArray:
-    """Return `aval` as the type of terms of a sum that is not formed, along the axes where `cotangent` is one."""
+def unreduced_aval(aval: ShapedArray, cotangent: ShapedArray) -> ShapedArray:
+    """Return `aval`, unreduced along the axes along which `cotangent` is unreduced."""
     sharding = cotangent.explicit_sharding
     if sharding is None or not sharding.spec.unreduced:
         return aval
@@ -66,5 +66,5 @@ def as_terms(aval: ShapedArray, cotangent: ShapedArray) -> ShapedArray:
 
 
 def tangent_aval(aval: ShapedArray) -> ShapedArray:
-    """Return the type of the tangents of values of type `aval`: its own, or float0 where it is not differentiable."""
+    """Return the type of the tangents of values of type `aval`: itself, or float0 if it is not differentiable."""
     return aval.to_tangent_aval()

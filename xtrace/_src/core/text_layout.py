@@ -1,6 +1,6 @@
-"""Laying out nested text within a width: a group stays on one line where it fits, else its own breaks are newlines.
+"""Laying out nested text within a width: a group that fits is on one line, otherwise its own breaks are newlines.
 
-After Lindig, "Strictly Pretty" (2000): one pass, and whether a group fits is decided by looking at most a line ahead.
+After Lindig, "Strictly Pretty" (2000): one pass, with at most a line of look-ahead.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Union
 
 
 class Break:
-    """A place where a line may end; on one line it reads as `text`. With None it always ends the line."""
+    """A place where a line may end; elsewhere it is written as `text`. With None, the line always ends."""
 
     __slots__ = ("text",)
 
@@ -19,7 +19,7 @@ class Break:
 
 
 class Nest:
-    """`body` with the lines that start inside it indented by `indent` more."""
+    """`body`; lines that start inside it are indented by `indent` more."""
 
     __slots__ = ("indent", "body")
 
@@ -37,7 +37,7 @@ class Group:
 
 
 class Remark:
-    """`text` behind the line that this place comes to be on; remarks stand in one column and take no width."""
+    """`text` at the end of the line of this place; remarks are aligned in one column and take no width."""
 
     __slots__ = ("text",)
 
@@ -49,11 +49,11 @@ Document = Union[str, "list[Document]", Break, Nest, Group, Remark]
 
 
 def lay_out(document: Document, width: int) -> str:
-    """Return the text of `document`, groups wider than `width` broken. Text that has no breaks may pass the width."""
+    """Return the text of `document`, with groups wider than `width` broken. Text without breaks may be wider."""
     out: list[str] = []
     remarks: list[tuple[int, str]] = []
     column = 0
-    # What is left to write, last first: the indentation, whether breaks are newlines, the document.
+    # The rest of the work, last first: the indentation, whether breaks are newlines, the document.
     agenda: list[tuple[int, bool, Document]] = [(0, True, document)]
     while agenda:
         indent, broken, item = agenda.pop()
@@ -80,7 +80,7 @@ def lay_out(document: Document, width: int) -> str:
 
 
 def _with_remarks(out: list[str], remarks: list[tuple[int, str]]) -> str:
-    """Return the text of the pieces `out`, with each remark behind the line of the piece that it stands before."""
+    """Return the text of the pieces `out`, with each remark at the end of the line at its position in `out`."""
     lines = "".join(out).split("\n")
     remarks_by_line: dict[int, list[str]] = {}
     line = done = 0

@@ -10,7 +10,7 @@ import numpy as np
 
 from xtrace._src.core.annotations import Shape
 
-# Orders of few devices in which most neighbours are linked, also the last and the first; x varies first in the numbers.
+# Orders of a few devices in which most neighbours are linked, and also the last and the first. x varies fastest.
 PAIRS_OF_A_TRAY = (0, 1, 2, 3, 6, 7, 4, 5)
 RING_OF_SQUARE = (0, 1, 3, 2)
 RING_OF_TWO_ROWS = (0, 1, 2, 3, 7, 6, 5, 4)
@@ -20,10 +20,10 @@ RING_OF_LARGE_SQUARE = (0, 1, 2, 3, 7, 6, 5, 9, 10, 11, 15, 14, 13, 12, 8, 4)
 
 
 def assign_axes(torus: Shape, shape: Shape, may_split: bool) -> list[Shape] | None:
-    """Return for each axis of a mesh of shape `shape` how many devices of each axis of the torus it takes.
+    """Return, for each axis of a mesh of shape `shape`, its number of devices along each axis of the torus.
 
     The last axis has the most traffic, and chooses first: whole axes of the torus, as large and as many as possible.
-    None if an axis of the torus must be split between two axes of the mesh, and that is not allowed.
+    Returns None if an axis of the torus must be split between two axes of the mesh, and `may_split` is false.
     """
     left = torus
     assignments: list[Shape] = []
@@ -54,7 +54,7 @@ def _takes_whole_axes(choice: Shape, left: Shape) -> bool:
 
 
 def _whole_axes(choice: Shape, torus: Shape) -> tuple[int, int]:
-    """Return how many devices are on the axes of the torus that are taken whole, and how many such axes there are."""
+    """Return the number of devices on the axes of the torus that `choice` takes whole, and the number of these axes."""
     whole = [n for taken, n in zip(choice, torus, strict=True) if taken == n > 1]
     return math.prod(whole), len(whole)
 

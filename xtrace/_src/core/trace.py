@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 _Function = TypeVar("_Function")
 
-# Which functions of the library a trace evaluates as one compiled program each; one program rounds differently from
-# its operations one by one. 0: none, since operations are recorded. FUSES_SEVERAL: functions of two or more operations.
-# FUSES_NONLINEAR: under differentiation also single operations that are not linear. FUSES_ALL: all.
+# Fusion levels: the functions of the library that a trace evaluates as one compiled program each. One program rounds
+# differently from its operations one by one. 0: none, because operations are recorded. FUSES_SEVERAL: functions of two
+# or more operations. FUSES_NONLINEAR: also single nonlinear operations, under differentiation. FUSES_ALL: all.
 FUSES_SEVERAL, FUSES_NONLINEAR, FUSES_ALL = 1, 2, 3
 
 
 class Trace:
-    """The meaning of operations: a trace evaluates, records or transforms each operation that is bound under it.
+    """The interpreter of operations: it evaluates, records or transforms each operation that is bound under it.
 
-    A class of a user's defines `process_primitive`, which gets an operation's parameters by name.
+    A user's subclass defines `process_primitive`, which gets the parameters of an operation by name.
 
     Args:
-        parent: the trace that was in force when this one began; operations that do not concern a trace go there.
+        parent: the current trace before this one; operations without tracers of this trace go there.
 
     Example:
         >>> with xtrace.core.eval_context() as trace: isinstance(trace, xtrace.core.Trace)
@@ -41,13 +41,13 @@ class Trace:
 
     __slots__ = ("parent", "ended", "__weakref__")
 
-    # The name and the size of the axis that the trace maps a function over, if it has a name.
+    # The name and the size of the mapped axis, if it has a name.
     named_axis: tuple[Any, int] | None = None
 
     # Whether it records linear operations only.
     is_tape = False
 
-    # Which functions of the library are evaluated as one compiled program: one of the levels above.
+    # One of the levels above.
     fusion_level = 0
 
     def __init__(self, parent: Trace | None = None) -> None:
@@ -63,7 +63,7 @@ class Trace:
     def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any: ...
 
     def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
-        """Apply `primitive`; return one value, or a list where the primitive has multiple results."""
+        """Apply `primitive`; return one value, or a list if the primitive has multiple results."""
         if type(self).process_primitive is Trace.process_primitive:
             name = type(self).__name__
             raise NotImplementedError(f"{name} must define process_primitive(primitive, tracers, params)")
@@ -75,20 +75,20 @@ class Trace:
         return self.process(primitive, tracers, primitive.pack_parameters(params))
 
     def constant(self, value: object, aval: ShapedArray) -> Any:
-        """Return a NumPy array of type `aval` as a constant of the program being traced, None if there is none."""
+        """Return a NumPy array of type `aval` as a constant of the program being traced; None if no trace records."""
         return None if self.parent is None else self.parent.constant(value, aval)
 
     def end(self) -> None:
-        """Close the trace; its tracers are errors from now on."""
+        """Close the trace; later uses of its tracers are errors."""
         self.ended = True
 
     @property
     def main(self) -> Trace:
-        """The trace itself, where programs written for earlier releases of JAX look for it."""
+        """The trace itself, for programs written for earlier releases of JAX."""
         return self
 
     def enclosing(self) -> Iterator[Trace]:
-        """This trace and the ones around it, innermost first."""
+        """Yield this trace and the ones around it, innermost first."""
         trace: Trace | None = self
         while trace is not None:
             yield trace
@@ -101,7 +101,7 @@ def axis_environment(trace: Trace) -> tuple[tuple[Any, int], ...]:
 
 
 class NamedAxisTrace(Trace):
-    """Gives the name of an axis a meaning while a program is traced that will be mapped over it later."""
+    """Defines an axis name while a program is traced; the program is mapped over the axis later."""
 
     __slots__ = ("named_axis",)
 
@@ -115,9 +115,9 @@ class NamedAxisTrace(Trace):
 
 
 class ManualAxisTrace(NamedAxisTrace):
-    """Gives the name of a manual mesh axis a meaning while the function of a `shard_map` is traced.
+    """Defines the name of a manual mesh axis while the function of a `shard_map` is traced.
 
-    With `checked`, types say along which axes values vary.
+    checked: whether types record the axes along which values vary.
     """
 
     __slots__ = ("name", "checked")
@@ -128,12 +128,12 @@ class ManualAxisTrace(NamedAxisTrace):
 
 
 def checked_axes(trace: Trace) -> frozenset[Any]:
-    """Return the manual mesh axes in scope along which types say whether values vary."""
+    """Return the manual mesh axes in scope for which types record whether values vary."""
     return frozenset([t.name for t in trace.enclosing() if isinstance(t, ManualAxisTrace) and t.checked])
 
 
 class CompileTimeTrace(Trace):
-    """Evaluates operations without tracers at once, also while a program is traced."""
+    """Evaluates operations on concrete values at once, also while a program is traced."""
 
     __slots__ = ()
 
@@ -183,31 +183,30 @@ def use_trace(trace: Trace) -> Iterator[Trace]:
 
 
 class _OfConcreteArrays:
-    """A method or an attribute of concrete arrays that tracers do not have: to use it is an error that says why."""
+    """A method or an attribute of concrete arrays that tracers do not have; its use raises an error with the reason."""
 
     __slots__ = ("name", "kind", "called")
 
     def __init__(self, name: str, kind: str, called: bool) -> None:
         self.name, self.kind, self.called = name, kind, called
 
-    def error(self, tracer: Tracer, what: str) -> Exception:
-        made: Exception = getattr(explain, self.kind)(tracer, what)
-        return made
+    def make_error(self, tracer: Tracer, what: str) -> Any:
+        return getattr(explain, self.kind)(tracer, what)
 
     def __get__(self, instance: Tracer | None, owner: type) -> Any:
         if instance is None:
             return self
         if not self.called:
-            raise self.error(instance, f"attribute {abbreviate(self.name)}")
+            raise self.make_error(instance, f"attribute {abbreviate(self.name)}")
 
         def refuse(*args: object, **kwargs: object) -> Any:
-            raise self.error(instance, f"method {self.name}()")
+            raise self.make_error(instance, f"method {self.name}()")
 
         return refuse
 
 
 class Tracer(Array):
-    """A value of a trace, which has a type; its data may not be known yet.
+    """A value of a trace: it has a type, and may have no data yet.
 
     Args:
         trace: the trace that the value belongs to.
@@ -228,22 +227,22 @@ class Tracer(Array):
 
     @property
     def _trace(self) -> Trace:
-        # Programs that look inside of JAX find the trace of a tracer here.
+        # Programs that use JAX's internals find the trace of a tracer here.
         return self.owner
 
-    # A size that is no number: there are none here.
+    # JAX's attribute for tracers of symbolic sizes, which do not exist here.
     dimension_as_value = None
 
     def full_lower(self) -> Tracer:
-        """Return the tracer itself: no transformation leaves a tracer that carries nothing."""
+        """Return the tracer itself: no transformation here wraps a value without need."""
         return self
 
     def get_referent(self) -> Any:
-        """Return the object that the tracer stands for in all transformations around it, by its identity."""
+        """Return the object that identifies the tracer's value through all transformations around it."""
         return self
 
     def to_concrete_value(self) -> Any:
-        """Return the value, if it is known while the program is traced; otherwise None."""
+        """Return the value if it is known while tracing, else None."""
         return None
 
     def __hash__(self) -> int:
@@ -271,11 +270,11 @@ class Tracer(Array):
         raise explain.array_conversion(self)
 
     def item(self, *indices: int) -> Any:
-        """Raise: a traced array has no value that Python could hold."""
+        """Raise ConcretizationTypeError: a traced array has no value yet."""
         raise explain.concretization(self, "item")
 
     def tolist(self) -> Any:
-        """Raise: a traced array has no values that Python could hold."""
+        """Raise ConcretizationTypeError: a traced array has no values yet."""
         raise explain.concretization(self, "tolist")
 
     def __format__(self, specification: str) -> str:
@@ -293,12 +292,12 @@ class Tracer(Array):
         return self
 
 
-# Classes of users' traces inherit it.
+# Tracers of users' traces inherit this rule.
 aval_rules[Tracer] = own_aval
 
 
-# JAX's classes: a name that asks for the data or for its place is an attempt to make a tracer concrete; others are
-# absent.
+# The error classes are JAX's: a ConcretizationTypeError for names that need the data or its place, an AttributeError
+# for others.
 for _name in (
     "addressable_shards", "committed", "global_shards", "is_fully_addressable", "is_fully_replicated", "traceback",
 ):

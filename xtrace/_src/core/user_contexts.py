@@ -1,4 +1,4 @@
-"""Contexts of users, on which traced programs depend."""
+"""Context variables of users, on which traced programs depend."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _numbers = itertools.count()
 
 
 class UserContext:
-    """A value of this thread's context; a part of the key of every cache of traced programs."""
+    """A context variable with a value for each thread; it is part of the key of every cache of traced programs."""
 
     __slots__ = ("_option",)
 
@@ -25,14 +25,14 @@ class UserContext:
         return self._option.value
 
     def __call__(self, new_value: Any) -> AbstractContextManager[None]:
-        """Return a context manager that gives the context another value, in this thread."""
+        """Return a context manager that sets the value in this thread."""
         return self._option(new_value)
 
 
 def make_user_context(default_value: Any = None) -> UserContext:
-    """Make a context variable that traced functions may read: a function is traced anew for each of its values.
+    """Make a context variable that traced functions may read; a function is traced anew for each of its values.
 
-    Make them when a program starts, not while other threads trace.
+    Make context variables when a program starts, not while other threads trace.
 
     Args:
         default_value: the value outside of all blocks, a hashable object.

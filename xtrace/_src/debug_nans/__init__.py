@@ -1,1 +1,1 @@
-"""The settings ``jax_debug_nans`` and ``jax_debug_infs``: which operation made a bad number."""
+"""The settings ``jax_debug_nans`` and ``jax_debug_infs``: name the operation that made a NaN or an infinity."""

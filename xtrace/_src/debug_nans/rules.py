@@ -1,7 +1,8 @@
-"""How operations that hold jaxprs are computed one jaxpr after the other, so that bad numbers are found inside of them.
+"""Rules that evaluate operations with jaxprs one jaxpr at a time, to find bad numbers inside of them.
 
-A rule is ``rule(run, operands, **parameters) -> results``. It computes a jaxpr by ``run(where, closed_jaxpr,
-operands)``; `where` says in words which step of a loop it is. An operation that calls its only jaxpr needs no rule.
+A rule is ``rule(run, operands, **parameters) -> results``. It computes a jaxpr by ``run(step, closed_jaxpr,
+operands)``; `step` is a phrase for the step of a loop, else empty. An operation that calls its only jaxpr needs no
+rule.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from xtrace._src.ops.control_flow.scan_parts import Loop, run_in_python
 from xtrace._src.ops.control_flow.while_loop import WhileLoop, while_p
 from xtrace._src.ops.selection import select_n
 from xtrace._src.ops.shard_map import shard_map_p
-from xtrace._src.ops.solvers import LinearSolve, linear_solve
+from xtrace._src.ops.solvers import linear_solve, split_operands
 
 Run = Callable[..., list[Any]]
 
@@ -53,27 +54,27 @@ def _while(run: Run, operands: Sequence[Any], **parameters: Any) -> list[Any]:
     own, consts, carry = loop.split(operands)
     for i in itertools.count():
         (holds,) = run(f"the condition of while_loop before iteration {i}", loop.cond_jaxpr, [*own, *carry])
-        going = np.asarray(holds)
-        if not going.any():
+        continues = np.asarray(holds)
+        if not continues.any():
             break
         after = run(f"iteration {i} of while_loop", loop.body_jaxpr, [*consts, *carry])
-        carry = after if going.all() else [_where(going, x, y) for x, y in zip(after, carry, strict=True)]
+        carry = after if continues.all() else [_select(continues, x, y) for x, y in zip(after, carry, strict=True)]
     return carry
 
 
-def _where(going: np.ndarray[Any, Any], x: Array, y: Array) -> Array:
-    """Return `x` for the indices of the leading axes that are still going, `y` for the others."""
+def _select(which: np.ndarray[Any, Any], x: Array, y: Array) -> Array:
+    """Return `x` at the leading indices where `which` holds, `y` at the others."""
     shape = aval_of(x).shape
-    return select_n(broadcast_in_dim(going, shape, range(going.ndim)), y, x)
+    return select_n(broadcast_in_dim(which, shape, range(which.ndim)), y, x)
 
 
-def _linear_solve(run: Run, operands: Sequence[Any], *, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Any]:
-    consts, right = const_lengths.split(operands)
+def _linear_solve(run: Run, operands: Sequence[Any], *, const_lengths: Any, jaxprs: Any) -> list[Any]:
+    consts, right = split_operands(const_lengths, operands)
     return run("", jaxprs.solve, [*consts.solve, *right])
 
 
 RULES: dict[Primitive, Callable[..., list[Any]]] = {
     cond_p: _cond, scan_p: _scan, while_p: _while, linear_solve: _linear_solve,
-    # Its devices compute together, so that no step of it can be taken apart.
+    # Its devices compute together, so no step can be evaluated alone.
     shard_map_p: lambda run, operands, **_: [],
 }

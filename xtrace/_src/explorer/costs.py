@@ -1,4 +1,4 @@
-"""What instructions compute and move, and the time that a device would need at best: its roofline.
+"""The operations and bytes of instructions, and the least time that a device needs for them: its roofline.
 
 Source: S. Williams, A. Waterman and D. Patterson, Roofline: an insightful visual performance model (2009).
 """
@@ -16,9 +16,9 @@ from xtrace._src.xla.hlo_types import ArrayType, arrays_of
 
 
 class Device(NamedTuple):
-    """The peaks of a device: operations and bytes a second, by the kind of number that matrix products take.
+    """The peaks of a device: operations per second, with 16-bit matrix products apart, and bytes per second.
 
-    assumed: whether these are no data of a maker but a guess.
+    assumed: whether the peaks are a guess, not a maker's data.
     """
 
     name: str
@@ -44,18 +44,18 @@ _DEVICES = {
 }
 
 
-def device_of(kind: str) -> Device:
-    """Return the peaks of a kind of device. For one that is not known they are those of a usual processor."""
+def get_device_peaks(kind: str) -> Device:
+    """Return the peaks of a kind of device; the assumed peaks of a processor for an unknown kind."""
     for name in sorted(_DEVICES, key=len, reverse=True):
         if kind.startswith(name):
             return Device(kind, *_DEVICES[name])
-    # 16 products and sums of float32 a cycle at 3 GHz on each core, and two channels of memory.
+    # On each core 16 products and sums of float32 per cycle at 3 GHz, and two channels of memory.
     peak = (os.cpu_count() or 1) * 3e9 * 32
     return Device(kind, peak, peak, 40e9, assumed=True)
 
 
 class Cost(NamedTuple):
-    """The operations on numbers and the bytes read and written; whether its products take 16-bit numbers."""
+    """The number of arithmetic operations and of bytes read and written; is_half: whether products take 16 bits."""
 
     flops: float
     bytes: float
@@ -78,7 +78,7 @@ _MOVES = _FREE | _SLICES | frozenset((
 
 
 def count_flops(instruction: PrintedInstruction, types: Mapping[str, str]) -> float:
-    """Return the operations on numbers of one instruction without those that it calls."""
+    """Return the number of arithmetic operations of one instruction, without its called computations."""
     opcode = instruction.opcode
     if opcode.endswith("-done") or (opcode in _MOVES and opcode not in ("scatter", "custom-call")):
         return 0.0
@@ -96,7 +96,7 @@ def count_flops(instruction: PrintedInstruction, types: Mapping[str, str]) -> fl
         return 2.0 * size * kernel.size / max(outputs, 1)
     if opcode == "custom-call":
         if ("gemm" in instruction.attributes or "matmul" in instruction.attributes) and len(operands) > 1:
-            # Products of m by k and k by n elements: of the three sizes the product is (m k n) squared.
+            # A product of m by k and k by n elements: the product of the three sizes is (m k n) squared.
             sizes = [first.size, operands[1][0].size if operands[1] else 1, instruction.arrays()[0].size]
             return 2.0 * math.sqrt(math.prod(sizes))
         return 0.0
@@ -108,32 +108,32 @@ def count_flops(instruction: PrintedInstruction, types: Mapping[str, str]) -> fl
 
 
 def takes_half(instruction: PrintedInstruction, types: Mapping[str, str]) -> bool:
-    """Whether an instruction multiplies matrices of 16-bit numbers."""
+    """Return whether an instruction multiplies matrices of 16-bit numbers."""
     if instruction.opcode not in ("dot", "convolution", "custom-call"):
         return False
     return any(a.dtype in _HALF for name in instruction.operands[:1] for a in arrays_of(types.get(name, "")))
 
 
 def count_bytes(instruction: PrintedInstruction, types: Mapping[str, str]) -> float:
-    """Return the bytes that an instruction outside of fusions reads and writes in memory."""
-    # What is started in the background counts where it starts.
+    """Return the number of bytes that an instruction outside of fusions reads and writes."""
+    # An asynchronous operation counts at its start.
     if instruction.opcode in _FREE or instruction.opcode.endswith("-done"):
         return 0.0
     result = sum([a.bytes for a in instruction.arrays()])
     if instruction.opcode.endswith("-start") and instruction.type.startswith("("):
-        # Its operands are in the tuple, too.
+        # The tuple of results contains the operands.
         return float(result)
     if instruction.opcode in _SLICES:
         return 2.0 * result
     if instruction.opcode == "dynamic-update-slice" and len(instruction.operands) > 1:
-        return 2.0 * _bytes_of(types.get(instruction.operands[1], ""))
-    return float(result + sum([_bytes_of(types.get(name, "")) for name in instruction.operands]))
+        return 2.0 * _count_type_bytes(types.get(instruction.operands[1], ""))
+    return float(result + sum([_count_type_bytes(types.get(name, "")) for name in instruction.operands]))
 
 
 def count_fused(computation: PrintedComputation, by_name: Mapping[str, PrintedComputation]) -> dict[str, Cost]:
-    """Return the cost of each instruction of a fused computation: memory is touched by parameters' readers and root.
+    """Return the cost of each instruction of a fused computation; only readers of parameters and the root use memory.
 
-    by_name: all computations. A fusion inside of it has the operations of what it holds.
+    by_name: all computations. A fusion inside of it has the operations of its instructions.
     """
     types = {i.name: i.type for i in computation.instructions.values()}
     parameters = {i.name for i in computation.instructions.values() if i.opcode == "parameter"}
@@ -144,11 +144,11 @@ def count_fused(computation: PrintedComputation, by_name: Mapping[str, PrintedCo
                 readers.setdefault(name, []).append(instruction)
     moved: dict[str, float] = {}
     for name, reading in readers.items():
-        whole = _bytes_of(types.get(name, ""))
+        whole = _count_type_bytes(types.get(name, ""))
         for instruction in reading:
             part = whole
             if instruction.opcode in _SLICES and instruction.operands[:1] == [name]:
-                part = min(whole, _bytes_of(instruction.type))
+                part = min(whole, _count_type_bytes(instruction.type))
             elif instruction.opcode == "dynamic-update-slice" and instruction.operands[:1] == [name]:
                 part = 0
             moved[instruction.name] = moved.get(instruction.name, 0.0) + part / len(reading)
@@ -157,7 +157,7 @@ def count_fused(computation: PrintedComputation, by_name: Mapping[str, PrintedCo
         written = 0.0
         if instruction.is_root:
             is_update = instruction.opcode == "dynamic-update-slice" and len(instruction.operands) > 1
-            written = _bytes_of(types.get(instruction.operands[1], "") if is_update else instruction.type)
+            written = _count_type_bytes(types.get(instruction.operands[1], "") if is_update else instruction.type)
         flops, is_half = count_flops(instruction, types), takes_half(instruction, types)
         if instruction.opcode == "fusion" and instruction.called and instruction.called[0] in by_name:
             inside = count_fused(by_name[instruction.called[0]], by_name).values()
@@ -166,5 +166,5 @@ def count_fused(computation: PrintedComputation, by_name: Mapping[str, PrintedCo
     return costs
 
 
-def _bytes_of(kind: str) -> int:
+def _count_type_bytes(kind: str) -> int:
     return sum([a.bytes for a in arrays_of(kind)])

@@ -1,4 +1,4 @@
-"""Several programs as one table of data: their files are shared. See docs/explorer_data.md."""
+"""The data of several programs with common source files. See docs/explorer_data.md."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ VERSION = 1
 
 
 def combine(descriptions: Sequence[Description]) -> dict[str, Any]:
-    """Return the data of programs, with all files that took part; programs of one name are numbered."""
+    """Return the data of programs and of their source files; programs with one name are numbered."""
     codes: dict[str, set[CodeType]] = {}
     for description in descriptions:
         for file, own in description.codes.items():
             codes.setdefault(file, set()).update(own)
     files = [describe_file(name, own) for name, own in codes.items()]
     numbers = {file["name"]: i for i, file in enumerate(files)}
-    names = _distinct([d.data["name"] for d in descriptions], [d.data["target"] for d in descriptions])
+    names = _make_names_distinct([d.data["name"] for d in descriptions], [d.data["target"] for d in descriptions])
     programs = []
     for name, description in zip(names, descriptions, strict=True):
         data = description.data | {"name": name}
@@ -31,7 +31,7 @@ def combine(descriptions: Sequence[Description]) -> dict[str, Any]:
     return {**head, "files": files, "programs": programs}
 
 
-def _distinct(names: Sequence[str], targets: Sequence[str]) -> list[str]:
+def _make_names_distinct(names: Sequence[str], targets: Sequence[str]) -> list[str]:
     if len(set(targets)) > 1:
         names = [f"{name} on {target}" for name, target in zip(names, targets, strict=True)]
     made: list[str] = []
@@ -42,7 +42,7 @@ def _distinct(names: Sequence[str], targets: Sequence[str]) -> list[str]:
 
 
 def _describe_span(span: Sequence[Any], files: Sequence[dict[str, Any]], numbers: dict[str, int]) -> list[Any]:
-    """Return a span with the number of its file and columns of browsers."""
+    """Return a span with the number of its file, and columns in units of UTF-16."""
     file, function, line, end_line, column, end_column = span
     number = numbers[file]
     lines: list[str] = files[number]["lines"] or []
@@ -53,7 +53,7 @@ def _describe_span(span: Sequence[Any], files: Sequence[dict[str, Any]], numbers
 
 
 def _cost_by_line(data: dict[str, Any]) -> list[list[float]]:
-    """Return file, line, operations, bytes, seconds at best, and the share of the program's, of each line."""
+    """Return for each line its file, line, operations, bytes, least seconds, and share of the program's seconds."""
     costs: dict[tuple[int, int], list[float]] = {}
     for origin in data["origins"]:
         if "cost" in origin and "span" in origin:
@@ -63,7 +63,7 @@ def _cost_by_line(data: dict[str, Any]) -> list[list[float]]:
                 own[i] += value
     whole = data["cost"]["seconds"] if data["cost"] else 0.0
     return [
-        [*place, *_round_values([*cost, cost[2] / whole if whole else 0.0])] for place, cost in sorted(costs.items())
+        [*line, *_round_values([*cost, cost[2] / whole if whole else 0.0])] for line, cost in sorted(costs.items())
     ]
 
 

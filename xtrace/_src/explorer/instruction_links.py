@@ -1,4 +1,4 @@
-"""From which equations and arguments each instruction of an optimised program comes."""
+"""Links from the instructions of an optimised program to equations and arguments."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from xtrace._src.xla.hlo_frames import Frames
 from xtrace._src.xla.hlo_text import PrintedComputation, PrintedInstruction
 from xtrace._src.xla.source_locations import Location
 
-# How an instruction was linked, the surest first.
+# The evidence of a link, strongest first.
 METADATA, ARGUMENT, FUSED, CALLER, USERS, OPERANDS, NONE = (
     "metadata", "argument", "fused", "caller", "users", "operands", "none"
 )
-# Instructions that serve the ones that read them.
+# Instructions with the origins of their users.
 _SERVING = frozenset(("constant", "broadcast", "iota", "bitcast", "copy", "partition-id", "replica-id"))
-_MANY = 64
+_MAX_ORIGINS = 64
 
 
 class Link(NamedTuple):
-    """The origins of an instruction, and how they are known."""
+    """The origins of an instruction, and the evidence for them."""
 
     origins: tuple[int, ...]
     how: str
@@ -30,17 +30,17 @@ def link_instructions(
     computations: Sequence[PrintedComputation], frames: Frames, origins: Sequence[Origin],
     places: Sequence[Sequence[int]],
 ) -> dict[tuple[str, str], Link]:
-    """Return the link of each instruction, by the names of its computation and itself.
+    """Return the link of each instruction, by the names of its computation and of the instruction.
 
-    places: the origins of each numbered place. A program that was compiled without numbers is linked by the names
-    of operations and their expressions in the user's code.
+    places: the origins of each numbered place. A program compiled without numbers is linked by the names of operations
+    and their expressions in the user's code.
     """
-    by_expression = _by_expression(origins)
+    by_expression = _group_by_expression(origins)
     arguments = {origin.name: i for i, origin in enumerate(origins) if origin.kind == "argument"}
     links: dict[tuple[str, str], Link] = {}
     for computation in computations:
         for instruction in computation.instructions.values():
-            own = _own_origins(instruction, frames, places, by_expression)
+            own = _find_own_origins(instruction, frames, places, by_expression)
             if own:
                 links[computation.name, instruction.name] = Link(own, METADATA)
             elif computation.is_entry and instruction.opcode == "parameter" and instruction.operation in arguments:
@@ -49,7 +49,7 @@ def link_instructions(
     return links
 
 
-def _own_origins(
+def _find_own_origins(
     instruction: PrintedInstruction, frames: Frames, places: Sequence[Sequence[int]],
     by_expression: dict[tuple[object, ...], list[int]],
 ) -> tuple[int, ...]:
@@ -60,17 +60,17 @@ def _own_origins(
     if not stack:
         return ()
     frame, name = stack[0], instruction.operation.rpartition("/")[2]
-    place = _expression(frame)
+    place = _expression_key(frame)
     return tuple(by_expression.get((name, *place)) or by_expression.get(place) or ())
 
 
-def _by_expression(origins: Sequence[Origin]) -> dict[tuple[object, ...], list[int]]:
+def _group_by_expression(origins: Sequence[Origin]) -> dict[tuple[object, ...], list[int]]:
     """Return origins by their name and expression, and by their expression alone."""
     by_expression: dict[tuple[object, ...], list[int]] = {}
     for i, origin in enumerate(origins):
         if origin.span is not None and origin.kind != "argument":
-            place = _expression(origin.span)
-            # The first one stands for all that are alike.
+            place = _expression_key(origin.span)
+            # The first origin represents all with this name.
             by_expression.setdefault((origin.name, *place), [i])
             alike = by_expression.setdefault(place, [])
             if all(origins[other].name != origin.name for other in alike):
@@ -78,13 +78,13 @@ def _by_expression(origins: Sequence[Origin]) -> dict[tuple[object, ...], list[i
     return by_expression
 
 
-def _expression(at: Location) -> tuple[object, ...]:
-    """Return an expression without its function, whose name XLA may write otherwise."""
+def _expression_key(at: Location) -> tuple[object, ...]:
+    """Return a key of an expression, without its function: XLA may change the function's name."""
     return at.file, at.line, at.end_line, at.column, at.end_column
 
 
 class _LinkPropagation:
-    """Gives instructions without metadata of their own the origins of those that they belong to."""
+    """Links instructions without metadata by their callers, users and operands."""
 
     def __init__(self, computations: Sequence[PrintedComputation], links: dict[tuple[str, str], Link]) -> None:
         self.computations, self.links = computations, links
@@ -94,19 +94,19 @@ class _LinkPropagation:
             for instruction in computation.instructions.values():
                 for called in instruction.called:
                     self.callers.setdefault(called, []).append((computation.name, instruction))
-        self.users = {c.name: _users(c) for c in computations}
+        self.users = {c.name: _find_users(c) for c in computations}
 
     def propagate(self) -> None:
-        """Link what the surest ways reach first, until nothing changes."""
-        self._join_fused()
+        """Apply the rules in the order of their strength until no instruction gains a link."""
+        self._merge_fused()
         ways: tuple[
             tuple[str, Callable[[str, PrintedInstruction], set[int]], Callable[[PrintedInstruction], bool]], ...
         ] = (
-            (CALLER, self._of_callers, lambda i: i.opcode == "parameter"),
-            (USERS, self._of_users, lambda i: i.opcode in _SERVING),
-            (OPERANDS, self._of_operands, lambda i: i.opcode != "parameter"),
-            (USERS, self._of_users, lambda i: True),
-            (CALLER, self._of_callers, lambda i: True),
+            (CALLER, self._find_callers_origins, lambda i: i.opcode == "parameter"),
+            (USERS, self._find_users_origins, lambda i: i.opcode in _SERVING),
+            (OPERANDS, self._find_operands_origins, lambda i: i.opcode != "parameter"),
+            (USERS, self._find_users_origins, lambda i: True),
+            (CALLER, self._find_callers_origins, lambda i: True),
         )
         left = [
             (c.name, i) for c in reversed(self.computations) for i in reversed(c.instructions.values())
@@ -128,7 +128,7 @@ class _LinkPropagation:
         applies: Callable[[PrintedInstruction], bool],
     ) -> list[tuple[str, PrintedInstruction]]:
         rest = []
-        # Chains of operands go forwards through the text, chains of users backwards.
+        # Origins of operands spread forwards through the text, origins of users backwards.
         for computation, instruction in reversed(left) if how == OPERANDS else left:
             origins = find(computation, instruction) if applies(instruction) else set()
             if origins:
@@ -137,8 +137,8 @@ class _LinkPropagation:
                 rest.append((computation, instruction))
         return rest[::-1] if how == OPERANDS else rest
 
-    def _join_fused(self) -> None:
-        """Give each fusion the origins of all instructions inside of it, besides its own."""
+    def _merge_fused(self) -> None:
+        """Add to each fusion the origins of the instructions inside of it."""
         for computation in self.computations:
             for instruction in computation.instructions.values():
                 if instruction.opcode != "fusion" or not instruction.called:
@@ -157,11 +157,11 @@ class _LinkPropagation:
         origins: set[int] = set()
         for key in keys:
             link = self.links.get(key)
-            if link is not None and len(origins) < _MANY:
+            if link is not None and len(origins) < _MAX_ORIGINS:
                 origins.update(link.origins)
         return origins
 
-    def _of_callers(self, computation: str, instruction: PrintedInstruction) -> set[int]:
+    def _find_callers_origins(self, computation: str, instruction: PrintedInstruction) -> set[int]:
         callers = self.callers.get(computation, [])
         if instruction.opcode == "parameter":
             number = _parameter_number(instruction)
@@ -173,14 +173,14 @@ class _LinkPropagation:
                 return origins
         return self._union([(caller, call.name) for caller, call in callers])
 
-    def _of_users(self, computation: str, instruction: PrintedInstruction) -> set[int]:
+    def _find_users_origins(self, computation: str, instruction: PrintedInstruction) -> set[int]:
         return self._union([(computation, name) for name in self.users[computation].get(instruction.name, ())])
 
-    def _of_operands(self, computation: str, instruction: PrintedInstruction) -> set[int]:
+    def _find_operands_origins(self, computation: str, instruction: PrintedInstruction) -> set[int]:
         return self._union([(computation, name) for name in instruction.operands])
 
 
-def _users(computation: PrintedComputation) -> dict[str, list[str]]:
+def _find_users(computation: PrintedComputation) -> dict[str, list[str]]:
     users: dict[str, list[str]] = {}
     for instruction in computation.instructions.values():
         for operand in instruction.operands:

@@ -1,8 +1,8 @@
-"""Origins: the equations and arguments that the lines of all stages come from, and what each line comes from.
+"""Origins: the equations and arguments behind the lines of all stages.
 
-An equation keeps the position of the user's code, and the lines that its emission rule writes keep one object for the
-equation, their place. So each place of a lowered module is numbered, and the number goes through the compiler as the
-line of a made-up caller of the user's code (`ORIGINS` is its file). XLA keeps callers with its instructions.
+An equation has the position of the user's code. The lines that its emission rule writes share one place, a position
+and a path. Each place of a lowered module has a number. The number passes through the compiler as the line of an
+invented caller of the user's code, with the file `ORIGINS`, because XLA keeps the callers of its instructions.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ ORIGINS = "<xtrace origins>"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Origin:
-    """What lines of several stages have in common.
+    """The common origin of lines in several stages.
 
-    kind: ``equation``, ``argument``, or ``operation`` for one of StableHLO without an equation. name: the primitive,
-    the argument's path, or the operation's name. scope: the scopes around it. span: the expression in the user's code,
-    None where it is not known. type: of an argument.
+    kind: ``equation``, ``argument``, or ``operation`` for an operation of StableHLO without an equation. name: the name
+    of the primitive or operation, or the path of the argument. scope: the named scopes around it. span: the expression
+    in the user's code, None if unknown. type: the type of an argument.
     """
 
     kind: str
@@ -37,13 +37,13 @@ class Origin:
     type: str = ""
 
 
-def span_of(position: Position | None) -> Location | None:
-    """Return the expression that a position is in."""
+def find_span(position: Position | None) -> Location | None:
+    """Return the expression at a position."""
     return resolve(position) if position is not None else None
 
 
 class Equations:
-    """The equations of a jaxpr and of those inside it, each jaxpr once, numbered, and looked up by their places."""
+    """The numbered equations of a jaxpr and of the jaxprs inside of it, each jaxpr once."""
 
     def __init__(self, jaxpr: Jaxpr) -> None:
         self.all: list[JaxprEqn] = []
@@ -68,7 +68,7 @@ class Equations:
                     self._walk(inner, seen)
 
     def find(self, places: Sequence[tuple[Position | None, str]]) -> list[list[int]]:
-        """Return the equations of each place; places of the same key are those of the same number of equations."""
+        """Return the numbers of each place's equations; n places with the same n equations get one equation each."""
         by_place: list[list[int]] = []
         groups: dict[int, tuple[list[int], list[int]]] = {}
         for number, (position, path) in enumerate(places):
@@ -93,7 +93,7 @@ class Equations:
 
 
 class NumberedLocations(Locations):
-    """Locations of which each place has one of its own, with its number as the line of a caller."""
+    """Locations with one alias for each place; the number of the place is the line of a caller."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,10 +101,10 @@ class NumberedLocations(Locations):
         self._by_place: dict[int, int] = {}
 
     def alias(self, place: tuple[Position | None, str]) -> str:
-        """Return the reference to `place`; equal places of several equations are apart."""
+        """Return the reference to `place`; equal places of different equations have different references."""
         number = self._by_place.get(id(place))
         if number is None:
-            # The list keeps the place alive, so that its address stays its own.
+            # The list keeps the place alive, so its id stays unique.
             self.places.append(place)
             number = self._by_place[id(place)] = len(self.places)
         return f"loc(#loc{number})"
@@ -118,7 +118,7 @@ class NumberedLocations(Locations):
 
 
 class NumberedModule(LoweredModule):
-    """A lowered module whose text with locations says the numbers of places."""
+    """A lowered module whose locations contain the numbers of places."""
 
     __slots__ = ("places", "_text")
 
@@ -133,22 +133,22 @@ class NumberedModule(LoweredModule):
         return self._text if debug_info else super().text()
 
 
-def origins_of_equations(equations: Iterable[JaxprEqn]) -> list[Origin]:
+def make_equation_origins(equations: Iterable[JaxprEqn]) -> list[Origin]:
     """Return the origin of each equation."""
-    # Many equations have one position, whose columns are slow to look up.
+    # Many equations share a position, and its columns are slow to look up.
     spans: dict[Any, Location | None] = {}
     origins = []
     for equation in equations:
         source = equation.source
         place = source and source[:2]
         if place not in spans:
-            spans[place] = span_of(source)
+            spans[place] = find_span(source)
         origins.append(Origin("equation", equation.primitive.name, format_scopes(scopes_of(source)), spans[place]))
     return origins
 
 
-def origins_of_arguments(closed: ClosedJaxpr, paths: Sequence[str], span: Location | None) -> list[Origin]:
-    """Return the origin of each input; `span` is where the function is defined."""
+def make_argument_origins(closed: ClosedJaxpr, paths: Sequence[str], span: Location | None) -> list[Origin]:
+    """Return the origin of each input; `span` is the definition of the function."""
     names = [*paths, *[f"input {i}" for i in range(len(paths), len(closed.jaxpr.invars))]]
     return [
         Origin("argument", name, "", span, v.aval.str_short())
@@ -160,9 +160,9 @@ _LOCATION = re.compile(r" loc\(#loc(\d+)\)$")
 
 
 def read_stablehlo(text: str) -> tuple[list[str], list[int]]:
-    """Return a module's lines without locations, and for each line the number of its place, 0 without one.
+    """Return a module's lines without locations, and the number of each line's place, 0 without one.
 
-    A line that begins an operation with regions has the place of the line that ends it.
+    The first line of an operation with regions has the place of its last line.
     """
     lines: list[str] = []
     places: list[int] = []

@@ -1,4 +1,4 @@
-"""The page of the explorer: its data, style and script in one file of HTML that loads nothing."""
+"""The page of the explorer: data, style and script in one file of HTML that loads nothing else."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _PAGE = """<!DOCTYPE html>
 """
 
 
-def page_of(data: dict[str, Any]) -> str:
-    """Return the page of data that `combine` made."""
-    style, script = _asset("page.css"), _asset("page.js")
+def make_page(data: dict[str, Any]) -> str:
+    """Return the page for the data of `combine`."""
+    style, script = _read_asset("page.css"), _read_asset("page.js")
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; base-uri 'none'; "
         "form-action 'none'"
     )
     title = html.escape(f"{', '.join([p['name'] for p in data['programs']])} · xtrace explorer")
-    return _PAGE.format(policy=policy, title=title, style=style, script=script, data=_inline(data))
+    return _PAGE.format(policy=policy, title=title, style=style, script=script, data=_escape_json(data))
 
 
-def frame_of(page: str) -> str:
+def make_frame(page: str) -> str:
     """Return a frame with the page, for a cell of a notebook."""
     return (
         f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts" title="xtrace explorer" width="100%" '
@@ -47,7 +47,7 @@ def frame_of(page: str) -> str:
     )
 
 
-def _asset(name: str) -> str:
+def _read_asset(name: str) -> str:
     folder = importlib.resources.files("xtrace._src.explorer").joinpath("assets")
     return folder.joinpath(name).read_text(encoding="utf-8")
 
@@ -56,8 +56,8 @@ def _digest(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _inline(data: dict[str, Any]) -> str:
-    """Return JSON that ends no element: a browser reads it as text until ``</script``."""
+def _escape_json(data: dict[str, Any]) -> str:
+    """Return JSON that is safe inside of a script element."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")

@@ -1,4 +1,4 @@
-"""One program as data: the lines of its stages, what they come from, and what they cost. See docs/explorer_data.md."""
+"""The data of one program: the lines of its stages, their origins and their costs. See docs/explorer_data.md."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from xtrace._src.explorer.origins import (
     Equations,
     NumberedModule,
     Origin,
-    origins_of_arguments,
-    origins_of_equations,
+    find_span,
+    make_argument_origins,
+    make_equation_origins,
     read_stablehlo,
-    span_of,
 )
 from xtrace._src.stablehlo import attributes
 from xtrace._src.xla import hlo_text
-from xtrace._src.xla.hlo_collectives import Collective, collectives_of, runs_of_computations
+from xtrace._src.xla.hlo_collectives import Collective, collectives_of, count_runs
 from xtrace._src.xla.hlo_frames import Frames
 from xtrace._src.xla.source_locations import Location
 
@@ -31,10 +31,11 @@ _WIDTH = 120
 
 
 class Parts(NamedTuple):
-    """What a description is made of: a function's name, its stages, and the device that it was compiled for.
+    """The parts of a description: a function's name, its stages, and its device.
 
-    optimised: the text of the HLO, None if it was not compiled; why says so then. definition: where the function is
-    defined. devices: the number of devices. memory: what is in use over the schedule, None if that is not known.
+    optimised: the text of the optimised HLO; None without compilation, and `why` has the reason. paths: the paths of
+    the arguments. definition: the code of the function. devices: the number of devices. memory: the memory in use
+    over the schedule, None if unknown.
     """
 
     name: str
@@ -51,30 +52,30 @@ class Parts(NamedTuple):
 
 
 class Description(NamedTuple):
-    """A program as data, and the code objects of each file that took part."""
+    """The data of a program, and the traced code objects of each file."""
 
     data: dict[str, Any]
     codes: dict[str, set[CodeType]]
 
 
 def describe_program(parts: Parts) -> Description:
-    """Return the data of a program; files of its spans are numbered when programs are put together."""
+    """Return the data of a program; its spans have names of files, which `combine` replaces by numbers."""
     equations = Equations(parts.closed.jaxpr)
     code = parts.definition
     definition: Location | None = None
     if code is not None:
         definition = Location(code.co_filename, code.co_name, code.co_firstlineno, code.co_firstlineno, 0, 0)
-    origins = origins_of_equations(equations.all)
+    origins = make_equation_origins(equations.all)
     first_argument = len(origins)
-    origins += origins_of_arguments(parts.closed, parts.paths, definition)
-    places = _origins_of_places(parts.module, equations, origins)
-    jaxpr_lines, jaxpr_origins = _jaxpr_pane(parts.closed.jaxpr, equations, first_argument)
+    origins += make_argument_origins(parts.closed, parts.paths, definition)
+    places = _find_location_origins(parts.module, equations, origins)
+    jaxpr_lines, jaxpr_origins = _make_jaxpr_pane(parts.closed.jaxpr, equations, first_argument)
     if parts.optimised is not None and ORIGINS not in parts.optimised:
-        classes = _join_alike(origins)
+        classes = _merge_indistinguishable(origins)
         places, jaxpr_origins = [
             [sorted({classes[i] for i in own}) for own in rows] for rows in (places, jaxpr_origins)
         ]
-    stablehlo = _stablehlo_pane(parts.module, places, origins)
+    stablehlo = _make_stablehlo_pane(parts.module, places, origins)
     data: dict[str, Any] = {
         "name": parts.name, "target": parts.target, "device": None,
         "arguments": [{"path": o.name, "type": o.type} for o in origins if o.kind == "argument"],
@@ -86,9 +87,9 @@ def describe_program(parts: Parts) -> Description:
     }
     seconds: list[list[float]] = [[0.0, 0.0, 0.0] for _ in origins]
     if parts.optimised is not None:
-        device = costs.device_of(parts.device_kind)
+        device = costs.get_device_peaks(parts.device_kind)
         data["device"] = device._asdict()
-        data["hlo"], data["coverage"], data["cost"] = _hlo_pane(parts.optimised, origins, places, device, seconds)
+        data["hlo"], data["coverage"], data["cost"] = _make_hlo_pane(parts.optimised, origins, places, device, seconds)
         if parts.devices > 1:
             data["collectives"] = list(map(_describe_collective, collectives_of(parts.optimised, parts.devices)))
     spans = {o.span: 0 for o in origins if o.span is not None}
@@ -131,28 +132,28 @@ def _codes_by_file(equations: Iterable[JaxprEqn]) -> dict[str, set[CodeType]]:
     return codes
 
 
-def _origins_of_places(module: NumberedModule, equations: Equations, origins: list[Origin]) -> list[list[int]]:
-    """Return the origins of each place; one that no equation has becomes an origin of its own."""
+def _find_location_origins(module: NumberedModule, equations: Equations, origins: list[Origin]) -> list[list[int]]:
+    """Return the origins of each place; a place without an equation becomes a new origin."""
     by_place = equations.find(module.places)
     for number, (position, path) in enumerate(module.places):
         if not by_place[number] and position is not None:
             by_place[number] = [len(origins)]
-            origins.append(Origin("operation", path.rpartition("/")[2], path.rpartition("/")[0], span_of(position)))
+            origins.append(Origin("operation", path.rpartition("/")[2], path.rpartition("/")[0], find_span(position)))
     return by_place
 
 
-def _join_alike(origins: Sequence[Origin]) -> list[int]:
-    """Return for each origin the first that a program without numbers does not tell apart from it."""
+def _merge_indistinguishable(origins: Sequence[Origin]) -> list[int]:
+    """Return for each origin the first one that looks the same in a program without numbers."""
     first: dict[Any, int] = {}
     return [
         first.setdefault((o.kind, o.name, o.span if o.kind != "argument" else i), i) for i, o in enumerate(origins)
     ]
 
 
-def _jaxpr_pane(jaxpr: Jaxpr, equations: Equations, first_argument: int) -> tuple[list[str], list[list[int]]]:
+def _make_jaxpr_pane(jaxpr: Jaxpr, equations: Equations, first_argument: int) -> tuple[list[str], list[list[int]]]:
     lines, begun, names = format_lines(jaxpr, _WIDTH)
     origins: list[list[int]] = [[] for _ in lines]
-    # Equations that are being written, by their indentation: lines further in belong to the last of them.
+    # The indentation and number of the open equations: lines with more indentation belong to the last one.
     around: list[tuple[int, int]] = []
     for number, line in enumerate(lines):
         indent = len(line) - len(line.lstrip())
@@ -170,7 +171,7 @@ def _jaxpr_pane(jaxpr: Jaxpr, equations: Equations, first_argument: int) -> tupl
 def _mark_arguments(
     jaxpr: Jaxpr, lines: Sequence[str], names: dict[Var, str], origins: list[list[int]], first_argument: int
 ) -> None:
-    """Link the lines of the head of the jaxpr with the arguments that they name."""
+    """Link the lines of the jaxpr's head with their arguments."""
     starts = [i for i, line in enumerate(lines) if line.startswith("{ lambda")]
     binders = {f"{names[v]}:{v.aval.str_short()}": i for i, v in enumerate(jaxpr.invars) if v in names}
     for number in range(starts[-1] if starts else 0, len(lines)):
@@ -185,7 +186,7 @@ def _mark_arguments(
 _ARGUMENT = re.compile(r' loc\("((?:[^"\\]|\\.)*)"\)$')
 
 
-def _stablehlo_pane(module: NumberedModule, places: list[list[int]], origins: Sequence[Origin]) -> dict[str, Any]:
+def _make_stablehlo_pane(module: NumberedModule, places: list[list[int]], origins: Sequence[Origin]) -> dict[str, Any]:
     lines, numbers = read_stablehlo(module.text(debug_info=True))
     arguments = {attributes.string(o.name)[1:-1]: i for i, o in enumerate(origins) if o.kind == "argument"}
     shown: list[str] = []
@@ -204,7 +205,7 @@ def _stablehlo_pane(module: NumberedModule, places: list[list[int]], origins: Se
 
 
 def _split_arguments(line: str) -> list[str]:
-    """Return the head of a function, an argument a line."""
+    """Return the head of a function with one argument per line."""
     head, _, rest = line.partition("(%arg0")
     arguments, arrow, results = rest.partition(") -> ")
     if not arrow:
@@ -214,16 +215,19 @@ def _split_arguments(line: str) -> list[str]:
     return [head + "(", *[f"      {text}," for text in texts[:-1]], f"      {texts[-1]}", f"  ) -> {results}"]
 
 
-def _hlo_pane(
+def _make_hlo_pane(
     text: str, origins: Sequence[Origin], places: Sequence[Sequence[int]], device: costs.Device,
     totals: list[list[float]],
 ) -> tuple[dict[str, Any], dict[str, int], dict[str, Any]]:
-    """Return the pane of the optimised program, how its instructions were linked, and its whole cost."""
+    """Return the pane of the optimised program, the number of links by evidence, and the cost of the program.
+
+    totals: the cost of each origin, which this adds up.
+    """
     frames, lines = Frames(text), text.splitlines()
     start = next((i for i, line in enumerate(lines) if line.startswith(("%", "ENTRY"))), 0)
     computations = hlo_text.read_computations(lines)
     linked = instruction_links.link_instructions(computations, frames, origins, places)
-    costed = _cost_instructions(computations, runs_of_computations(computations), device)
+    costed = _cost_instructions(computations, count_runs(computations), device)
     head = lines[:1] + ([""] if start else [])
     shown = head + [hlo_text.without_metadata(line) for line in lines[max(start, 1):]]
     offset = len(head) - max(start, 1)
@@ -243,7 +247,7 @@ def _hlo_pane(
                 row += [float(f"{x:.6g}") for x in cost[:3]]
                 if cost[3]:
                     total = [a + b for a, b in zip(total, cost[:3], strict=True)]
-                # What a fusion costs is shared by what is inside, which is counted for lines in its place.
+                # The instructions inside of a fusion have shares of its cost, and these count for lines instead.
                 if not (cost[3] and instruction.opcode == "fusion" and instruction.called):
                     _add_shares(totals, link.origins, cost[:3])
             instructions.append(row)
@@ -268,17 +272,17 @@ def _add_shares(totals: list[list[float]], origins: Sequence[int], cost: Sequenc
             totals[origin][i] += cost[i] / len(origins)
 
 
-# Operations, bytes, seconds at best in one run of the program, and whether the instruction is scheduled by itself.
+# Operations, bytes and least seconds in one run of the program, and whether the instruction is scheduled by itself.
 _Costed = tuple[float, float, float, bool]
 
 
 def _cost_instructions(
     computations: Sequence[hlo_text.PrintedComputation], runs: dict[str, int], device: costs.Device
 ) -> dict[tuple[str, str], _Costed]:
-    """Return the costs of the instructions that have some; those inside of fusions share the fusion's time."""
+    """Return the nonzero costs of instructions; instructions inside of a fusion share its time."""
     by_name = {c.name: c for c in computations}
     types = {c.name: {i.name: i.type for i in c.instructions.values()} for c in computations}
-    # Computations that are applied to elements, or fused, run as parts of what calls them.
+    # Computations that are fused or applied to elements run as parts of their callers.
     applied = {
         name for c in computations for i in c.instructions.values()
         if i.opcode not in ("while", "call", "conditional", "async-start") for name in i.called

@@ -1,4 +1,4 @@
-"""The user's source files that took part in a program, and whether they are still those that were traced."""
+"""The source files of a program, and whether they have changed since tracing."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from collections.abc import Iterable, Sequence
 from types import CodeType
 from typing import Any
 
-_MOST_COLUMNS = 2000
-_MOST_LINES = 20_000
+_MAX_COLUMNS = 2000
+_MAX_LINES = 20_000
 
 
 def describe_file(name: str, codes: Iterable[CodeType]) -> dict[str, Any]:
-    """Return the name, the lines, and what is wrong with a file of which `codes` were traced.
+    """Return the data of a file: its name and lines.
 
-    ``lines`` is None where there is no source; ``missing`` and ``changed`` say so in words.
+    codes: the traced code objects of the file. ``lines`` is None without a source. ``missing`` has the reason, and
+    ``changed`` a warning if the file has changed since tracing.
     """
     linecache.checkcache(name)
     lines = [line.rstrip("\r\n") for line in linecache.getlines(name)]
@@ -26,42 +27,42 @@ def describe_file(name: str, codes: Iterable[CodeType]) -> dict[str, Any]:
         )
         return {"name": name, "lines": None, "missing": reason, "changed": ""}
     changed = "" if _is_unchanged(name, lines, codes) else (
-        "the file has changed since the function was traced; places are those of the older text"
+        "the file has changed since the function was traced; line numbers refer to the older text"
     )
-    cut = f"lines after {_MOST_LINES} are left out" if len(lines) > _MOST_LINES else ""
-    return {"name": name, "lines": [shorten(x) for x in lines[:_MOST_LINES]], "missing": cut, "changed": changed}
+    cut = f"lines after {_MAX_LINES} are left out" if len(lines) > _MAX_LINES else ""
+    return {"name": name, "lines": [shorten(x) for x in lines[:_MAX_LINES]], "missing": cut, "changed": changed}
 
 
-def shorten(line: str, most: int = _MOST_COLUMNS) -> str:
-    """Return a line, the rest of a very long one left out."""
+def shorten(line: str, most: int = _MAX_COLUMNS) -> str:
+    """Return a line, without the characters after the first `most`."""
     return line if len(line) <= most else f"{line[:most]} … {len(line) - most} characters left out"
 
 
 def _is_unchanged(name: str, lines: Sequence[str], codes: Iterable[CodeType]) -> bool:
-    """Whether the text compiles to the code that was traced; true where that cannot be told."""
+    """Return whether the text compiles to the traced code; True if the text is not Python."""
     try:
         with warnings.catch_warnings():
-            # The code was compiled before, with the same warnings.
+            # The first compilation has given these warnings.
             warnings.simplefilter("ignore")
             compiled = compile("\n".join(lines) + "\n", name, "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
-        # A cell of a notebook with commands, or a file that is being edited.
+        # A cell of a notebook with commands, or an unfinished edit of a file.
         return not os.path.exists(name)
     known: set[tuple[str, int, bytes]] = set()
     left = [compiled]
     while left:
         code = left.pop()
-        known.add(_identity(code))
+        known.add(_identify(code))
         left += [x for x in code.co_consts if isinstance(x, CodeType)]
-    return all(_identity(code) in known for code in codes)
+    return all(_identify(code) in known for code in codes)
 
 
-def _identity(code: CodeType) -> tuple[str, int, bytes]:
+def _identify(code: CodeType) -> tuple[str, int, bytes]:
     return code.co_name, code.co_firstlineno, code.co_code
 
 
 def column_in_utf16(line: str, column: int) -> int:
-    """Return a column in bytes of UTF-8 as that of browsers, in units of UTF-16."""
+    """Return a column in bytes of UTF-8 as a column in units of UTF-16, as browsers count."""
     if line.isascii():
         return column
     return len(line.encode()[:column].decode(errors="ignore").encode("utf-16-le")) // 2

@@ -1,4 +1,4 @@
-"""The call of an exported function: one equation, and the program's functions in the module that calls it."""
+"""The call of an exported function: an equation of a jaxpr, and the program's functions in the caller's module."""
 
 from __future__ import annotations
 
@@ -13,14 +13,20 @@ from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.partition_spec import full_entries
-from xtrace._src.core.primitive import Primitive, no_rule
+from xtrace._src.core.primitive import ListPrimitive, no_rule
 from xtrace._src.core.pytree_differences import treedef_difference
 from xtrace._src.core.sharding_rules import Entries, Split
 from xtrace._src.core.shardings import NamedSharding, explicit_part
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.export.checks import PLATFORM_INDEX, has_platform_index
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
-from xtrace._src.export.symbolic_calls import fits, has_symbolic_shapes, name_argument, values_for, with_values
+from xtrace._src.export.symbolic_calls import (
+    find_symbolic_values,
+    fits,
+    has_symbolic_shapes,
+    name_argument,
+    substitute_sizes,
+)
 from xtrace._src.ops.host.mapped_calls import call_in_turn
 from xtrace._src.ops.references.binding import unwrap
 from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value
@@ -33,7 +39,7 @@ with late_modules(globals()):
 
 
 def call_exported(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call an `Exported`; ValueError for arguments of other types than it was exported for."""
+    """Call an `Exported`; ValueError for arguments of other types."""
     leaves, in_tree = pytree.tree_flatten((args, kwargs))
     leaves = unwrap(leaves)
     difference = treedef_difference(exported.in_tree, in_tree)
@@ -58,18 +64,17 @@ def _check_types(exported: Any, avals: Sequence[ShapedArray]) -> None:
             "Convert it, or export the function for its type"
         )
     if has_symbolic_shapes(exported):
-        values_for(exported, avals)
+        find_symbolic_values(exported, avals)
 
 
 @functools.partial(custom_vjp, nondiff_argnums=(0,))
 def call_program(exported: Any, *leaves: Any) -> list[Any]:
-    """Call an `Exported` with leaves, for which it returns leaves; its derivative is the exported one."""
-    results: list[Any] = call_exported_p.bind_positional(leaves, (exported,))
-    return results
+    """Return the leaves of the result of an `Exported`; its derivative is the exported derivative."""
+    return call_exported_p.bind_positional(leaves, (exported,))
 
 
 def _forward(exported: Any, *leaves: Any) -> tuple[list[Any], tuple[Any, ...]]:
-    # It raises here, where the user's call is, if there is no derivative.
+    # Without a derivative this raises here, at the user's call.
     exported.vjp()
     return call_program(exported, *leaves), leaves
 
@@ -78,8 +83,8 @@ def _backward(exported: Any, leaves: tuple[Any, ...], cotangents: list[Any]) -> 
     derivative = exported.vjp()
     expected: Sequence[ShapedArray] = derivative.in_avals[len(leaves) :]
     if has_symbolic_shapes(exported):
-        expected = with_values(expected, values_for(exported, list(map(aval_of, leaves))))
-    given = _expected_cotangents(cotangents, expected)
+        expected = substitute_sizes(expected, find_symbolic_values(exported, list(map(aval_of, leaves))))
+    given = _fill_integer_cotangents(cotangents, expected)
     results = call_program(derivative, *leaves, *given)
     pairs = zip(results, derivative.out_avals, strict=True)
     return tuple([None if aval.dtype == dtypes.float0 else x for x, aval in pairs])
@@ -88,8 +93,8 @@ def _backward(exported: Any, leaves: tuple[Any, ...], cotangents: list[Any]) -> 
 call_program.defvjp(_forward, _backward)
 
 
-def _expected_cotangents(cotangents: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
-    """Return cotangents, with zeros without data in the place of those of integers, which no program reads."""
+def _fill_integer_cotangents(cotangents: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+    """Return cotangents with zeros of dtype float0 for integers, which no program reads."""
     return [
         np.zeros(aval.shape, dtypes.float0) if aval.dtype == dtypes.float0 else x
         for x, aval in zip(cotangents, avals, strict=True)
@@ -99,11 +104,13 @@ def _expected_cotangents(cotangents: Sequence[Any], avals: Sequence[ShapedArray]
 def _abstract(*avals: ShapedArray, exported: Any) -> list[ShapedArray]:
     """Call an exported function."""
     results = [aval.update(sharding=None) for aval in exported.out_avals]
-    return with_values(results, values_for(exported, avals)) if has_symbolic_shapes(exported) else results
+    if not has_symbolic_shapes(exported):
+        return results
+    return substitute_sizes(results, find_symbolic_values(exported, avals))
 
 
 def _split(name: str, operands: Sequence[Split], result: list[ShapedArray], *, exported: Any) -> list[Entries]:
-    """Return how the results are split over explicit mesh axes: as the function was exported."""
+    """Return the explicit mesh axes of the results, from the shardings of the export."""
     entries = []
     for aval, sharding in zip(result, exported._out_named_shardings, strict=True):
         explicit = None if sharding is None else explicit_part(sharding, aval.ndim)
@@ -112,14 +119,14 @@ def _split(name: str, operands: Sequence[Split], result: list[ShapedArray], *, e
 
 
 def _emit(builder: FunctionBuilder, *values: Value, exported: Any) -> list[Value]:
-    _check_place(exported, builder.platform, builder.module.num_partitions)
+    _check_devices(exported, builder.platform, builder.module.num_partitions)
     results, is_split = list(builder.results), builder.module.num_partitions > 1
     operands = [
         _constrain(builder, values[i], exported._in_named_shardings[i] if is_split else None)
         for i in exported.module_kept_var_idx
     ]
     if has_symbolic_shapes(exported) and not builder.module.variables:
-        program = _program_for(exported, builder.platform, tuple([x.aval for x in operands]), tuple(results))
+        program = _refine_program(exported, builder.platform, tuple([x.aval for x in operands]), tuple(results))
         returned = _emit_functions(builder, exported, program, operands, results)
     else:
         returned = _emit_program(builder, exported, operands, results)
@@ -130,13 +137,13 @@ def _emit(builder: FunctionBuilder, *values: Value, exported: Any) -> list[Value
 def _emit_program(
     builder: FunctionBuilder, exported: Any, operands: Sequence[Value], results: Sequence[ShapedArray]
 ) -> list[Value]:
-    """Write the call of the program as it is; values are converted to its types, which leave symbolic sizes open."""
+    """Write the call of the program itself; values are converted to its types, which have unknown sizes."""
     types = [exported.in_avals[i] for i in exported.module_kept_var_idx]
     given = [_retype(builder, x, aval) for x, aval in zip(operands, types, strict=True)]
     if has_platform_index(exported):
         number = exported.platforms.index(builder.platform) if builder.platform in exported.platforms else 0
         given.insert(0, builder.constant(np.int32(number), PLATFORM_INDEX))
-    returned = _emit_functions(builder, exported, _functions_of(exported), given, exported.out_avals)
+    returned = _emit_functions(builder, exported, _read_functions(exported), given, exported.out_avals)
     return [_retype(builder, x, aval) for x, aval in zip(returned, results, strict=True)]
 
 
@@ -148,21 +155,21 @@ def _emit_functions(
 
 
 def _retype(builder: FunctionBuilder, x: Value, aval: ShapedArray) -> Value:
-    """Return a value under a type that says more or fewer of its sizes."""
+    """Return a value with a type that has more or fewer known sizes."""
     stored, kind = x.to_physical(), physical_aval(aval)
     return x if x.type == aval.mlir_type else builder.cast("convert", stored, kind).bitcast(aval)
 
 
 @memoize_by_owner
-def _functions_of(exported: Any) -> Any:
+def _read_functions(exported: Any) -> Any:
     return exported.functions()
 
 
 @memoize_by_owner
-def _program_for(
+def _refine_program(
     exported: Any, platform: str, operands: tuple[ShapedArray, ...], results: tuple[ShapedArray, ...]
 ) -> Any:
-    """Return the functions of a program for symbolic shapes, refined for arguments of known ones."""
+    """Return the functions of a program for symbolic shapes, refined for arguments of known shapes."""
     module = ModuleBuilder("refined", platform)
     main = FunctionBuilder(module, "main", "", public=True)
     main.return_values(_emit_program(main, exported, [main.argument(aval) for aval in operands], results))
@@ -178,13 +185,13 @@ def _constrain(builder: FunctionBuilder, value: Value, sharding: NamedSharding |
     return value if sharding is None else builder.constrain(value, sharding)
 
 
-def _check_place(exported: Any, platform: str, devices: int) -> None:
+def _check_devices(exported: Any, platform: str, devices: int) -> None:
     """Raise ValueError if a program is for other platforms, or for another number of devices."""
     if platform not in exported.platforms and DisabledSafetyCheck.platform() not in exported.disabled_safety_checks:
         raise ValueError(
             f"{exported.fun_name} was exported for the platforms {', '.join(exported.platforms)}, and is called on "
-            f"{platform}. Export it with platforms=[..., {abbreviate(platform)}]; if its program runs there all the "
-            "same, with disabled_checks=[export.DisabledSafetyCheck.platform()]"
+            f"{platform}. Export it with platforms=[..., {abbreviate(platform)}]; if its program runs there anyway, "
+            "with disabled_checks=[export.DisabledSafetyCheck.platform()]"
         )
     if exported.nr_devices not in (1, devices):
         raise ValueError(
@@ -197,12 +204,12 @@ def _check_place(exported: Any, platform: str, devices: int) -> None:
 def _batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, exported: Any
 ) -> tuple[list[Any], list[int]]:
-    # The program is for arrays of fixed shapes, or of fixed ranks, so it is called for one index after the other.
+    # The program is for fixed shapes or ranks, so it is called for one index after the other.
     results = call_in_turn(lambda *leaves: call_exported_p.bind_positional(leaves, (exported,)), operands, axes)
     return results, [0] * len(results)
 
 
-call_exported_p = Primitive(
+call_exported_p = ListPrimitive(
     "call_exported", ("exported",), abstract=_abstract, emit=_emit, sharding=_split, multiple_results=True,
     memoised=False,
     jvp=no_rule(

@@ -1,4 +1,4 @@
-"""What exported programs must be like, so that they run elsewhere and later."""
+"""Checks that exported programs run elsewhere and later."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
 
-# The versions of the rules for the arguments of programs that are read, of which the newest is written: the platform's
-# number if there are several platforms, then the leaves that are read.
+# The supported versions of the rules for a program's arguments; files are written with the newest. The arguments are
+# the platform's number, if there are several platforms, and the leaves that the program reads.
 minimum_supported_calling_convention_version = 9
 maximum_supported_calling_convention_version = 10
 
@@ -21,11 +21,11 @@ _LAPACK = """
     sgees sgeev sgehrd sgeqrf sgesdd sgetrf sgtsv sorgqr spotrf ssyevd ssytrd strsm
     zgees zgeev zgehrd zgeqrf zgesdd zgetrf zgtsv zheevd zhetrd zpotrf ztrsm zungqr
 """
-_OF_GPUS = "geqrf gesvd gesvdj getrf orgqr potrf syevd sytrd"
-# The targets whose calls mean the same in all releases that can read the file: those that jax.export takes.
+_SOLVER_ROUTINES = "geqrf gesvd gesvdj getrf orgqr potrf syevd sytrd"
+# The stable targets: their calls have one meaning in all releases that read the file. They are those of jax.export.
 GUARANTEED_TARGETS = frozenset([
     *[f"lapack_{name}_ffi" for name in _LAPACK.split()],
-    *[f"{library}_{name}_ffi" for library in ("cusolver", "hipsolver") for name in _OF_GPUS.split()],
+    *[f"{library}_{name}_ffi" for library in ("cusolver", "hipsolver") for name in _SOLVER_ROUTINES.split()],
     "AllocateBuffer", "ApproxTopK", "Eigh", "LuDecomposition", "ProductOfElementaryHouseholderReflectors", "Qr",
     "SPMDFullToShardShape", "SPMDShardToFullShape", "Sharding", "annotate_device_placement",
     "cu_lu_pivots_to_permutation", "cu_threefry2x32_ffi", "cusparse_gtsv2_ffi", "hip_lu_pivots_to_permutation",
@@ -35,9 +35,9 @@ GUARANTEED_TARGETS = frozenset([
 
 
 def check_custom_calls(name: str, calls: Mapping[str, str], disabled: Sequence[DisabledSafetyCheck]) -> None:
-    """Raise ValueError if a program calls targets without a guarantee, unless the check of them is disabled.
+    """Raise ValueError if a program calls targets without a guarantee or a disabled check.
 
-    calls: for each target a call of it, as text.
+    calls: for each target a call, as text.
     """
     allowed = GUARANTEED_TARGETS | {check.is_custom_call() for check in disabled}
     refused = sorted([target for target in calls if target not in allowed])
@@ -51,7 +51,7 @@ def check_custom_calls(name: str, calls: Mapping[str, str], disabled: Sequence[D
 
 
 def check_signature(exported: Any, arguments: Sequence[str], results: Sequence[str]) -> None:
-    """Raise ValueError unless the program of an `Exported` has the types that the rest of it says."""
+    """Raise ValueError unless the types of the program of an `Exported` agree with its other fields."""
     kept = [exported.in_avals[i].mlir_type for i in exported.module_kept_var_idx]
     index = [PLATFORM_INDEX.mlir_type] if has_platform_index(exported) else []
     wanted = [*index, *kept], [aval.mlir_type for aval in exported.out_avals]
@@ -65,5 +65,5 @@ PLATFORM_INDEX = ShapedArray((), dtypes.int32)
 
 
 def has_platform_index(exported: Any) -> bool:
-    """Whether the program takes the number of its platform first."""
+    """Return whether the program's first argument is the number of its platform."""
     return len(exported.platforms) > 1

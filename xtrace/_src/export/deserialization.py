@@ -1,4 +1,4 @@
-"""`deserialize`: exported functions from the bytes of files, of jax.export as well. Nothing in them is run."""
+"""`deserialize`: exported functions from the bytes of files, also of jax.export. Reading runs no code of the file."""
 
 from __future__ import annotations
 
@@ -25,29 +25,28 @@ from xtrace._src.export.disabled_checks import DisabledSafetyCheck
 from xtrace._src.export.exported import Exported
 from xtrace._src.export.flatbuffers import DamagedFileError, Record, decode
 from xtrace._src.export.serialization import DIGEST_MARK, DIGEST_SIZE, IDENTIFIER
-from xtrace._src.export.trees import tree_of_record
+from xtrace._src.export.trees import read_tree
 
-# The characters of a symbolic dimension in files.
-_LONGEST_SIZE = 1000
+# The largest number of characters of a symbolic dimension in files.
+_MAX_SIZE_LENGTH = 1000
 
 
 def deserialize(blob: bytes | bytearray | memoryview) -> Exported:
-    """Return the exported function that the bytes of a file stand for.
+    """Return the exported function in the bytes of a file.
 
-    The file says what the program computes, and which classes of those registered the arguments are of; nothing in it
-    is code of Python. A file of xtrace has a digest, by which damage is found. The program of another file is read in
-    a process of its own when it is first used.
+    The file contains a program and the names of registered classes of its arguments, but no code of Python. A file of
+    xtrace has a digest that reveals damage. The program of another file is read in a separate process at its first use.
 
     Args:
-        blob: what `Exported.serialize` returned, or that of jax.export.
+        blob: the result of `Exported.serialize`, of xtrace or of jax.export.
 
     Returns:
-        An `Exported`. It can be differentiated as many times as `vjp_order` said when it was saved.
+        An `Exported`. Its order of differentiation is the `vjp_order` of its serialization.
 
     Raises:
         TypeError: `blob` is not made of bytes.
-        ValueError: the bytes are no such file, are damaged, or are of a newer version; a class or a name in it is not
-            registered here.
+        ValueError: the bytes are no file of an exported function, are damaged, or are of a newer version; a class or a
+            name in it is not registered here.
 
     Example:
         >>> exported = xtrace.export.export(xtrace.jit(jnp.sin))(0.0)
@@ -59,7 +58,7 @@ def deserialize(blob: bytes | bytearray | memoryview) -> Exported:
     data = bytes(blob)
     try:
         is_intact = _check_digest(data)
-        return _exported_of_record(decode(schema.EXPORTED, data), is_intact)
+        return _read_exported(decode(schema.EXPORTED, data), is_intact)
     except DamagedFileError as error:
         raise ValueError(
             f"deserialize: blob, of {len(data)} bytes, is no exported function, or is damaged: {error}"
@@ -67,27 +66,27 @@ def deserialize(blob: bytes | bytearray | memoryview) -> Exported:
 
 
 def _check_digest(data: bytes) -> bool:
-    """Return whether a file has a digest; DamagedFileError if it is that of other bytes, or is gone."""
+    """Return whether a file has a digest; DamagedFileError if the digest is wrong or missing."""
     content, digest = data[:-DIGEST_SIZE], data[-DIGEST_SIZE:]
     if not content.endswith(DIGEST_MARK):
         if data[4:8] == IDENTIFIER:
-            raise DamagedFileError("its end is not the SHA-256 that xtrace writes there")
+            raise DamagedFileError("its end is no SHA-256, as files of xtrace have")
         return False
     if not hmac.compare_digest(hashlib.sha256(content).digest(), digest):
-        raise DamagedFileError("its bytes are not those that were written, by their SHA-256")
+        raise DamagedFileError("its bytes do not have the SHA-256 at its end")
     return True
 
 
-def _exported_of_record(record: Record, is_intact: bool, scope: SymbolicScope | None = None) -> Exported:
-    """Return the function of a record; its derivatives' symbolic dimensions are of the same scope."""
+def _read_exported(record: Record, is_intact: bool, scope: SymbolicScope | None = None) -> Exported:
+    """Return the function of a record; the function and its derivatives share a scope of symbolic dimensions."""
     _check_versions(record)
-    # Shardings hold their meshes whole; the list of them is only checked.
+    # Shardings contain their meshes; the list of meshes is only checked.
     for each in record["unique_meshes"] or []:
-        _mesh(each)
-    in_tree, out_tree = tree_of_record(record["in_tree"]), tree_of_record(record["out_tree"])
+        _read_mesh(each)
+    in_tree, out_tree = read_tree(record["in_tree"]), read_tree(record["out_tree"])
     scope = SymbolicScope() if scope is None else scope
-    in_avals, out_avals = [_avals(record, side, scope) for side in ("in", "out")]
-    in_shardings, out_shardings = [_shardings(record, side) for side in ("in", "out")]
+    in_avals, out_avals = [_read_avals(record, side, scope) for side in ("in", "out")]
+    in_shardings, out_shardings = [_read_shardings(record, side) for side in ("in", "out")]
     for word, tree, avals, shardings in (
         ("arguments", in_tree, in_avals, in_shardings), ("results", out_tree, out_avals, out_shardings)
     ):
@@ -104,7 +103,7 @@ def _exported_of_record(record: Record, is_intact: bool, scope: SymbolicScope | 
     devices = record["nr_devices"] or record["nr_devices_short"]
     if devices < 1:
         raise DamagedFileError(f"it is for {devices} devices")
-    vjp = None if record["vjp"] is None else _exported_of_record(record["vjp"], is_intact, scope)
+    vjp = None if record["vjp"] is None else _read_exported(record["vjp"], is_intact, scope)
     if vjp is not None:
         _check_derivative(in_avals, out_avals, vjp)
     return Exported(
@@ -112,7 +111,7 @@ def _exported_of_record(record: Record, is_intact: bool, scope: SymbolicScope | 
         _has_named_shardings=True, _in_named_shardings=in_shardings, _out_named_shardings=out_shardings,
         in_shardings_hlo=(None,) * len(in_avals), out_shardings_hlo=(None,) * len(out_avals), nr_devices=devices,
         platforms=platforms, ordered_effects=(), unordered_effects=(),
-        disabled_safety_checks=tuple([_check(each) for each in record["disabled_checks"] or []]),
+        disabled_safety_checks=tuple([_read_check(each) for each in record["disabled_checks"] or []]),
         mlir_module_serialized=record["module"] or b"",
         calling_convention_version=record["calling_convention_version"], module_kept_var_idx=kept,
         uses_global_constants=bool(record["uses_global_constants"]), _get_vjp=None if vjp is None else lambda _: vjp,
@@ -124,13 +123,13 @@ def _check_versions(record: Record) -> None:
     version, calling = record["serialization_version"], record["calling_convention_version"]
     if not 1 <= version <= schema.NEWEST_VERSION:
         raise DamagedFileError(
-            f"it says version {version} of the format, and this release reads 1 to {schema.NEWEST_VERSION}; save it by "
+            f"it has version {version} of the format, and this release reads 1 to {schema.NEWEST_VERSION}; save it by "
             "an older release, or read it by a newer one"
         )
     lowest, highest = minimum_supported_calling_convention_version, maximum_supported_calling_convention_version
     if not lowest <= calling <= highest:
         raise DamagedFileError(
-            f"it says calling convention {calling}, and this release calls those from {lowest} to {highest}"
+            f"it has calling convention {calling}, and this release supports {lowest} to {highest}"
         )
     effects = [e["type_name"] for e in (*(record["ordered_effects"] or []), *(record["unordered_effects"] or []))]
     if effects:
@@ -140,48 +139,48 @@ def _check_versions(record: Record) -> None:
 def _check_derivative(
     in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], vjp: Exported
 ) -> None:
-    """Raise DamagedFileError unless a derivative takes and returns what that of the function does."""
-    cotangents = [[_kind(aval.to_tangent_aval()) for aval in avals] for avals in (in_avals, out_avals)]
-    takes, returns = [[_kind(aval) for aval in avals] for avals in (vjp.in_avals, vjp.out_avals)]
-    if takes != [*map(_kind, in_avals), *cotangents[1]] or returns != cotangents[0]:
+    """Raise DamagedFileError unless a derivative has the types of the function's arguments and cotangents."""
+    cotangents = [[_type_key(aval.to_tangent_aval()) for aval in avals] for avals in (in_avals, out_avals)]
+    takes, returns = [[_type_key(aval) for aval in avals] for avals in (vjp.in_avals, vjp.out_avals)]
+    if takes != [*map(_type_key, in_avals), *cotangents[1]] or returns != cotangents[0]:
         raise DamagedFileError("its derivative takes or returns other types than the function has")
 
 
-def _kind(aval: ShapedArray) -> tuple[Any, Any]:
+def _type_key(aval: ShapedArray) -> tuple[Any, Any]:
     return aval.shape, aval.dtype
 
 
-def _avals(record: Record, side: str, scope: SymbolicScope) -> tuple[ShapedArray, ...]:
-    """Return a list of types, which older files have whole, and newer ones also as numbers of unique ones."""
+def _read_avals(record: Record, side: str, scope: SymbolicScope) -> tuple[ShapedArray, ...]:
+    """Return the types of one side, from the numbers of unique types, or from the list of all types in older files."""
     numbers = record[f"{side}_aval_numbers"]
     if numbers is None:
-        return tuple([_aval(each, scope) for each in record[f"{side}_avals"] or []])
-    return _pick([_aval(each, scope) for each in record["unique_avals"] or []], numbers, f"{side}_avals")
+        return tuple([_read_aval(each, scope) for each in record[f"{side}_avals"] or []])
+    return _pick([_read_aval(each, scope) for each in record["unique_avals"] or []], numbers, f"{side}_avals")
 
 
-def _pick(objects: Sequence[Any], numbers: Sequence[int], what: str) -> tuple[Any, ...]:
+def _pick(objects: Sequence[Any], numbers: Sequence[int], name: str) -> tuple[Any, ...]:
     if any(n >= len(objects) for n in numbers):
-        raise DamagedFileError(f"its {what} have the numbers {tuple(numbers)} of {len(objects)}")
+        raise DamagedFileError(f"its {name} have the numbers {tuple(numbers)} of {len(objects)}")
     return tuple([objects[n] for n in numbers])
 
 
-def _aval(record: Record, scope: SymbolicScope) -> ShapedArray:
+def _read_aval(record: Record, scope: SymbolicScope) -> ShapedArray:
     if record["kind"] != schema.ABSTRACT_VALUE_ARRAY:
         raise ValueError("deserialize: an argument or result is a token, which functions cannot be called with here")
     dtype = schema.DTYPES.get(record["dtype"])
-    # Before version 3 files say no memory.
+    # Files before version 3 have no memory spaces.
     space = schema.MEMORY_SPACES.get(record["memory_space"] or 1)
     sizes = record["shape"] or []
     if dtype is None or space is None:
         raise DamagedFileError(f"a type in it has the unknown dtype {record['dtype']} or memory")
-    return ShapedArray(tuple([_size(text, scope) for text in sizes]), dtype, memory_space=space)
+    return ShapedArray(tuple([_read_size(text, scope) for text in sizes]), dtype, memory_space=space)
 
 
-def _size(text: str, scope: SymbolicScope) -> Any:
+def _read_size(text: str, scope: SymbolicScope) -> Any:
     if re.fullmatch(r"[0-9]{1,18}", text, re.ASCII):
         return int(text)
     try:
-        if len(text) <= _LONGEST_SIZE and text.isascii():
+        if len(text) <= _MAX_SIZE_LENGTH and text.isascii():
             size = parse_dimension(text, scope)
             if bounds_of(size)[1] >= 0:
                 return size
@@ -190,40 +189,40 @@ def _size(text: str, scope: SymbolicScope) -> Any:
     raise DamagedFileError(f"a type in it has the size {abbreviate(text)}")
 
 
-def _shardings(record: Record, side: str) -> tuple[NamedSharding | None, ...]:
+def _read_shardings(record: Record, side: str) -> tuple[NamedSharding | None, ...]:
     numbers = record[f"{side}_sharding_numbers"]
     if numbers is not None and any(each["hlo_sharding"] for each in record[f"{side}_shardings"] or []):
         numbers = None
     if numbers is None:
-        return tuple([_sharding(each) for each in record[f"{side}_shardings"] or []])
-    unique = [None, *[_named_sharding(each) for each in record["unique_shardings"] or []]]
+        return tuple([_read_sharding(each) for each in record[f"{side}_shardings"] or []])
+    unique = [None, *[_read_named_sharding(each) for each in record["unique_shardings"] or []]]
     return _pick(unique, numbers, f"{side}_shardings")
 
 
-def _sharding(record: Record) -> NamedSharding | None:
+def _read_sharding(record: Record) -> NamedSharding | None:
     if record["hlo_sharding"]:
         raise ValueError(
             "deserialize: an argument or result has a sharding in XLA's older form (GSPMD); export the function with "
             "NamedShardings"
         )
-    return None if record["named_sharding"] is None else _named_sharding(record["named_sharding"])
+    return None if record["named_sharding"] is None else _read_named_sharding(record["named_sharding"])
 
 
-def _named_sharding(record: Record) -> NamedSharding:
+def _read_named_sharding(record: Record) -> NamedSharding:
     spec = record["spec"]
     if record["mesh"] is None or spec is None:
         raise DamagedFileError("a sharding in it has no mesh or no specification")
     entries = [tuple(each["axes"] or ()) for each in spec["partitions"] or []]
     try:
-        return NamedSharding(_mesh(record["mesh"]), PartitionSpec(
+        return NamedSharding(_read_mesh(record["mesh"]), PartitionSpec(
             *[entry[0] if len(entry) == 1 else entry or None for entry in entries],
             unreduced=frozenset(spec["unreduced"] or ()), reduced=frozenset(spec["reduced"] or ()),
         ), record["memory_kind"])
     except (TypeError, ValueError) as error:
-        raise DamagedFileError(f"a sharding in it is none: {error}") from None
+        raise DamagedFileError(f"a sharding in it is invalid: {error}") from None
 
 
-def _mesh(record: Record) -> AbstractMesh:
+def _read_mesh(record: Record) -> AbstractMesh:
     device, sizes, names = record["device"], record["axis_sizes"] or (), record["axis_names"] or []
     types = [schema.AXIS_TYPES.get(number) for number in record["axis_types"] or ()]
     if not len(sizes) == len(names) == len(types) or None in types or 0 in sizes:
@@ -233,10 +232,10 @@ def _mesh(record: Record) -> AbstractMesh:
             device["device_kind"] or "", device["num_cores"], device["platform"]
         ))
     except (TypeError, ValueError) as error:
-        raise DamagedFileError(f"a mesh in it is none: {error}") from None
+        raise DamagedFileError(f"a mesh in it is invalid: {error}") from None
 
 
-def _check(record: Record) -> DisabledSafetyCheck:
+def _read_check(record: Record) -> DisabledSafetyCheck:
     kind = record["kind"]
     if kind == schema.CUSTOM_CALL_CHECK:
         return DisabledSafetyCheck.custom_call(record["target"] or "")

@@ -1,4 +1,4 @@
-"""The safety checks of exported programs that users may turn off."""
+"""The safety checks of exported programs that users may disable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CUSTOM_CALL = "custom_call:"
 
 @dataclass(frozen=True, repr=False)
 class DisabledSafetyCheck:
-    """A check that `export` shall leave out; use the class methods `platform` and `custom_call`.
+    """A check for `export` to skip; use the class methods `platform` and `custom_call`.
 
     Args:
         _impl: the check as text.
@@ -25,12 +25,12 @@ class DisabledSafetyCheck:
 
     @classmethod
     def platform(cls) -> DisabledSafetyCheck:
-        """Return the check that the program runs on a platform that it was exported for."""
+        """Return the check that the program runs on one of its platforms."""
         return cls("platform")
 
     @classmethod
     def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
-        """Return the check that custom calls of a target mean the same in later releases.
+        """Return the check that custom calls of a target keep their meaning in later releases.
 
         Raises:
             TypeError: `target_name` is no string.
@@ -40,7 +40,7 @@ class DisabledSafetyCheck:
         return cls(f"{_CUSTOM_CALL}{target_name}")
 
     def is_custom_call(self) -> str | None:
-        """Return the target whose custom calls are not checked; None for another check."""
+        """Return the target of unchecked custom calls; None for another check."""
         return self._impl.removeprefix(_CUSTOM_CALL) if self._impl.startswith(_CUSTOM_CALL) else None
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ from xtrace._src.api.tracing import struct_of
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.effects import in_order
+from xtrace._src.core.effects import ordered_effects
 from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.shardings import NamedSharding, Sharding
 from xtrace._src.core.sizes import has_symbolic
@@ -20,7 +20,7 @@ from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.export.checks import check_custom_calls, maximum_supported_calling_convention_version
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
 from xtrace._src.export.exported import Exported
-from xtrace._src.export.platforms import text_for_platforms
+from xtrace._src.export.platforms import write_platforms_module
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.xla.clients import canonical_platform, default_platform
 from xtrace._src.xla.late_modules import late_modules
@@ -30,10 +30,10 @@ with late_modules(globals()):
 
 
 def default_export_platform() -> str:
-    """Return the platform that functions are exported for unless others are named: that of new arrays.
+    """Return the default platform of `export`, the platform of new arrays.
 
     Returns:
-        Its name: ``"cpu"``, ``"cuda"``, ``"rocm"`` or ``"tpu"``.
+        The name: ``"cpu"``, ``"cuda"``, ``"rocm"`` or ``"tpu"``.
 
     Raises:
         RuntimeError: no platform starts.
@@ -53,17 +53,17 @@ def export(
 
     Args:
         fun_jit: the result of `jit`.
-        platforms: the platforms that the program shall run on, such as ``["cpu", "tpu"]``; None for the default one.
-        disabled_checks: checks to leave out.
+        platforms: the platforms of the program, such as ``["cpu", "tpu"]``; None for the default platform.
+        disabled_checks: checks to skip.
         _override_lowering_rules: must be None.
 
     Returns:
-        A function of arguments of `fun_jit`, or of ShapeDtypeStructs in their place, that returns an `Exported`.
+        A function of the arguments of `fun_jit`, or of their `ShapeDtypeStruct`, that returns an `Exported`.
 
     Raises:
-        TypeError: `platforms` or `disabled_checks` is no sequence of strings or of checks.
-        ValueError: `fun_jit` is not the result of `jit`; when it is called, also: the program has custom calls that
-            later releases may not know.
+        TypeError: `platforms` is no sequence of strings, or `disabled_checks` no sequence of checks.
+        ValueError: `fun_jit` is not the result of `jit`; in a call, also: the program has custom calls that later
+            releases may not know.
         NotImplementedError: the program calls Python, or takes references; rules are overridden.
 
     Example:
@@ -112,7 +112,7 @@ def _export_trace(
     lowered = lower_for_export(traced, platforms)
     name, function = traced.fun_name, lowered.traced
     _check_effects(name, lowered)
-    module = text_for_platforms(name, platforms, lowered)
+    module = write_platforms_module(name, platforms, lowered)
     in_avals, out_avals = tuple(function.jaxpr.in_avals), tuple(function.out_avals)
     is_symbolic = any(has_symbolic(aval.shape) for aval in in_avals)
     try:
@@ -127,8 +127,8 @@ def _export_trace(
         ) from None
     check_custom_calls(name, artifacts.custom_calls_of(artifacts.read_artifact(data)), checks)
     mesh, inputs, results = lowered.assignment.mesh, lowered.assignment.inputs, lowered.assignment.results
-    in_shardings = _abstract_shardings(name, in_avals, inputs if mesh is not None else ())
-    out_shardings = _abstract_shardings(name, out_avals, results if mesh is not None else ())
+    in_shardings = _drop_devices(name, in_avals, inputs if mesh is not None else ())
+    out_shardings = _drop_devices(name, out_avals, results if mesh is not None else ())
     kept = range(len(in_avals)) if lowered.kept is None else lowered.kept
     return Exported(
         fun_name=name, in_tree=function.in_tree, in_avals=in_avals, out_tree=function.out_tree, out_avals=out_avals,
@@ -137,23 +137,24 @@ def _export_trace(
         nr_devices=mesh.size if mesh is not None else 1, platforms=platforms, ordered_effects=(),
         unordered_effects=tuple(function.jaxpr.effects), disabled_safety_checks=checks, mlir_module_serialized=data,
         calling_convention_version=maximum_supported_calling_convention_version, module_kept_var_idx=tuple(kept),
-        uses_global_constants=len(platforms) > 1 or is_symbolic, _get_vjp=_derivative(lowered, platforms, checks),
+        uses_global_constants=len(platforms) > 1 or is_symbolic,
+        _get_vjp=_make_derivative_exporter(lowered, platforms, checks),
     )
 
 
 def _check_effects(name: str, lowered: ExportedTrace) -> None:
-    """Raise NotImplementedError for programs that do more than compute."""
+    """Raise NotImplementedError for programs with callbacks or ordered effects."""
     if any(module.callbacks for module in lowered.modules):
         raise NotImplementedError(
             f"export: {name} calls Python (by a callback, or a print), and serialization of host_callbacks is not "
             "possible: other processes do not have the Python function. Leave the call out, or return its operands"
         )
-    ordered = in_order(lowered.traced.jaxpr.effects)
+    ordered = ordered_effects(lowered.traced.jaxpr.effects)
     if ordered:
         raise NotImplementedError(f"export: {name} has ordered effects ({', '.join(map(str, ordered))})")
 
 
-def _abstract_shardings(
+def _drop_devices(
     name: str, avals: Sequence[ShapedArray], shardings: Sequence[Sharding | None]
 ) -> tuple[NamedSharding | None, ...]:
     """Return shardings without their devices."""
@@ -169,10 +170,10 @@ def _abstract_shardings(
     return tuple(abstract)
 
 
-def _derivative(
+def _make_derivative_exporter(
     lowered: ExportedTrace, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]
 ) -> Callable[[Exported], Exported]:
-    """Return the function that exports the derivative of a trace, when it is asked for the first time."""
+    """Return a function that exports the derivative of a trace at its first call."""
     function, assignment, made = lowered.traced, lowered.assignment, list[Exported]()
 
     def pull(*leaves: Any) -> Any:
@@ -189,7 +190,7 @@ def _derivative(
                     "in_shardings": (*assignment.inputs, *assignment.results), "out_shardings": assignment.inputs
                 }
             cotangents = map(tangent_aval, function.out_avals)
-            structs = [_struct_on(assignment.mesh, aval) for aval in (*function.jaxpr.in_avals, *cotangents)]
+            structs = [_make_struct(assignment.mesh, aval) for aval in (*function.jaxpr.in_avals, *cotangents)]
             jitted: Any = jit(pull, **shardings)
             made.append(_export_trace(jitted.trace(*structs), platforms, checks))
         return made[0]
@@ -197,7 +198,7 @@ def _derivative(
     return get
 
 
-def _struct_on(mesh: Mesh | None, aval: ShapedArray) -> Any:
-    """Return the description of a type, with its sharding on the devices that the program is for."""
+def _make_struct(mesh: Mesh | None, aval: ShapedArray) -> Any:
+    """Return the ShapeDtypeStruct of a type, with its sharding on the program's devices."""
     struct, sharding = struct_of(aval), aval.explicit_sharding
     return struct if sharding is None or mesh is None else struct.update(sharding=NamedSharding(mesh, sharding.spec))

@@ -1,4 +1,4 @@
-"""`Exported`: a function as a program of its own, with the types, the shardings and the derivative of it."""
+"""`Exported`: a program with its types, its shardings and its derivative."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from xtrace._src.xla.late_modules import late_modules
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 with late_modules(globals()):
-    # jaxlib's MLIR bindings take 30 ms to import, and a file is read without them until its program is used.
+    # The import of jaxlib's MLIR bindings takes 30 ms; only the use of a program needs them, not the reading of a file.
     from xtrace._src.xla import artifacts, modules
 
 _Positions = tuple[int, ...]
@@ -29,27 +29,27 @@ _Positions = tuple[int, ...]
 
 @dataclass(frozen=True, repr=False)
 class Exported:
-    """A function that was lowered for files and for other processes, made by `export` or `deserialize`.
+    """A function lowered for files and other processes, the result of `export` or `deserialize`.
 
     Args:
         fun_name: the function's name.
         in_tree: the structure of ``(args, kwargs)``.
         in_avals: the types of the arguments' leaves.
         out_tree: the structure of the result.
-        out_avals: the types of its leaves.
+        out_avals: the types of the result's leaves.
         _has_named_shardings: True.
         _in_named_shardings, _out_named_shardings: the shardings of the leaves, on a mesh without devices, or None.
-        in_shardings_hlo, out_shardings_hlo: None for each leaf; shardings are named ones.
-        nr_devices: the number of devices that the program is for.
-        platforms: the platforms that the program is for.
+        in_shardings_hlo, out_shardings_hlo: None for each leaf; xtrace has named shardings only.
+        nr_devices: the number of devices of the program.
+        platforms: the platforms of the program.
         ordered_effects, unordered_effects: the side effects of the program.
-        disabled_safety_checks: the checks that were not made.
+        disabled_safety_checks: the skipped checks.
         mlir_module_serialized: the program, a portable artifact of StableHLO.
         calling_convention_version: the version of the rules for the program's arguments.
-        module_kept_var_idx: the positions of the leaves that the program takes; it does not read the others.
-        uses_global_constants: whether the program takes the number of its platform first, or has symbolic dimensions.
-        _get_vjp: returns the derivative; None if there is none.
-        _is_intact: whether the program's bytes are undamaged, by a checksum; it says nothing of who wrote them.
+        module_kept_var_idx: the positions of the leaves that the program reads.
+        uses_global_constants: whether the first argument is the platform's number, or sizes are symbolic.
+        _get_vjp: returns the derivative; None without a derivative.
+        _is_intact: whether the program's bytes have a correct checksum; a checksum is no signature of their author.
 
     Example:
         >>> exported = xtrace.export.export(xtrace.jit(jnp.sin))(0.0)
@@ -119,21 +119,21 @@ class Exported:
 
     @boundary
     def in_shardings_jax(self, mesh: Mesh | AbstractMesh) -> Sequence[NamedSharding | None]:
-        """Return the shardings of the arguments' leaves on a mesh, None for those that have none.
+        """Return the shardings of the arguments' leaves on a mesh, None for a leaf without a sharding.
 
         Raises:
             TypeError: `mesh` is no mesh.
-            ValueError: it has other axes than the mesh that the function was exported for.
+            ValueError: the axes of `mesh` differ from those of the export.
         """
         return self._shardings_on("in_shardings_jax", mesh, self._in_named_shardings)
 
     @boundary
     def out_shardings_jax(self, mesh: Mesh | AbstractMesh) -> Sequence[NamedSharding | None]:
-        """Return the shardings of the result's leaves on a mesh, None for those that have none.
+        """Return the shardings of the result's leaves on a mesh, None for a leaf without a sharding.
 
         Raises:
             TypeError: `mesh` is no mesh.
-            ValueError: it has other axes than the mesh that the function was exported for.
+            ValueError: the axes of `mesh` differ from those of the export.
         """
         return self._shardings_on("out_shardings_jax", mesh, self._out_named_shardings)
 
@@ -156,10 +156,10 @@ class Exported:
 
     @boundary
     def vjp(self) -> Exported:
-        """Return the exported function of the arguments' leaves and the result's cotangents, which gives cotangents.
+        """Return the exported function from the arguments' leaves and the result's cotangents to the cotangents.
 
         Raises:
-            ValueError: the file that the function is from does not have it.
+            ValueError: the function's file has no derivative.
         """
         if self._get_vjp is None:
             raise ValueError(
@@ -170,28 +170,27 @@ class Exported:
 
     @boundary
     def serialize(self, vjp_order: int = 0) -> bytearray:
-        """Return the function as the bytes of a file, which `deserialize` reads, that of jax.export as well.
+        """Return the function as the bytes of a file for `deserialize`, of xtrace or of jax.export.
 
         Args:
-            vjp_order: how many times the saved function can be differentiated.
+            vjp_order: the highest order of derivatives in the file.
 
         Raises:
             TypeError: `vjp_order` is no integer, or a dict among the arguments has other keys than strings.
-            ValueError: `vjp_order` is negative, an argument or result is of a class that is not registered for files,
-                or derivatives are asked for that there are not.
+            ValueError: `vjp_order` is negative or above the order of this function, or a class of an argument or result
+                is not registered for files.
         """
         return serialization.serialize(self, vjp_order)
 
     @boundary
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the program, or make it part of the program being traced; reverse-mode derivatives are those saved.
+        """Run the program, or make it part of a traced program; its reverse-mode derivatives are the saved ones.
 
-        `vmap` calls it once for each element, in a loop. A program for many elements at once is that of the mapped
-        function, ``export(jit(vmap(f)))``.
+        `vmap` calls it in a loop, once for each element; ``export(jit(vmap(f)))`` is a program for all elements.
 
         Raises:
-            ValueError: the arguments have another structure, shape or dtype, or the platform or the number of devices
-                is another.
+            ValueError: the structure, shapes or dtypes of the arguments, the platform or the number of devices differ
+                from those of the export.
         """
         return call_exported(self, args, kwargs)
 

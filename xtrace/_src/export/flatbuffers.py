@@ -1,8 +1,8 @@
-"""Flatbuffers: records of named fields as bytes, and back, as their schemas say.
+"""Flatbuffers: conversion of records of named fields to bytes and back, by schemas.
 
-A table is a position in the buffer: the distance back to its *vtable*, then its fields. The vtable has the distance of
-each field from the table, 0 for one that is absent. Tables, texts and vectors lie elsewhere, and a field has the
-distance to them, which is positive. Numbers are little-endian, and lie at multiples of their sizes.
+A table at a position of the buffer begins with the distance back to its *vtable*; its fields follow. The vtable has the
+distance of each field from the table, 0 for an absent field. The field of a table, text or vector has the positive
+distance to it. Numbers are little-endian, at multiples of their sizes.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ class DamagedFileError(ValueError):
 
 @dataclass(frozen=True)
 class Number:
-    """A number, of a format of `struct`; zeros are not written."""
+    """A number with a format of `struct`; zeros are not written."""
 
     format: str
 
 
 @dataclass(frozen=True)
 class OptionalNumber:
-    """A number that may be absent, and reads as None then."""
+    """A number that may be absent; an absent number reads as None."""
 
     format: str
 
@@ -40,14 +40,14 @@ class Text:
 
 @dataclass(frozen=True)
 class Vector:
-    """A sequence: of numbers of a format of `struct`, which are bytes for ``"B"``, of texts, or of records."""
+    """A sequence of texts, of records, or of numbers with a format of `struct`; bytes for ``"B"``."""
 
     of: str | Text | Table
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A record: the slot and the kind of each field. A table that is a field of itself gets that one later."""
+    """A record: the slot and the kind of each field. A field of the table's own kind is added later."""
 
     fields: dict[str, tuple[int, Any]] = field(default_factory=dict)
 
@@ -55,7 +55,7 @@ class Table:
 def encode(table: Table, record: Mapping[str, Any], identifier: bytes = b"") -> bytearray:
     """Return the buffer of a record; fields that are None or absent are not written.
 
-    identifier: four bytes that say who wrote the buffer, at its fifth byte.
+    identifier: four bytes from the fifth byte on, which name the writer.
     """
     buffer = bytearray(4) + identifier
     struct.pack_into("<I", buffer, 0, _write_table(buffer, table, record))
@@ -68,19 +68,19 @@ def _write_table(buffer: bytearray, table: Table, record: Mapping[str, Any]) -> 
         value = record.get(name)
         if value is not None and not (isinstance(kind, Number) and not value):
             given.append((slot, kind, value))
-    # Large fields first leaves no gaps.
+    # With the large fields first there are no gaps.
     given.sort(key=lambda entry: -struct.calcsize(_format(entry[1])))
     slots = 1 + max([slot for slot, _, _ in given], default=-1)
     vtable = _align(buffer, 4)
-    places, size = [0] * slots, 4
+    offsets, size = [0] * slots, 4
     for slot, kind, _ in given:
-        places[slot] = size
+        offsets[slot] = size
         size += struct.calcsize(_format(kind))
-    buffer += struct.pack(f"<{2 + slots}H", 4 + 2 * slots, size, *places)
+    buffer += struct.pack(f"<{2 + slots}H", 4 + 2 * slots, size, *offsets)
     position = _align(buffer, 4)
     buffer += struct.pack("<i", position - vtable) + bytes(size - 4)
     for slot, kind, value in given:
-        at = position + places[slot]
+        at = position + offsets[slot]
         if isinstance(kind, (Number, OptionalNumber)):
             struct.pack_into(f"<{kind.format}", buffer, at, value)
         else:
@@ -93,13 +93,13 @@ def _format(kind: Any) -> str:
 
 
 def _align(buffer: bytearray, size: int) -> int:
-    """Fill up to a multiple of `size`, and return the length."""
+    """Pad the buffer to a multiple of `size` bytes, and return its length."""
     buffer += bytes(-len(buffer) % size)
     return len(buffer)
 
 
 def _write_distance(buffer: bytearray, at: int, kind: Any, value: Any) -> None:
-    """Append a text, vector or record, and write the distance to it at a place."""
+    """Append a text, vector or record, and write the distance to it at position `at`."""
     struct.pack_into("<I", buffer, at, _write_object(buffer, kind, value) - at)
 
 
@@ -124,7 +124,7 @@ def _write_object(buffer: bytearray, kind: Any, value: Any) -> int:
 
 
 def decode(table: Table, buffer: bytes) -> Record:
-    """Return the record in a buffer; absent numbers are 0, other absent fields None. DamagedFileError for no such."""
+    """Return the record in a buffer; absent numbers are 0, other absent fields None. DamagedFileError for bad bytes."""
     reader = _Reader(buffer)
     try:
         return reader.read_table(table, reader.number("I", 0))
@@ -135,8 +135,8 @@ def decode(table: Table, buffer: bytes) -> Record:
 class _Reader:
     def __init__(self, buffer: bytes) -> None:
         self.buffer = buffer
-        # Several fields may share a record, a text or a vector: without limits a small file could stand for an endless
-        # one. Writers share next to nothing.
+        # Fields may share records, texts and vectors, so a small file could expand without end. Files of real writers
+        # share almost nothing, and stay within these limits.
         self.records_left = len(buffer)
         self.bytes_left = 4 * len(buffer)
 
@@ -152,29 +152,29 @@ class _Reader:
         return struct.unpack_from(f"<{count}{format}", self.buffer, position)
 
     def charge(self, size: int) -> None:
-        """Count bytes of a text or a vector; DamagedFileError where they are too many for the file."""
+        """Count the bytes of a text or a vector; DamagedFileError if they are too many for the file."""
         self.bytes_left -= size
         if self.bytes_left < 0:
-            raise DamagedFileError("its texts and vectors stand for more than it can hold")
+            raise DamagedFileError("its texts and vectors are larger than the file")
 
     def read_table(self, table: Table, position: int) -> Record:
         self.records_left -= 1
         if self.records_left < 0:
-            raise DamagedFileError("its records stand for more than it can hold")
+            raise DamagedFileError("its records are larger than the file")
         vtable = position - self.number("i", position)
-        places = self.numbers("H", vtable, self.number("H", vtable) // 2)
+        offsets = self.numbers("H", vtable, self.number("H", vtable) // 2)
         record: Record = {}
         for name, (slot, kind) in table.fields.items():
-            place = places[2 + slot] if 2 + slot < len(places) else 0
+            offset = offsets[2 + slot] if 2 + slot < len(offsets) else 0
             if isinstance(kind, (Number, OptionalNumber)):
                 absent = 0 if isinstance(kind, Number) else None
-                record[name] = self.number(kind.format, position + place) if place else absent
+                record[name] = self.number(kind.format, position + offset) if offset else absent
             else:
-                record[name] = self.follow(kind, position + place) if place else None
+                record[name] = self.follow(kind, position + offset) if offset else None
         return record
 
     def follow(self, kind: Any, position: int) -> Any:
-        """Return what the distance at a position leads to."""
+        """Return the object at the end of the distance at a position."""
         target = position + self.number("I", position)
         if isinstance(kind, Table):
             return self.read_table(kind, target)

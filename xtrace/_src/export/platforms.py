@@ -1,4 +1,4 @@
-"""One module for several platforms: the functions of each, and a choice by the number of the platform."""
+"""A module for several platforms: the functions of each, and a choice by the number of the platform."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ with late_modules(globals()):
     from xtrace._src.xla import mlir_rules
 
 
-def text_for_platforms(name: str, platforms: Sequence[str], lowered: ExportedTrace) -> str:
-    """Return the text of a module that runs on each platform; for several it takes their number first."""
+def write_platforms_module(name: str, platforms: Sequence[str], lowered: ExportedTrace) -> str:
+    """Return the text of a module for all platforms; with several, its first argument is the platform's number."""
     modules = lowered.modules
     if len(modules) == 1:
         return modules[0].text(debug_info=True)
@@ -25,7 +25,7 @@ def text_for_platforms(name: str, platforms: Sequence[str], lowered: ExportedTra
     index = main.argument(PLATFORM_INDEX, 'jax.global_constant = "_platform_index"')
     given = zip(first.functions[0].arguments, first.functions[0].argument_attributes, strict=True)
     operands = [main.argument(value.aval, first.meshes.inline(text)) for value, text in given]
-    # A program that is the same on all platforms needs no choice.
+    # Equal programs for all platforms need no choice.
     is_same = len({each.text() for each in modules}) == 1
     programs = [_add_functions(module, each.builder) for each in (modules[:1] if is_same else modules)]
     results = _write_choice(main, index, programs, operands, lowered.traced.out_avals)
@@ -36,10 +36,10 @@ def text_for_platforms(name: str, platforms: Sequence[str], lowered: ExportedTra
 
 
 def _add_functions(module: ModuleBuilder, program: ModuleBuilder) -> str:
-    """Add the functions of a platform's module, with their locations; return the name of its ``main`` there."""
+    """Add the functions of a platform's module, with their locations; return the new name of its ``main``."""
     names: dict[str, str] = {}
     main, *private = program.functions
-    # Functions stand behind those that they call.
+    # A function comes after the functions that it calls.
     for function in (*private, main):
         copy = FunctionBuilder(module, function.name, function.scope)
         copy.arguments, copy.argument_attributes = function.arguments, [""] * len(function.arguments)

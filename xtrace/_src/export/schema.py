@@ -1,4 +1,4 @@
-"""The tables of a file of jax.export: their fields, the slots of these, and the numbers that stand for names."""
+"""The tables of a file of jax.export: their fields with slots, and the numbers of enumerations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xtrace._src.ops.random.keys import generators
 _BYTE, _SHORT, _INT = Number("b"), Number("H"), Number("I")
 _BYTES, _TEXT, _TEXTS = Vector("B"), Text(), Vector(Text())
 
-# The version that is written, and the newest one whose files are known to be read.
+# The version of written files, and the newest readable version.
 VERSION, NEWEST_VERSION = 3, 12
 
 LEAF, NONE, TUPLE, LIST, DICT, CUSTOM = range(6)
@@ -46,7 +46,7 @@ EFFECT = Table({"type_name": (0, _TEXT)})
 CHECK = Table({"kind": (0, _BYTE), "target": (1, _TEXT)})
 PLATFORM_CHECK, CUSTOM_CALL_CHECK, SHAPE_CHECK = range(3)
 
-# Lists of types, shardings and meshes stand twice in a file: whole, and as numbers of the unique ones.
+# A file has its types, shardings and meshes twice: as lists of all, and as numbers of the unique ones.
 EXPORTED = Table({
     "serialization_version": (0, _SHORT), "fun_name": (1, _TEXT), "in_tree": (2, TREE), "in_avals": (3, Vector(AVAL)),
     "out_tree": (4, TREE), "out_avals": (5, Vector(AVAL)), "nr_devices_short": (6, Number("h")),

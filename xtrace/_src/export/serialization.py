@@ -1,4 +1,4 @@
-"""Exported functions as the records of files, and as bytes."""
+"""Exported functions as records and as bytes."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from xtrace._src.core.shardings import NamedSharding
 from xtrace._src.export import schema
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
 from xtrace._src.export.flatbuffers import Record, encode
-from xtrace._src.export.trees import tree_record
+from xtrace._src.export.trees import make_tree_record
 
-# The bytes behind the first four say that a file is xtrace's, and has a digest.
+# The fifth to eighth bytes of xtrace's files, which have a digest.
 IDENTIFIER = b"XTRC"
-# Readers of the format stop before this: what it says is followed by the SHA-256 of all before it.
+# The end of the record, where readers of the format stop; the SHA-256 of all bytes up to here follows.
 DIGEST_MARK = b"xtrace export, SHA-256: "
 DIGEST_SIZE = hashlib.sha256().digest_size
 
 
 def serialize(exported: Any, vjp_order: int) -> bytearray:
-    """Return the bytes of a file with an `Exported` and `vjp_order` derivatives of it."""
+    """Return the bytes of a file with an `Exported` and its derivatives up to `vjp_order`."""
     order = to_integer("vjp_order", vjp_order)
     if order < 0:
         raise ValueError(f"serialize: vjp_order must be 0 or more, got {order}")
     try:
-        data = encode(schema.EXPORTED, _exported_record(exported, order), IDENTIFIER)
+        data = encode(schema.EXPORTED, _make_exported_record(exported, order), IDENTIFIER)
     except RecursionError:
         raise ValueError(f"serialize: the arguments or results of {exported.fun_name} are nested too deep") from None
     data += bytes(-len(data) % 4) + DIGEST_MARK
     return data + hashlib.sha256(data).digest()
 
 
-def _exported_record(exported: Any, vjp_order: int) -> Record:
+def _make_exported_record(exported: Any, vjp_order: int) -> Record:
     if exported.ordered_effects or exported.unordered_effects:
         effects = ", ".join(map(str, (*exported.ordered_effects, *exported.unordered_effects)))
         raise NotImplementedError(
@@ -45,47 +45,47 @@ def _exported_record(exported: Any, vjp_order: int) -> Record:
     in_shardings, out_shardings = exported._in_named_shardings, exported._out_named_shardings
     unique_shardings = _number([s for s in (*in_shardings, *out_shardings) if s is not None])
     unique_meshes = _number([s.mesh for s in unique_shardings])
-    placed_inputs = list(zip(map(_type_in_files, exported.in_avals), in_shardings, strict=True))
-    placed_results = list(zip(map(_type_in_files, exported.out_avals), out_shardings, strict=True))
+    placed_inputs = list(zip(map(_strip_aval, exported.in_avals), in_shardings, strict=True))
+    placed_results = list(zip(map(_strip_aval, exported.out_avals), out_shardings, strict=True))
     unique_avals = _number([*placed_inputs, *placed_results])
-    shardings = {s: _sharding_record(s, unique_meshes) for s in unique_shardings}
+    shardings = {s: _make_sharding_record(s, unique_meshes) for s in unique_shardings}
 
     def numbers_of(given: Sequence[NamedSharding | None]) -> list[int]:
         return [0 if s is None else 1 + unique_shardings[s] for s in given]
 
-    def sharding_records(given: Sequence[NamedSharding | None]) -> list[Record]:
+    def make_sharding_records(given: Sequence[NamedSharding | None]) -> list[Record]:
         return [{} if s is None else {"named_sharding": shardings[s]} for s in given]
 
     return {
         "serialization_version": schema.VERSION, "fun_name": exported.fun_name,
-        "in_tree": tree_record(exported.in_tree), "out_tree": tree_record(exported.out_tree),
-        "in_avals": [_aval_record(aval) for aval, _ in placed_inputs],
-        "out_avals": [_aval_record(aval) for aval, _ in placed_results],
-        "unique_avals": [_aval_record(aval) for aval, _ in unique_avals],
+        "in_tree": make_tree_record(exported.in_tree), "out_tree": make_tree_record(exported.out_tree),
+        "in_avals": [_make_aval_record(aval) for aval, _ in placed_inputs],
+        "out_avals": [_make_aval_record(aval) for aval, _ in placed_results],
+        "unique_avals": [_make_aval_record(aval) for aval, _ in unique_avals],
         "in_aval_numbers": [unique_avals[pair] for pair in placed_inputs],
         "out_aval_numbers": [unique_avals[pair] for pair in placed_results],
-        "in_shardings": sharding_records(in_shardings), "out_shardings": sharding_records(out_shardings),
-        "unique_shardings": list(shardings.values()), "unique_meshes": list(map(_mesh_record, unique_meshes)),
+        "in_shardings": make_sharding_records(in_shardings), "out_shardings": make_sharding_records(out_shardings),
+        "unique_shardings": list(shardings.values()), "unique_meshes": list(map(_make_mesh_record, unique_meshes)),
         "in_sharding_numbers": numbers_of(in_shardings), "out_sharding_numbers": numbers_of(out_shardings),
         "nr_devices": exported.nr_devices, "platforms": exported.platforms, "ordered_effects": [],
-        "unordered_effects": [], "disabled_checks": list(map(_check_record, exported.disabled_safety_checks)),
+        "unordered_effects": [], "disabled_checks": list(map(_make_check_record, exported.disabled_safety_checks)),
         "module": exported.mlir_module_serialized, "calling_convention_version": exported.calling_convention_version,
         "kept": exported.module_kept_var_idx, "uses_global_constants": exported.uses_global_constants,
-        "vjp": _exported_record(exported.vjp(), vjp_order - 1) if vjp_order else None,
+        "vjp": _make_exported_record(exported.vjp(), vjp_order - 1) if vjp_order else None,
     }
 
 
 def _number(objects: Sequence[Any]) -> dict[Any, int]:
-    """Return the unique objects in their order, each with its number."""
+    """Return the unique objects in order, each with its number."""
     return {each: i for i, each in enumerate(dict.fromkeys(objects))}
 
 
-def _type_in_files(aval: ShapedArray) -> ShapedArray:
-    """Return a type without its weakness and its sharding, which files do not have in it."""
+def _strip_aval(aval: ShapedArray) -> ShapedArray:
+    """Return a type without weak type and sharding: types in files have neither."""
     return ShapedArray(aval.shape, aval.dtype, memory_space=aval.memory_space)
 
 
-def _aval_record(aval: ShapedArray) -> Record:
+def _make_aval_record(aval: ShapedArray) -> Record:
     number = schema.NUMBERS_OF_DTYPES.get(aval.dtype)
     if number is None:
         raise ValueError(
@@ -95,10 +95,10 @@ def _aval_record(aval: ShapedArray) -> Record:
     return {"dtype": number, "shape": list(map(str, aval.shape)), "memory_space": aval.memory_space.value}
 
 
-def _sharding_record(sharding: NamedSharding, meshes: dict[Any, int]) -> Record:
+def _make_sharding_record(sharding: NamedSharding, meshes: dict[Any, int]) -> Record:
     spec = sharding.spec
     return {
-        "mesh": _mesh_record(sharding.mesh), "mesh_number": meshes[sharding.mesh],
+        "mesh": _make_mesh_record(sharding.mesh), "mesh_number": meshes[sharding.mesh],
         "memory_kind": sharding.memory_kind,
         "spec": {
             "partitions": [{"axes": list(axes_of_entry(entry))} for entry in spec],
@@ -107,7 +107,7 @@ def _sharding_record(sharding: NamedSharding, meshes: dict[Any, int]) -> Record:
     }
 
 
-def _mesh_record(mesh: BaseMesh) -> Record:
+def _make_mesh_record(mesh: BaseMesh) -> Record:
     numbers = {axis_type: number for number, axis_type in schema.AXIS_TYPES.items()}
     device = mesh.abstract_mesh.abstract_device
     return {
@@ -117,7 +117,7 @@ def _mesh_record(mesh: BaseMesh) -> Record:
     }
 
 
-def _check_record(check: DisabledSafetyCheck) -> Record:
+def _make_check_record(check: DisabledSafetyCheck) -> Record:
     target = check.is_custom_call()
     if target is not None:
         return {"kind": schema.CUSTOM_CALL_CHECK, "target": target}

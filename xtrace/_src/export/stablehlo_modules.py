@@ -1,4 +1,4 @@
-"""`from_stablehlo`: StableHLO modules of any origin as functions."""
+"""`from_stablehlo`: functions from StableHLO modules of any origin."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ _DTYPES = {dtypes.mlir_name(dtype): dtype for dtype in _ALL if dtypes.bit_width(
 
 
 def from_stablehlo(program: str | bytes | bytearray | memoryview) -> Callable[..., Any]:
-    """Return a function that runs a StableHLO module, in `jit` and other transformations as well.
+    """Return a function that runs a StableHLO module, also in `jit` and other transformations.
 
-    The module is read by a process of its own, since MLIR trusts what it reads. Its function ``main`` is called, or its
-    only public one. Where it leaves sizes of arguments open, they are those of each call.
+    A separate process reads the module, because MLIR trusts its input. The function calls ``main`` of the module, or
+    its only public function. Each call determines the unknown sizes of the module's arguments.
 
     Args:
         program: the module, as MLIR's text or bytecode, or as a portable artifact; or a file of `xtrace.export` or
             jax.export.
 
     Returns:
-        A function of arrays, which are checked; its result is an array, or a tuple of several, and its attribute
-        `in_avals` the types that it takes, None if sizes are open. That of a file is called as the function that was
-        exported, and can be differentiated if it was exported so. `vmap` calls it once for each element, in a loop.
+        A function of arrays with checked types. Its result is an array, or a tuple of several arrays. Its attribute
+        `in_avals` has the types of the arguments, None if sizes are unknown. A file gives the exported function, with
+        its arguments and derivatives. `vmap` calls the function in a loop, once for each element.
 
     Raises:
         TypeError: `program` is neither text nor bytes.
-        ValueError: it is no module, with the line and the column of the text that are wrong; it has tokens or other
+        ValueError: it is no module (the message has the line and the column of the error), has tokens or other
             arguments that are no arrays, calls Python, or has several replicas.
 
     Example:
@@ -59,16 +59,16 @@ def from_stablehlo(program: str | bytes | bytearray | memoryview) -> Callable[..
     data = program.encode(errors="surrogatepass") if isinstance(program, str) else bytes(program)
     if not isinstance(program, str) and b"\0" in data and not artifacts.is_bytecode(data):
         return deserialize(data).call
-    return _function_of(data)
+    return _make_function(data)
 
 
-def _function_of(data: bytes) -> Callable[..., Any]:
+def _make_function(data: bytes) -> Callable[..., Any]:
     module = _Module(data)
 
     @boundary
     def call(*args: Any) -> Any:
         leaves = list(args)
-        return module.exported_for(leaves).call(*leaves)
+        return module.find_program(leaves).call(*leaves)
 
     call.__name__ = call.__qualname__ = module.name
     call.in_avals = module.in_avals  # type: ignore[attr-defined]
@@ -77,7 +77,7 @@ def _function_of(data: bytes) -> Callable[..., Any]:
 
 
 class _Module:
-    """A module that was read, and the programs for the argument types that it was called with."""
+    """A module, and its programs for the argument types of earlier calls."""
 
     def __init__(self, data: bytes) -> None:
         self._data = _rewrite(data, ())
@@ -93,18 +93,21 @@ class _Module:
                 f"from_stablehlo: the module calls Python, by {', '.join(python)}, and the function was in the process "
                 "that wrote it. Leave the calls out"
             )
-        self._arguments = [_argument("argument", i, text) for i, text in enumerate(self.takes)]
+        self._arguments = [_parse_type("argument", i, text) for i, text in enumerate(self.takes)]
         self._programs: dict[tuple[str, ...], Exported] = {}
         if not any("?" in text for text in self.takes):
-            self._programs[()] = self._exported(self._data, self.takes, self.returns)
+            self._programs[()] = self._make_exported(self._data, self.takes, self.returns)
 
     @property
     def in_avals(self) -> tuple[ShapedArray, ...] | None:
-        """The types of the arguments, None if sizes are open."""
+        """The types of the arguments; None if sizes are unknown."""
         return self._programs[()].in_avals if () in self._programs else None
 
-    def exported_for(self, values: Sequence[Any]) -> Exported:
-        """Return the program for the types of the arguments; TypeError or ValueError if it does not take such ones."""
+    def find_program(self, values: Sequence[Any]) -> Exported:
+        """Return the program for the types of the arguments.
+
+        TypeError for another number of arguments, ValueError for other shapes or dtypes.
+        """
         if len(values) != len(self._arguments):
             raise TypeError(
                 f"{self.name} takes {len(self._arguments)} arrays, as its module says, and got {len(values)}"
@@ -116,7 +119,8 @@ class _Module:
             if not fits or aval.dtype != dtype:
                 raise ValueError(
                     f"{'Dtype' if fits else 'Shape'} mismatch for argument {i} of {self.name}: its module takes "
-                    f"{_words(sizes, dtype)}, and it is called with {aval.str_short(False)}.{_advice(fits, dtype)}"
+                    f"{_format_type(sizes, dtype)}, and it is called with {aval.str_short(False)}."
+                    f"{_advise(fits, dtype)}"
                 )
             avals.append(aval)
         if () in self._programs:
@@ -130,12 +134,12 @@ class _Module:
                 raise ValueError(
                     f"{self.name}: the sizes of its module cannot be found for ({', '.join(types)}): {error}"
                 ) from None
-            self._programs[types] = self._exported(artifact, takes, returns)
+            self._programs[types] = self._make_exported(artifact, takes, returns)
         return self._programs[types]
 
-    def _exported(self, artifact: bytes, takes: Sequence[str], returns: Sequence[str]) -> Exported:
+    def _make_exported(self, artifact: bytes, takes: Sequence[str], returns: Sequence[str]) -> Exported:
         in_avals, out_avals = [
-            tuple([ShapedArray(*_sized(word, i, text)) for i, text in enumerate(types)])
+            tuple([ShapedArray(*_parse_static_type(word, i, text)) for i, text in enumerate(types)])
             for word, types in (("argument", takes), ("result", returns))
         ]
         results = (0,) * len(out_avals) if len(out_avals) != 1 else 0
@@ -161,14 +165,13 @@ def _no_derivative(exported: Exported) -> Exported:
 @memoize(64)
 def _rewrite(data: bytes, types: tuple[str, ...]) -> bytes:
     try:
-        artifact: bytes = artifacts.rewrite_in_process(data, types)
+        return artifacts.rewrite_in_process(data, types)
     except ValueError as error:
         raise ValueError(f"from_stablehlo: program cannot be used: {error}") from None
-    return artifact
 
 
-def _argument(word: str, position: int, text: str) -> tuple[list[int | None], Any]:
-    """Return the sizes of an argument or result, None for unknown ones, and its dtype; ValueError for no array."""
+def _parse_type(word: str, position: int, text: str) -> tuple[list[int | None], Any]:
+    """Return the sizes of an argument or result, None for unknown sizes, and its dtype; ValueError for no array."""
     match = _TENSOR.fullmatch(text)
     dtype = None if match is None else _DTYPES.get(match[2])
     if match is None or dtype is None:
@@ -180,9 +183,9 @@ def _argument(word: str, position: int, text: str) -> tuple[list[int | None], An
     return [None if n == "?" else int(n) for n in match[1].split("x")[:-1]], dtype
 
 
-def _sized(word: str, position: int, text: str) -> tuple[list[int], Any]:
+def _parse_static_type(word: str, position: int, text: str) -> tuple[list[int], Any]:
     """Return the shape and dtype of an argument or result; ValueError if a size is unknown."""
-    sizes, dtype = _argument(word, position, text)
+    sizes, dtype = _parse_type(word, position, text)
     if None in sizes:
         raise ValueError(
             f"from_stablehlo: {word} {position} of the module is {text}, whose size depends on values, not on the "
@@ -191,11 +194,11 @@ def _sized(word: str, position: int, text: str) -> tuple[list[int], Any]:
     return [n for n in sizes if n is not None], dtype
 
 
-def _words(sizes: Sequence[int | None], dtype: Any) -> str:
+def _format_type(sizes: Sequence[int | None], dtype: Any) -> str:
     return f"{dtype.name}[{','.join(['?' if n is None else str(n) for n in sizes])}]"
 
 
-def _advice(fits: bool, dtype: Any) -> str:
+def _advise(fits: bool, dtype: Any) -> str:
     if fits and dtypes.canonicalize(dtype, config.enable_x64.value) != dtype:
         return " Types of 64 bits are off: xtrace.config.update('jax_enable_x64', True) turns them on"
     return f" Convert it with x.astype({abbreviate(dtype.name)})" if fits else " Reshape it"

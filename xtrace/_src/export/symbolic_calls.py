@@ -1,4 +1,4 @@
-"""Calls of programs for symbolic shapes: which sizes the arguments have, and the program for these."""
+"""The values of symbolic dimensions in calls of programs for symbolic shapes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from xtrace._src.core.tables import memoize_by_owner
 
 
 def has_symbolic_shapes(exported: Any) -> bool:
-    """Whether an argument of an exported function has a symbolic shape."""
+    """Return whether an argument of an exported function has a symbolic shape."""
     return any(has_symbolic(aval.shape) for aval in exported.in_avals)
 
 
@@ -26,33 +26,33 @@ def name_argument(exported: Any, number: int) -> str:
 
 
 @memoize_by_owner
-def _solution(exported: Any) -> Solution:
+def _solve_shapes(exported: Any) -> Solution:
     return solve([aval.shape for aval in exported.in_avals], lambda i: name_argument(exported, i))
 
 
 def fits(shape: Sequence[Any], expected: Sequence[Any]) -> bool:
-    """Whether a shape has the rank and the known sizes of another."""
+    """Return whether a shape has the rank and the known sizes of `expected`."""
     pairs = zip(shape, expected, strict=False)
     return len(shape) == len(expected) and all(has_symbolic([wanted]) or n == wanted for n, wanted in pairs)
 
 
-def values_for(exported: Any, avals: Sequence[ShapedArray]) -> dict[str, Any]:
+def find_symbolic_values(exported: Any, avals: Sequence[ShapedArray]) -> dict[str, Any]:
     """Return the values of the symbolic dimensions for arguments of types `avals`.
 
-    ValueError, which names the argument, the dimension and the constraint, if there are none.
+    Without a solution, ValueError names the argument, the dimension and the constraint.
     """
-    solution = _solution(exported)
+    solution = _solve_shapes(exported)
 
     def fail(dimension: Dimension | None, why: str) -> Exception:
-        place = "the arguments" if dimension is None else dimension.name
+        name = "the arguments" if dimension is None else dimension.name
         return ValueError(
-            f"Shape mismatch for {place} of {exported.fun_name}: {why}. It was exported for the symbolic shapes "
+            f"Shape mismatch for {name} of {exported.fun_name}: {why}. It was exported for the symbolic shapes "
             f"{solution.specification}"
         )
 
     return dict(find_values(solution, lambda d: avals[d.argument].shape[d.axis], fail))
 
 
-def with_values(avals: Sequence[ShapedArray], values: dict[str, Any]) -> list[ShapedArray]:
-    """Return types with the values of variables in the place of symbolic dimensions."""
+def substitute_sizes(avals: Sequence[ShapedArray], values: dict[str, Any]) -> list[ShapedArray]:
+    """Return types with symbolic dimensions evaluated for the `values` of their variables."""
     return [aval.update(shape=tuple([evaluate(n, values) for n in aval.shape])) for aval in avals]

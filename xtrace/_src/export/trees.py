@@ -1,4 +1,4 @@
-"""The structures of arguments and results as records, and the classes of users that may be nodes of them."""
+"""The structures of arguments and results as records, and the registered classes of their nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Class = TypeVar("_Class", bound=type)
 
 
 class _Node(NamedTuple):
-    """How nodes of a class stand in files: the name of the class, and its metadata as bytes and back."""
+    """The form of a class' nodes in files: the name of the class, and the conversion of metadata to bytes and back."""
 
     cls: type
     name: str
@@ -26,7 +26,7 @@ class _Node(NamedTuple):
     from_children: Callable[[Any, Sequence[Any]], Any] | None
 
 
-# What users registered, by the class and by the name.
+# The registered nodes, by class and by name.
 _by_class: dict[type, _Node] = {}
 _by_name: dict[str, _Node] = {}
 
@@ -35,21 +35,21 @@ def register_pytree_node_serialization(
     nodetype: _Class, *, serialized_name: str, serialize_auxdata: Callable[[Any], bytes],
     deserialize_auxdata: Callable[[bytes], Any], from_children: Callable[[Any, Sequence[Any]], Any] | None = None,
 ) -> _Class:
-    """Register a pytree class, so that functions of its objects can be saved to files.
+    """Register a pytree class for files: functions of its objects can then be serialized.
 
     Args:
-        nodetype: the class, which is registered as a pytree.
-        serialized_name: the name that stands for it in files; the process that reads a file registers the same name.
-        serialize_auxdata: returns the metadata of a node, such as ``tree_flatten`` gives, as bytes.
-        deserialize_auxdata: returns the metadata that bytes stand for.
-        from_children: makes an object of metadata and children; None for the function that the class was registered
-            with as a pytree.
+        nodetype: the class, a registered pytree.
+        serialized_name: the name of the class in files; a process that reads a file must register the same name.
+        serialize_auxdata: converts the metadata of a node, such as the second result of ``tree_flatten``, to bytes.
+        deserialize_auxdata: converts bytes to metadata.
+        from_children: ``from_children(metadata, children)`` returns an object; None for the class' function of the
+            pytree registry.
 
     Returns:
         The class.
 
     Raises:
-        TypeError: `nodetype` is no class, `serialized_name` no string, or one of the others no function.
+        TypeError: `nodetype` is no class, `serialized_name` no string, or another argument no function.
         ValueError: the class is no pytree, or the class or the name is registered already.
 
     Example:
@@ -82,18 +82,18 @@ def register_pytree_node_serialization(
 
 
 def register_namedtuple_serialization(nodetype: _Class, *, serialized_name: str) -> _Class:
-    """Register a class of ``collections.namedtuple``, so that functions of its objects can be saved to files.
+    """Register a class of ``collections.namedtuple`` for files: functions of its objects can then be serialized.
 
     Args:
         nodetype: the class.
-        serialized_name: the name that stands for it in files; the process that reads a file registers the same name.
+        serialized_name: the name of the class in files; a process that reads a file must register the same name.
 
     Returns:
         The class.
 
     Raises:
         TypeError: `nodetype` is no class, or `serialized_name` no string.
-        ValueError: it is no class of namedtuples, or the class or the name is registered already.
+        ValueError: `nodetype` is no class of namedtuples, or the class or the name is registered already.
 
     Example:
         >>> import collections
@@ -148,8 +148,8 @@ def _register(function: str, node: _Node) -> None:
     other = _by_name.get(node.name)
     if other is not None:
         raise ValueError(
-            f"{function}: the serialized_name {abbreviate(node.name)} stands for {other.cls.__qualname__} already; "
-            "use another one"
+            f"{function}: the serialized_name {abbreviate(node.name)} belongs to {other.cls.__qualname__} already; "
+            "use another name"
         )
     _by_class[node.cls] = _by_name[node.name] = node
 
@@ -160,13 +160,13 @@ _register("export", _Node(
 ))
 
 
-def tree_record(tree: PyTreeDef) -> Record:
-    """Return the record of a structure; ValueError for a class that is not registered, TypeError for other keys."""
+def make_tree_record(tree: PyTreeDef) -> Record:
+    """Return the record of a structure; ValueError for an unregistered class, TypeError for a key that is no string."""
     data = tree.node_data()
     if data is None:
         return {"kind": LEAF}
     cls, metadata = data
-    record: Record = {"children": [tree_record(child) for child in tree.children()]}
+    record: Record = {"children": [make_tree_record(child) for child in tree.children()]}
     if cls in (dict, collections.OrderedDict):
         other = [key for key in metadata if not isinstance(key, str)]
         if other:
@@ -193,11 +193,11 @@ def tree_record(tree: PyTreeDef) -> Record:
     return record | {"kind": CUSTOM, "custom_name": node.name, "auxdata": auxdata}
 
 
-def tree_of_record(record: Record | None) -> PyTreeDef:
-    """Return the structure of a record."""
+def read_tree(record: Record | None) -> PyTreeDef:
+    """Return the structure of a record; DamagedFileError for an invalid record."""
     if record is None:
         raise DamagedFileError("it has no structure of arguments or results")
-    kind, children = record["kind"], [tree_of_record(child) for child in record["children"] or []]
+    kind, children = record["kind"], [read_tree(child) for child in record["children"] or []]
     if kind == LEAF and not children:
         return treedef_of(None, [])
     if kind == NONE and not children:
@@ -209,14 +209,14 @@ def tree_of_record(record: Record | None) -> PyTreeDef:
     if kind == DICT:
         names = record["children_names"] or []
         if len(names) != len(children) or sorted(set(names)) != names:
-            raise DamagedFileError("the keys of a dict in it are not those of its entries")
+            raise DamagedFileError("the keys of a dict in it do not fit its entries")
         return treedef_of((dict, names), children)
     if kind == CUSTOM:
-        return _custom_tree(record, children)
+        return _read_custom_tree(record, children)
     raise DamagedFileError(f"it has a node of the unknown kind {kind}")
 
 
-def _custom_tree(record: Record, children: list[PyTreeDef]) -> PyTreeDef:
+def _read_custom_tree(record: Record, children: list[PyTreeDef]) -> PyTreeDef:
     name = record["custom_name"]
     node = _by_name.get(name)
     if node is None:
@@ -241,7 +241,7 @@ def _custom_tree(record: Record, children: list[PyTreeDef]) -> PyTreeDef:
 
 
 def _check_child_count(node: _Node, metadata: Any, count: int) -> None:
-    """Raise DamagedFileError where the classes that stand in every file have another number of children."""
+    """Raise DamagedFileError if a namedtuple or an OrderedDict has another number of children."""
     fields = getattr(node.cls, "_fields", metadata if node.cls is collections.OrderedDict else None)
     if fields is not None and len(fields) != count:
         raise DamagedFileError(f"a {abbreviate(node.name)} in it has {count} children instead of {len(fields)}")

@@ -1,10 +1,10 @@
-"""Dead-code elimination by rules of primitives, to which users may add."""
+"""Dead-code elimination by rules of primitives; users may add rules."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xtrace._src.core.effects import effects_of_all, has_consequences
+from xtrace._src.core.effects import effects_of_all, has_side_effects
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.ops.call_primitives import call_p, close_jaxpr, closed_call_p
@@ -15,17 +15,17 @@ from xtrace._src.transforms.jaxpr_transforms import filter_by_mask
 
 _Result = tuple[list[bool], JaxprEqn | None]
 
-# ``rule(used_outputs, equation)`` returns, for each operand, whether the reduced equation reads it, and the reduced
-# equation, None if nothing is left.
+# ``rule(used_outputs, equation)`` returns a flag for each operand, whether the reduced equation reads it, and the
+# reduced equation; None for no equation.
 dce_rules: dict[Primitive, Callable[[list[bool], JaxprEqn], _Result]] = {}
 
 
 def eliminate(
     jaxpr: Jaxpr, wanted: Sequence[bool], always: Sequence[bool]
 ) -> tuple[Jaxpr, list[bool], list[bool]]:
-    """Return `jaxpr` with the `wanted` results, without equations and inputs that they do not need.
+    """Return `jaxpr` reduced to its `wanted` results, whether each constvar is read, and whether each input stays.
 
-    always: which inputs stay. Constvars stay; the flags say which constvars and which inputs are read.
+    always: inputs that stay even if nothing reads them. All constvars stay.
     """
     outvars = filter_by_mask(jaxpr.outvars, wanted)
     needed: set[Atom] = set(outvars)
@@ -34,7 +34,7 @@ def eliminate(
         used = [v in needed for v in equation.outvars]
         rule = dce_rules.get(equation.primitive)
         if rule is None:
-            rest = equation if any(used) or has_consequences(equation.effects) else None
+            rest = equation if any(used) or has_side_effects(equation.effects) else None
             reads = [rest is not None] * len(equation.invars)
         else:
             reads, rest = rule(used, equation)
@@ -54,10 +54,10 @@ def eliminate(
 
 
 def eliminate_in_call(used_outputs: list[bool], equation: JaxprEqn, name: str) -> _Result:
-    """Eliminate dead code in the jaxpr that an equation calls, its parameter `name`: a rule of `dce_rules`."""
+    """Return the flags and the reduced equation of a call, as a rule of `dce_rules`; its jaxpr is parameter `name`."""
     parameters = equation.params
     closed = close_jaxpr(parameters[name])
-    if not any(used_outputs) and not has_consequences(equation.effects):
+    if not any(used_outputs) and not has_side_effects(equation.effects):
         return [False] * len(equation.invars), None
     smaller, _, reads = eliminate(closed.jaxpr, used_outputs, [False] * len(closed.in_avals))
     parameters[name] = ClosedJaxpr(smaller, closed.consts)
@@ -71,7 +71,7 @@ def eliminate_in_call(used_outputs: list[bool], equation: JaxprEqn, name: str) -
 
 
 def _eliminate_in_cond(used_outputs: list[bool], equation: JaxprEqn) -> _Result:
-    if not any(used_outputs) and not has_consequences(equation.effects):
+    if not any(used_outputs) and not has_side_effects(equation.effects):
         return [False] * len(equation.invars), None
     parameters = equation.params
     branches: Sequence[ClosedJaxpr] = parameters["branches"]

@@ -1,7 +1,7 @@
-"""Operations on values of high types: they are carried out on the arrays that hold the values.
+"""Operations on values of high types, computed on the arrays that represent the values.
 
-An operation is recorded as operations on arrays. Its own derivative applies only where the Python function that uses it
-is differentiated, so differentiation calls the Python function of a compiled function.
+A jaxpr records an operation as operations on arrays. Only differentiation of the Python function uses the operation's
+own derivative, so differentiation of a compiled function calls the Python function.
 """
 
 from __future__ import annotations
@@ -32,17 +32,21 @@ from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.replay import StackedTrace
 from xtrace._src.transforms.stage import StagingTrace
 
-_OF_CLASS = ("multiple_results", "jvp", "transpose", "batch", "abstract")
+# Attributes that a subclass may define; they replace those of the instance.
+_CLASS_ATTRIBUTES = ("multiple_results", "jvp", "transpose", "batch", "abstract")
 
 
 class HiPrimitive(Primitive):
     """The base class of operations on values of high types.
 
-    A subclass has the methods ``to_lojax(*values, **parameters)``, which computes the result by operations on arrays,
-    ``abstract_eval(*types, **parameters)``, which returns its type and effects, for derivatives
-    ``jvp(primals, tangents, **parameters)``, which returns the result and its tangent, and for `vmap`
-    ``batch(mapped, values, axes, **parameters)``. A tangent that is zero is a `Zero`. With ``multiple_results = True``
-    results are lists.
+    A subclass has the methods
+
+    - ``to_lojax(*values, **parameters)``: returns the result, computed by operations on arrays;
+    - ``abstract_eval(*types, **parameters)``: returns the type of the result and the effects;
+    - ``jvp(primals, tangents, **parameters)``, for derivatives: returns the result and its tangent;
+    - ``batch(mapped, values, axes, **parameters)``, for `vmap`: returns the result and its mapped axis.
+
+    A zero tangent is a `Zero`. With ``multiple_results = True`` results are lists.
 
     Args:
         name: the name.
@@ -59,7 +63,7 @@ class HiPrimitive(Primitive):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         own = {n: getattr(type(self), n).__get__(self) for n in ("jvp", "batch") if hasattr(type(self), n)}
-        for attribute in _OF_CLASS:
+        for attribute in _CLASS_ATTRIBUTES:
             if hasattr(type(self), attribute):
                 vars(self).pop(attribute, None)
         if "jvp" in own:
@@ -69,11 +73,11 @@ class HiPrimitive(Primitive):
         self.replayable = False
 
     def is_high(self, *_: object, **__: object) -> bool:
-        """Whether the operation has operands or results of high types."""
+        """Return whether the operation has operands or results of high types."""
         return True
 
     def is_effectful(self, *_: object, **__: object) -> bool:
-        """Whether the operation has effects."""
+        """Return whether the operation has effects."""
         return False
 
     def to_lojax(self, *values: Any, **parameters: Any) -> Any:
@@ -84,7 +88,7 @@ class HiPrimitive(Primitive):
         )
 
     def bind(self, *operands: Any, **parameters: Any) -> Any:
-        """Apply the operation: its rule where an operand is differentiated or mapped, otherwise `to_lojax`."""
+        """Apply the operation: by its rule if an operand is differentiated or mapped, else by `to_lojax`."""
         for trace in current_trace.get().enclosing():
             if isinstance(trace, StackedTrace) and _owns_any(trace, operands):
                 return trace.process(self, operands, (Parameters(parameters),))
@@ -156,7 +160,7 @@ class VJPHiPrimitive:
         raise self._report_missing("expand", "computes the result by other operations")
 
     def vjp_fwd(self, nzs_in: Any, /, *args: Any) -> Any:
-        """Return the result and residuals; `nzs_in` has a flag for each leaf, whether its derivative is asked for."""
+        """Return the result and residuals; `nzs_in` has a flag for each leaf, whether its derivative is needed."""
         raise self._report_missing("vjp_fwd", "returns the result and residuals for the backward pass")
 
     def vjp_bwd_retval(self, res: Any, outgrad: Any, /) -> Any:
@@ -349,7 +353,7 @@ def instantiate_tree(tree: Any) -> Any:
 
 
 def _abstract(*_: ShapedArray, _prim: VJPHiPrimitive) -> list[ShapedArray]:
-    """Apply an operation that users define."""
+    """Apply an operation defined by a `VJPHiPrimitive`."""
     return _prim.out_avals_flat
 
 
@@ -454,9 +458,9 @@ def _batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, _prim: VJPHiPrimitive
 ) -> tuple[list[Any], list[Any]]:
     args, dims = (pytree.tree_unflatten(_prim.in_tree, x) for x in (operands, axes))
-    result, places = _prim.batch(mapped, args, dims)
+    result, out_dims = _prim.batch(mapped, args, dims)
     leaves, tree = pytree.tree_flatten(result)
-    return leaves, _places(places, pytree.tree_unflatten(tree, leaves))
+    return leaves, _places(out_dims, pytree.tree_unflatten(tree, leaves))
 
 
 def _printed(printer: Any, equation: JaxprEqn) -> str | None:

@@ -1,4 +1,4 @@
-"""Functions wrapped in transformations, and the values that these store: ``jax.extend.linear_util``."""
+"""Functions wrapped in transformations, and values stored by the transformations: ``jax.extend.linear_util``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EMPTY: Any = object()
 
 
 class StoreException(Exception):
-    """A value is stored twice, or asked for before it is there.
+    """A value was stored twice, or read before it was stored.
 
     Example:
         >>> issubclass(xtrace.extend.linear_util.StoreException, Exception)
@@ -22,7 +22,7 @@ class StoreException(Exception):
 
 
 class Store:
-    """A place for one value."""
+    """A container for one value."""
 
     __slots__ = ("_value",)
 
@@ -37,13 +37,13 @@ class Store:
         return self._value
 
     def store(self, value: object) -> None:
-        """Put the value there; StoreException if there is one."""
+        """Store a value; StoreException if there is one already."""
         if self._value is not _EMPTY:
             raise StoreException("Store occupied: the function has been called before")
         self._value = value
 
     def reset(self) -> None:
-        """Take the value away."""
+        """Remove the value."""
         self._value = _EMPTY
 
     def __bool__(self) -> bool:
@@ -51,13 +51,13 @@ class Store:
 
 
 class WrappedFun:
-    """A function, with the transformations that a call goes through.
+    """A function with transformations around it.
 
     Args:
         f: the function.
         f_transformed: the function with the transformations around it.
-        transforms: the transformations, the outermost first, with their arguments.
-        stores: the places of the values that they leave behind.
+        transforms: the transformations with their arguments, outermost first.
+        stores: the stores of the transformations; None for a transformation that stores no value.
         params: keyword arguments of the function.
         in_type: the types of the arguments, or None.
         debug_info: names for messages.
@@ -82,11 +82,13 @@ class WrappedFun:
         return getattr(self.f, "__name__", "<unnamed wrapped function>")
 
     def wrap(self, transformation: Callable[..., Any], arguments: tuple[Any, ...], store: Store | None) -> WrappedFun:
-        """Return the function with one more transformation around it."""
-        around = functools.partial(transformation, self.f_transformed, *arguments)
+        """Return the function with another transformation around it; a `store` is its argument before `arguments`."""
+        # The store is no part of `transforms`, so that equal functions with different stores share a cached result.
+        stores = () if store is None else (store,)
+        transformed = functools.partial(transformation, self.f_transformed, *stores, *arguments)
         return WrappedFun(
-            self.f, around, ((transformation, arguments), *self.transforms), (store, *self.stores), self.params, None,
-            self.debug_info,
+            self.f, transformed, ((transformation, arguments), *self.transforms), (store, *self.stores), self.params,
+            None, self.debug_info,
         )
 
     def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
@@ -111,7 +113,7 @@ class WrappedFun:
 
 
 def _make_decorator(function: Callable[..., _Result]) -> Callable[..., _Result]:
-    """Let ``function(gen)`` return a partial function, so that `function` can decorate the transformation `gen`."""
+    """Return `function` with a partial function as the result of ``function(gen)``: so it can decorate `gen`."""
 
     @functools.wraps(function)
     def called(gen: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -121,12 +123,12 @@ def _make_decorator(function: Callable[..., _Result]) -> Callable[..., _Result]:
 
 
 def wrap_init(f: Callable[..., Any], params: Any = None, *, debug_info: Any = None) -> WrappedFun:
-    """Return a function as one that transformations can be put around.
+    """Return a function as a `WrappedFun` without transformations.
 
     Args:
         f: a function.
-        params: a dict of keyword arguments that each call gets, or None.
-        debug_info: names for messages, such as those of `xtrace.api_util.debug_info`.
+        params: a dict of keyword arguments for every call, or None.
+        debug_info: names for messages, such as the result of `xtrace.api_util.debug_info`.
 
     Returns:
         A `WrappedFun`.
@@ -174,15 +176,15 @@ def transformation_with_aux2(
     gen: Callable[..., Any], fun: WrappedFun, *gen_static_args: Any, use_eq_store: bool = False,
     unk_names: bool = False,
 ) -> tuple[WrappedFun, Callable[[], Any]]:
-    """Put a transformation around a function that leaves a value behind.
+    """Put a transformation around a function; the transformation also stores a value.
 
     Args:
         gen: ``gen(function, store, *gen_static_args, *args, **kwargs)`` calls the function, returns the result, and
-            leaves a value with ``store.store(value)``.
+            stores a value with ``store.store(value)``.
         fun: a `WrappedFun`.
         gen_static_args: more arguments of the transformation.
-        use_eq_store: whether the function may be called several times.
-        unk_names: whether the names for messages hold no longer.
+        use_eq_store: whether the function may be called several times; the last call's value counts.
+        unk_names: whether to drop the names for messages.
 
     Returns:
         A `WrappedFun`, and a function that returns the value.
@@ -200,12 +202,12 @@ def transformation_with_aux2(
         (2, 'int')
     """
     store = _LastStore() if use_eq_store else Store()
-    wrapped = fun.wrap(gen, (store, *gen_static_args), store)
+    wrapped = fun.wrap(gen, gen_static_args, store)
     return wrapped.with_unknown_names() if unk_names else wrapped, lambda: store.val
 
 
 class _LastStore(Store):
-    """A place whose value may be stored again."""
+    """A store whose value may be replaced."""
 
     __slots__ = ()
 
@@ -215,11 +217,11 @@ class _LastStore(Store):
 
 @_make_decorator
 def transformation(gen: Callable[..., Any], fun: WrappedFun, *gen_static_args: Any) -> WrappedFun:
-    """Put a transformation around a function, written as a generator.
+    """Put a transformation, written as a generator, around a function.
 
     Args:
         gen: a generator function of the call's arguments. It yields the arguments and keyword arguments for the
-            function, is sent its result, and yields the result of the call.
+            function, receives the function's result, and yields the result of the call.
         fun: a `WrappedFun`.
         gen_static_args: the first arguments of the generator.
 
@@ -237,10 +239,10 @@ def transformation(gen: Callable[..., Any], fun: WrappedFun, *gen_static_args: A
         >>> linear_util.transformation(negated, linear_util.wrap_init(lambda x: x + 1)).call_wrapped(1)
         -2
     """
-    return fun.wrap(functools.partial(_run_generator, gen), gen_static_args, None)
+    return fun.wrap(_run_generator, (gen, *gen_static_args), None)
 
 
-def _run_generator(gen: Callable[..., Any], function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _run_generator(function: Callable[..., Any], gen: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     steps = gen(*args, **kwargs)
     given, named = next(steps)
     return steps.send(function(*given, **named))
@@ -250,10 +252,10 @@ def _run_generator(gen: Callable[..., Any], function: Callable[..., Any], *args:
 def transformation_with_aux(
     gen: Callable[..., Any], fun: WrappedFun, *gen_static_args: Any
 ) -> tuple[WrappedFun, Callable[[], Any]]:
-    """Put a transformation around a function, written as a generator that leaves a value behind.
+    """Put a transformation, written as a generator, around a function; the transformation also stores a value.
 
     Args:
-        gen: a generator function as that of `transformation`, which at last yields the result and the value.
+        gen: a generator function as for `transformation`; at last it yields the result and the value.
         fun: a `WrappedFun`.
         gen_static_args: the first arguments of the generator.
 
@@ -272,26 +274,28 @@ def transformation_with_aux(
         >>> f.call_wrapped(1), kind()
         (2, 'int')
     """
+    return transformation_with_aux2(_run_generator_with_aux, fun, gen, *gen_static_args)
 
-    def run(function: Callable[..., Any], store: Store, *args: Any, **kwargs: Any) -> Any:
-        result, value = _run_generator(gen, function, *args, **kwargs)
-        store.store(value)
-        return result
 
-    return transformation_with_aux2(run, fun, *gen_static_args)
+def _run_generator_with_aux(
+    function: Callable[..., Any], store: Store, gen: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
+    result, value = _run_generator(function, gen, *args, **kwargs)
+    store.store(value)
+    return result
 
 
 def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[bool, Any]:
-    """Return the value that one of two transformations left.
+    """Return the value stored by one of two transformations.
 
     Args:
-        aux1, aux2: the functions that return the values of two transformations, of which one was called.
+        aux1, aux2: functions that return the values of two transformations; only one transformation was called.
 
     Returns:
-        A pair: whether it is the first one's, and the value.
+        A pair: whether the value is the first one's, and the value.
 
     Raises:
-        StoreException: both or neither left one.
+        StoreException: both transformations stored a value, or neither.
 
     Example:
         >>> from xtrace.extend import linear_util
@@ -311,14 +315,14 @@ def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[
 
 
 def cache(call: Callable[..., Any], *, explain: Any = None) -> Callable[..., Any]:
-    """Return a function of a `WrappedFun` and more that remembers its results.
+    """Return a function of a `WrappedFun` and other arguments with a cache of its results.
 
     Args:
         call: ``call(fun, *args)`` with hashable arguments.
         explain: not used.
 
     Returns:
-        A function of the same arguments. A result that is remembered fills the stores of its function again.
+        A function of the same arguments. A cached result fills the stores of `fun` as the first call did.
 
     Raises:
         TypeError: an argument of a call has no hash.
@@ -337,11 +341,11 @@ def cache(call: Callable[..., Any], *, explain: Any = None) -> Callable[..., Any
         if key in remembered:
             result, values = remembered[key]
             for store, value in zip(fun.stores, values, strict=True):
-                if store is not None and value is not None:
+                if store is not None and value is not _EMPTY:
                     store.store(value)
             return result
         result = call(fun, *args)
-        remembered[key] = result, [store.val if store else None for store in fun.stores]
+        remembered[key] = result, [store.val if store else _EMPTY for store in fun.stores]
         return result
 
     cached.cache_clear = remembered.clear  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Users' lowering rules, which build operations with jaxlib's MLIR objects; xtrace's own rules write text."""
+"""Lowering rules of users: they build operations with jaxlib's MLIR objects, while xtrace's own rules write text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from xtrace._src.xla.late_modules import late_modules
 with late_modules(globals()):
     from xtrace._src.extension import mlir_functions
 
-# Names that stand for several platforms.
+# The platforms of a name for several.
 _PLATFORMS = {"gpu": ("cuda", "rocm")}
 
 
@@ -53,14 +53,14 @@ class LoweringRules:
 
     def __init__(self, primitive: Primitive) -> None:
         self.primitive, self.by_platform = primitive, dict[str, Callable[..., Any]]()
-        # The fallback: the rule of a built-in primitive, or the error of a primitive without a rule.
-        self.own = primitive.emit
+        # The rule of a built-in primitive, or the error of a primitive without a rule.
+        self.fallback = primitive.emit
 
     def emit(self, builder: FunctionBuilder, *values: Value, **named: Any) -> Any:
         """Write the operation by the rule for the module's platform."""
         rule = self.by_platform.get(builder.platform, self.by_platform.get(""))
         if rule is None:
-            return self.own(builder, *values, **named)
+            return self.fallback(builder, *values, **named)
         parameters = self.primitive.given_parameters(named)
         effects = self._check_effects(values, parameters)
         if isinstance(rule, TextRule):
@@ -71,9 +71,8 @@ class LoweringRules:
             return results if isinstance(results, list) else [results]
         return results[0] if isinstance(results, list) else results
 
-
     def _check_effects(self, values: Sequence[Value], parameters: dict[str, Any]) -> Effects:
-        """Return the effects of the operation; ValueError if programs may not have one of them."""
+        """Return the effects of the operation; ValueError if one is not in `lowerable_effects`."""
         if not self.primitive.is_users or self.primitive.effects is None:
             return NO_EFFECTS
         effects = self.primitive.effects_of((Parameters(parameters),), [v.aval for v in values])

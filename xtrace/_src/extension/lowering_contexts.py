@@ -22,7 +22,7 @@ with late_modules(globals()):
 
 
 class EffectTypes:
-    """Classes of effects that programs may have.
+    """A set of classes of effects.
 
     Example:
         >>> class Logged(xtrace.extend.core.Effect): pass
@@ -35,7 +35,7 @@ class EffectTypes:
         self._types = set(types)
 
     def add_type(self, effect_type: type[Effect]) -> None:
-        """Let programs have effects of a class."""
+        """Add a class of effects."""
         if not (isinstance(effect_type, type) and issubclass(effect_type, Effect)):
             raise TypeError(
                 "add_type: effect_type must be a class derived from xtrace.extend.core.Effect, got "
@@ -44,7 +44,7 @@ class EffectTypes:
         self._types.add(effect_type)
 
     def contains(self, eff: Effect) -> bool:
-        """Return whether an effect is of one of the classes, or of the library's own, which are made by name."""
+        """Return whether an effect is of one of the classes, or one of the library's own effects."""
         return type(eff) is Effect or isinstance(eff, tuple(self._types))
 
     def filter_in(self, effects: Iterable[Effect]) -> list[Effect]:
@@ -60,7 +60,7 @@ lowerable_effects = EffectTypes([DebugEffect, NamedAxis])
 
 
 class TokenSet:
-    """The tokens that the next operations of ordered effects wait for, by the effects.
+    """The current token of each ordered effect: the next operation with the effect takes it.
 
     Args:
         tokens: a dict from effects to MLIR values; None for none.
@@ -100,19 +100,19 @@ class TokenSet:
         return TokenSet({effect: self._tokens[effect] for effect in effects})
 
     def update_tokens(self, tokens: TokenSet) -> TokenSet:
-        """Return the same effects with the tokens that `tokens` has for them."""
+        """Return the same effects with their tokens in `tokens`, where it has them."""
         given = dict(tokens.items())
         return TokenSet({effect: given.get(effect, token) for effect, token in self._tokens.items()})
 
 
 @dataclasses.dataclass(frozen=True)
 class LoweringParameters:
-    """Choices for all of a module.
+    """Options for the lowering of a module.
 
     Args:
-        override_lowering_rules: pairs of primitives and the rules that hold in the place of theirs; None for none.
+        override_lowering_rules: pairs of a primitive and a rule that replaces its own; None for none.
         global_constant_computation: not used.
-        for_export: whether the module is written for later use.
+        for_export: whether the module is exported for later use.
         export_ignore_forward_compatibility: not used.
         hoist_constants_as_args: not used; constants are written into the module.
 
@@ -130,11 +130,11 @@ class LoweringParameters:
 
 @dataclasses.dataclass(frozen=True)
 class SPMDAxisContext:
-    """The mesh that a program runs on.
+    """The mesh of a program.
 
     Args:
         mesh: the mesh.
-        manual_axes: those of its axes over which the program is written for one device's pieces.
+        manual_axes: the manual axes of the mesh, over which the program computes on shards.
 
     Example:
         >>> mesh = xtrace.make_mesh((1,), ("x",))
@@ -148,11 +148,11 @@ class SPMDAxisContext:
 
 @dataclasses.dataclass(frozen=True)
 class ShardingContext:
-    """The devices that a program runs on, which its shardings name.
+    """The devices of a program.
 
     Args:
-        num_devices: their number.
-        device_assignment: the devices in the order in which the program numbers them; None if they are not known.
+        num_devices: the number of devices.
+        device_assignment: the devices in the order of their numbers in the program; None if unknown.
         abstract_mesh: the mesh of the shardings; None for none.
 
     Example:
@@ -166,11 +166,11 @@ class ShardingContext:
 
 
 class ShapePolyLoweringState:
-    """The names of sizes that are not known when a module is written.
+    """The names of a module's symbolic sizes.
 
     Args:
         dim_vars: the names.
-        lowering_platforms: the platforms of the module; with several, its first argument says which one it is.
+        lowering_platforms: the platforms of the module; with several, its first argument is the platform's index.
 
     Example:
         >>> xtrace.interpreters.mlir.ShapePolyLoweringState((), ("cpu",)).uses_dim_vars
@@ -184,13 +184,13 @@ class ShapePolyLoweringState:
 
 
 class LoweringResult(NamedTuple):
-    """A module that was written, and what must live as long as the programs compiled from it.
+    """A lowered module, and the objects that must live as long as its compiled programs.
 
     Args:
         module: the MLIR module.
-        keepalive: the Python functions that it calls, and other objects.
-        host_callbacks: functions that it calls by transfers to the host.
-        shape_poly_state: the names of its unknown sizes.
+        keepalive: the Python functions that the module calls, and other objects.
+        host_callbacks: functions that the module calls by transfers to the host.
+        shape_poly_state: the names of the module's symbolic sizes.
 
     Example:
         >>> xtrace.interpreters.mlir.LoweringResult(None, None, [], None).host_callbacks
@@ -204,20 +204,20 @@ class LoweringResult(NamedTuple):
 
 
 class ModuleContext:
-    """The module that a lowering rule writes into.
+    """The module of a lowering rule.
 
     Args:
-        platforms: the platforms that the module is for.
-        backend: jaxlib's client; None for that of the first platform.
+        platforms: the platforms of the module.
+        backend: jaxlib's client; None for the client of the first platform.
         axis_context: the devices, a `ShardingContext` or `SPMDAxisContext`.
-        keepalives: a list of what must live as long as the module's programs.
-        channel_iterator: yields numbers of channels that are free.
+        keepalives: a list of objects that must live as long as the module's programs.
+        channel_iterator: yields the numbers of unused channels.
         host_callbacks: a list of the functions that the module calls by transfers to the host.
-        lowering_parameters: choices for all of the module.
-        context, module, ip, symbol_table: the MLIR context, the module, the place for its functions and their names;
-            None for new ones.
+        lowering_parameters: options for the whole module.
+        context, module, ip, symbol_table: the MLIR context, the module, the insertion point for functions, and the
+            table of their names; None for new ones.
         lowering_cache, cached_primitive_lowerings, traceback_caches: for the rules' own use.
-        shape_poly_state: the names of unknown sizes.
+        shape_poly_state: the names of symbolic sizes.
         all_default_mem_kind: whether all arrays are in the devices' own memory.
         sharding_attr_cache, aval_to_ir_types_cache, pallas_lowering_cache: dicts for the rules' own use.
 
@@ -247,7 +247,7 @@ class ModuleContext:
         self.channel_iterator = itertools.count(1) if channel_iterator is None else channel_iterator
         self.lowering_parameters = lowering_parameters or LoweringParameters()
         if module is None or symbol_table is None:
-            made = mlir_functions.surroundings_of(module)
+            made = mlir_functions.make_surroundings(module)
             context, module, symbol_table = made.context, made.module, made.symbol_table
             ip = made.ip if ip is None else ip
         self.context, self.module, self.ip, self.symbol_table = context, module, ip, symbol_table
@@ -258,11 +258,11 @@ class ModuleContext:
         self.sharding_attr_cache = {} if sharding_attr_cache is None else sharding_attr_cache
         self.aval_to_ir_types_cache = {} if aval_to_ir_types_cache is None else aval_to_ir_types_cache
         self.pallas_lowering_cache = {} if pallas_lowering_cache is None else pallas_lowering_cache
-        # The builder of the text that the module becomes part of; None for a user's module.
+        # The builder of the outer module of text; None for a user's module.
         self.builder: ModuleBuilder | None = None
 
     def get_backend(self, optional: bool = False) -> Any:
-        """Return jaxlib's client for the platform; None where there is none and it is `optional`."""
+        """Return jaxlib's client for the platform; if there is none, None with `optional`, else an error."""
         if self.backend is not None:
             return self.backend
         platform, *others = self.platforms
@@ -280,15 +280,15 @@ class ModuleContext:
             raise
 
     def new_channel(self) -> int:
-        """Return the number of a channel that is free."""
+        """Return the number of an unused channel."""
         return next(self.channel_iterator)
 
     def add_host_callback(self, host_callback: Any) -> None:
-        """Note a function that the module calls by transfers to the host."""
+        """Add a function that the module calls by transfers to the host."""
         self.host_callbacks.append(host_callback)
 
     def add_keepalive(self, keepalive: Any) -> None:
-        """Note an object that must live as long as the module's programs."""
+        """Add an object that must live as long as the module's programs."""
         self.keepalives.append(keepalive)
 
     def replace(self, **kw: Any) -> ModuleContext:
@@ -301,22 +301,22 @@ class ModuleContext:
 
 @dataclasses.dataclass
 class LoweringRuleContext:
-    """The equation that a lowering rule writes.
+    """The equation of a lowering rule.
 
     Args:
         module_context: the module.
-        name_stack: the scopes around the equation.
-        traceback: where the equation comes from; None if it is not known.
+        name_stack: the named scopes around the equation.
+        traceback: the position of the equation in the user's code; None if unknown.
         primitive: the operation.
         avals_in: the types of the operands.
         avals_out: the types of the results.
         tokens_in: the tokens of the equation's ordered effects.
-        tokens_out: those that operations after it wait for, which the rule sets with `set_tokens_out`.
-        const_lowering: a dict of constants that are written already.
+        tokens_out: the tokens for later operations; the rule sets them with `set_tokens_out`.
+        const_lowering: a dict of lowered constants.
         axis_size_env: not used.
-        dim_var_values: the values of unknown sizes.
+        dim_var_values: the values of symbolic sizes.
         jaxpr_eqn_ctx: not used.
-        platforms: the platforms of this rule; None for those of the module.
+        platforms: the platforms of this rule; None for the module's platforms.
 
     Example:
         >>> from xtrace.extend.source_info_util import new_name_stack
@@ -343,7 +343,7 @@ class LoweringRuleContext:
     platforms: Sequence[str] | None = None
 
     def set_tokens_out(self, tokens_out: TokenSet) -> None:
-        """Set the tokens that operations after this one wait for."""
+        """Set the tokens for later operations."""
         if not isinstance(tokens_out, TokenSet):
             raise TypeError(f"set_tokens_out: tokens_out must be a TokenSet, got {abbreviate(tokens_out)}")
         self.tokens_out = tokens_out
@@ -353,6 +353,6 @@ class LoweringRuleContext:
         return dataclasses.replace(self, **kw)
 
     def is_forward_compat(self) -> bool:
-        """Return whether the module is written for older compilers."""
+        """Return whether the module must be readable by older compilers."""
         parameters = self.module_context.lowering_parameters
         return parameters.for_export and not parameters.export_ignore_forward_compatibility

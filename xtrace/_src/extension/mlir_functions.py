@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.effects import Effect, Effects, in_order
+from xtrace._src.core.effects import Effect, Effects, ordered_effects
 from xtrace._src.core.ir import Atom, ClosedJaxpr
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.source_info import source_info
@@ -32,8 +32,8 @@ from xtrace._src.xla import mlir_rules
 create_token = mlir_rules.create_token
 
 
-def surroundings_of(module: Any) -> mlir_rules.Surroundings:
-    """Return the context, insertion point and symbols of a user's module; of a new module for None."""
+def make_surroundings(module: Any) -> mlir_rules.Surroundings:
+    """Return the context, insertion point and symbols of a user's module; None for a new module."""
     return mlir_rules.new_surroundings(module)
 
 
@@ -41,11 +41,11 @@ def emit_by_rule(
     builder: FunctionBuilder, primitive: Primitive, rule: Callable[..., Any], values: Sequence[Value],
     parameters: dict[str, Any], effects: Effects,
 ) -> list[Value]:
-    """Write the operations of a user's rule as a private function of the module, and the call of it."""
+    """Write the operations of a user's rule as a private function of the module, and a call of it."""
     module, results = builder.module, list(builder.results)
-    # This raises while a template is recorded: the functions of a rule belong to one module.
+    # This raises while a template is recorded, because the functions of a rule belong to one module.
     devices = module.num_partitions
-    ordered = in_order(effects)
+    ordered = ordered_effects(effects)
 
     def build(within: mlir_rules.Surroundings, arguments: Sequence[Any]) -> Any:
         context = _make_context(builder, primitive, values, results, within, devices)
@@ -53,7 +53,7 @@ def emit_by_rule(
         try:
             returned = rule(context, *arguments[len(ordered) :], **parameters)
         except TypeError as error:
-            # Raised by the call itself, and not by an operation in the rule.
+            # An error with a deeper traceback comes from an operation in the rule, not from the call.
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                 raise
             named = f" and the parameters ({', '.join(parameters)})" if parameters else ""
@@ -82,7 +82,7 @@ def emit_call_of_functions(
     builder: FunctionBuilder, base: str, functions: Sequence[mlir_rules.RuleFunction], operands: Sequence[Value],
     outputs: Sequence[ShapedArray],
 ) -> list[Value]:
-    """Add functions to the module, and write the call of the last one, whose name is made from `base`."""
+    """Add functions to the module, the last one with a name from `base`, and write a call of the last one."""
     names: dict[str, str] = {}
     for function in functions:
         wanted = base if function is functions[-1] else function.name
@@ -117,7 +117,7 @@ def _make_context(
 def _add_function(
     module: ModuleBuilder, base: str, function: mlir_rules.RuleFunction, names: Mapping[str, str]
 ) -> str:
-    """Add a function that a rule made, under a name from `base`; `names` renames the functions that it calls."""
+    """Add a function of a rule with a name from `base`; `names` renames the functions that it calls."""
     written = FunctionBuilder(module, base, "")
     for kind in function.argument_types:
         written.argument(TextType(kind))  # type: ignore[arg-type]
@@ -129,7 +129,7 @@ def _add_function(
 
 
 class TextType(NamedTuple):
-    """The type of a value that a rule made, as MLIR writes it."""
+    """The type of a value of a rule, as MLIR text."""
 
     mlir_type: str
 
@@ -138,15 +138,15 @@ class TextType(NamedTuple):
 
 
 def _make_nested_builder(context: ModuleContext) -> ModuleBuilder:
-    """Return the builder of a module of text that becomes part of the module of a rule."""
+    """Return the builder of a module of text; the module of a rule will contain it."""
     if context.builder is not None:
         return context.builder.make_nested("rule")
-    module = ModuleBuilder("rule", context.platforms[0], num_partitions=number_of_devices(context.axis_context))
+    module = ModuleBuilder("rule", context.platforms[0], num_partitions=count_devices(context.axis_context))
     context.builder = module
     return module.make_nested("rule")
 
 
-def number_of_devices(axis_context: Any) -> int:
+def count_devices(axis_context: Any) -> int:
     """Return the number of devices of an axis context."""
     if isinstance(axis_context, SPMDAxisContext):
         return int(axis_context.mesh.size)
@@ -161,7 +161,7 @@ def add_function(context: ModuleContext, text: str, name: str) -> Any:
 
 
 def inline_text(context: ModuleContext, text: str, operands: Sequence[Any]) -> list[Any]:
-    """Put the operations of the function ``rule`` of a module's text at the insertion point, and return its results."""
+    """Insert the operations of the function ``rule`` of a module's text, and return the results."""
     with context.context:
         parsed = mlir_rules.ir.Module.parse(text)
         function = mlir_rules.add_functions(parsed, context.module, context.symbol_table, {}, "rule")["rule"]
@@ -172,7 +172,7 @@ def call_text(
     emit: Callable[[FunctionBuilder, Sequence[Value]], Any], context: LoweringRuleContext, name: str,
     values: Sequence[Any],
 ) -> list[Any]:
-    """Insert operations that `emit` writes as text at the current insertion point; return their results."""
+    """Insert a call of a function with the operations of `emit`, and return the results."""
     given = mlir_rules.flatten(values)
     if len(given) != len(context.avals_in):
         raise TypeError(
@@ -194,7 +194,7 @@ def function_text(
 ) -> str:
     """Return the text of a module whose function ``rule`` has the operations and results of ``write(builder)``.
 
-    describe: writes the attributes of its arguments and results.
+    describe: writes the attributes of the arguments and results.
     """
     module = _make_nested_builder(context)
     function = FunctionBuilder(module, "rule", "", public=True)
@@ -213,7 +213,7 @@ def jaxpr_text(
     context: ModuleContext, closed: ClosedJaxpr, effects: Sequence[Effect],
     describe: Callable[[FunctionBuilder], None] | None = None,
 ) -> str:
-    """Return the text of a module whose function ``rule`` is `closed`; tokens of `effects` come first."""
+    """Return the text of a module whose function ``rule`` is `closed`, with tokens of `effects` before other values."""
     jaxpr = closed.jaxpr
 
     def write(function: FunctionBuilder) -> list[Value]:
@@ -233,8 +233,8 @@ def jaxpr_text(
 def build_jaxpr_call(
     context: ModuleContext, closed: ClosedJaxpr, name: str, tokens: TokenSet, values: Sequence[Any], inline: bool
 ) -> tuple[list[Any], TokenSet]:
-    """Call `closed`, or put its operations at the insertion point; return the results and the tokens after them."""
-    effects = in_order(closed.jaxpr.effects)
+    """Insert a call of `closed`, or its operations; return the results and the new tokens."""
+    effects = ordered_effects(closed.jaxpr.effects)
     text, operands = jaxpr_text(context, closed, effects), [*[tokens.get(e) for e in effects], *values]
     if inline:
         results = inline_text(context, text, operands)

@@ -1,4 +1,4 @@
-"""Jaxprs and calls of Python in lowering rules that build MLIR, and as modules of their own."""
+"""Jaxprs and calls of Python in lowering rules that build MLIR, and jaxprs as whole modules."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from xtrace._src.xla import mlir_rules
 
 
 def merge_mlir_modules(dst_module: Any, sym_name: str, src_module: Any, dst_symtab: Any = None) -> str:
-    """Add the functions of a module to another one, as private functions.
+    """Add the functions of a module to another module, as private functions.
 
     Args:
-        dst_module: the module that gets them.
-        sym_name: what the function ``main`` of the other one shall be called; a number follows a name that is taken.
-        src_module: the other module; its functions get the names that they have in `dst_module`.
-        dst_symtab: the names in `dst_module`; None for those that it has now.
+        dst_module: the module that receives the functions.
+        sym_name: the new name of the function ``main``; a name in use gets a number.
+        src_module: the module with the functions; afterwards they have their names in `dst_module`.
+        dst_symtab: the symbol table of `dst_module`; None for a new one.
 
     Returns:
-        The name that ``main`` got.
+        The new name of ``main``.
 
     Raises:
         TypeError: an argument is no MLIR module.
@@ -60,17 +60,17 @@ def merge_mlir_modules(dst_module: Any, sym_name: str, src_module: Any, dst_symt
 def core_call_lowering(
     ctx: LoweringRuleContext, *args: Any, name: str, backend: object = None, call_jaxpr: ClosedJaxpr | Jaxpr
 ) -> list[Any]:
-    """Build the call of a jaxpr, as a function of the module.
+    """Build a call of a jaxpr, which becomes a function of the module.
 
     Args:
         ctx: the context of the rule.
-        args: the MLIR values of its inputs.
+        args: the MLIR values of the jaxpr's inputs.
         name: the name of the function.
         backend: not used.
         call_jaxpr: the jaxpr.
 
     Returns:
-        A list of the MLIR values of its results.
+        A list of the MLIR values of the results.
 
     Raises:
         TypeError: `call_jaxpr` is no jaxpr, or takes another number of inputs.
@@ -104,12 +104,12 @@ def jaxpr_subcomp(
         tokens: the tokens of its ordered effects.
         consts_for_constvars: the MLIR values of its constants.
         args: the MLIR values of its inputs.
-        dim_var_values: not used; there are no unknown sizes.
+        dim_var_values: not used; there are no symbolic sizes.
         const_lowering: not used.
         outer_traceback: not used.
 
     Returns:
-        A list of the MLIR values of its results, and the tokens after them.
+        A list of the MLIR values of the results, and the new tokens.
 
     Raises:
         TypeError: `jaxpr` is no jaxpr, or takes another number of inputs.
@@ -148,17 +148,17 @@ def lower_jaxpr_to_fun(
 
     Args:
         ctx: the context of the module.
-        name: what the function shall be called; a number follows a name that is taken.
+        name: the name of the function; a name in use gets a number.
         jaxpr: the jaxpr.
-        effects: its ordered effects, of which the function takes tokens before the other arguments and returns them.
+        effects: its ordered effects; the function has a token of each before its other arguments and results.
         num_const_args: must be 0; constants are written into the function.
         main_function: whether the function is the public ``main``.
         replicated_args: for each argument whether it is the same on all replicas.
         in_avals: the types of the arguments.
         arg_shardings, result_shardings: for each argument or result its sharding, or None.
         use_sharding_annotations: not used.
-        input_output_aliases: for each argument the number of the result that takes its memory over, or None.
-        xla_donated_args: for each argument whether XLA chooses a result that takes its memory over.
+        input_output_aliases: for each argument the number of the result that reuses its memory, or None.
+        xla_donated_args: for each argument whether XLA may reuse its memory for a result.
         arg_names: not used.
         result_names: the names of the results in XLA's reports.
         arg_memory_kinds, result_memory_kinds: for each argument or result the kind of its memory, or None.
@@ -170,7 +170,7 @@ def lower_jaxpr_to_fun(
 
     Raises:
         TypeError: `jaxpr` is no closed jaxpr, or has arguments of other types than `in_avals`.
-        ValueError: a sequence with an entry for each argument or result has more or fewer.
+        ValueError: a sequence has more or fewer entries than there are arguments or results.
         NotImplementedError: there are constant arguments or layouts.
 
     Example:
@@ -218,35 +218,35 @@ def lower_jaxpr_to_module(
     all_default_mem_kind: bool = True, input_output_aliases: Sequence[int | None] | None = None,
     propagated_out_mem_kinds: Sequence[str | None] | None = None, lowering_parameters: LoweringParameters,
 ) -> LoweringResult:
-    """Write a jaxpr as a module of its own.
+    """Lower a jaxpr to a module.
 
     Args:
         module_name: the name of the module.
         jaxpr: the jaxpr.
         num_const_args: must be 0; constants are written into the module.
         in_avals: the types of the arguments.
-        ordered_effects: its ordered effects, of which ``main`` takes tokens before the other arguments.
+        ordered_effects: its ordered effects; ``main`` has a token of each before its other arguments and results.
         platforms: the platform of the module, one.
-        backend: jaxlib's client; None for that of the platform.
+        backend: jaxlib's client; None for the client of the platform.
         axis_context: the devices, a `ShardingContext` or `SPMDAxisContext`.
-        donated_args: for each argument whether a result of its type may take its memory over.
+        donated_args: for each argument whether a result of its type may reuse its memory.
         replicated_args: for each argument whether it is the same on all replicas.
         arg_shardings, result_shardings: for each argument or result its sharding, or None.
         in_layouts, out_layouts: must be None.
         arg_names: not used.
         result_names: the names of the results in XLA's reports.
-        num_partitions: the number of devices that the program is split over.
+        num_partitions: the number of partitions of the program.
         all_default_mem_kind: not used.
-        input_output_aliases: for each argument the number of the result that takes its memory over, or None.
+        input_output_aliases: for each argument the number of the result that reuses its memory, or None.
         propagated_out_mem_kinds: not used.
-        lowering_parameters: choices for all of the module.
+        lowering_parameters: options for the whole module.
 
     Returns:
         A `LoweringResult`.
 
     Raises:
         TypeError: `jaxpr` is no closed jaxpr, or has arguments of other types than `in_avals`.
-        ValueError: a sequence with an entry for each argument or result has more or fewer.
+        ValueError: a sequence has more or fewer entries than there are arguments or results.
         NotImplementedError: there are several platforms, constant arguments, layouts, or overridden rules.
 
     Example:
@@ -299,17 +299,17 @@ def emit_python_callback(
     Args:
         ctx: the context of the rule.
         callback: a function of arrays that returns a sequence of arrays.
-        token: the token that the call waits for; None for a call in any order.
-        operands: the MLIR values of its arguments.
-        operand_avals: their types.
+        token: the token of an ordered call; None for a call in any order.
+        operands: the MLIR values of the arguments.
+        operand_avals: the types of the arguments.
         result_avals: the types of the results.
-        has_side_effect: whether the call stays although nothing reads its results.
-        returns_token: whether a token that comes after the call is returned, where it waits for one.
-        partitioned: whether each device of a mesh calls it with its pieces.
-        sharding: not used; the first device makes the call, or each one where it is `partitioned`.
+        has_side_effect: whether the call stays if nothing reads its results.
+        returns_token: whether an ordered call returns a new token.
+        partitioned: whether each device of a mesh calls the function with its shards.
+        sharding: not used; the first device makes the call, or each device if `partitioned`.
 
     Returns:
-        A list of the MLIR values of the results, the token after the call or None, and what must live as long as the
+        A list of the MLIR values of the results, the new token or None, and an object that must live as long as the
         program.
 
     Raises:
@@ -348,7 +348,7 @@ def _close(function: str, name: str, jaxpr: object) -> ClosedJaxpr:
 
 
 def _flatten_values(function: str, jaxpr: Any, given: Sequence[Any]) -> list[Any]:
-    """Return the MLIR values of a jaxpr's inputs; TypeError for more or fewer of them."""
+    """Return the MLIR values of a jaxpr's inputs; TypeError for another number of values."""
     values = mlir_rules.flatten(given)
     if len(values) != len(jaxpr.in_avals):
         raise TypeError(f"{function}: the jaxpr has {len(jaxpr.in_avals)} inputs, and was given {len(values)} values")
@@ -411,8 +411,7 @@ def _format_memory(kind: str | None) -> str:
 
 
 def _list_entries(function: str, count: int, given: Mapping[str, Sequence[Any] | None]) -> list[list[Any]]:
-    """Return each sequence as a list, `count` times None for None; ValueError for another number of entries.
-    """
+    """Return each sequence as a list of `count` entries, a list of None for None; ValueError for another number."""
     for name, entries in given.items():
         if entries is not None and len(entries) != count:
             raise ValueError(f"{function}: {name} must have {count} entries, as the jaxpr does; got {len(entries)}")
@@ -426,7 +425,7 @@ def _add_jaxpr(
     text = jaxpr_text(context, closed, effects, lambda function: function_attributes.write(function, len(effects)))
     function = add_function(context, text, "main" if is_main else name)
     if is_main:
-        mlir_rules.make_visible(function)
+        mlir_rules.make_public(function)
     return function
 
 
@@ -434,7 +433,7 @@ def _call_python(
     context: LoweringRuleContext, callback: Callable[..., Any], token: Any, operands: Sequence[Any],
     in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], has_side_effect: bool, partitioned: bool,
 ) -> tuple[list[Any], Any]:
-    """Build a call of Python, and return its results and the token after it, if it waits for one."""
+    """Build a call of Python, and return its results and the new token; None without `token`."""
     name = getattr(callback, "__name__", "callback")
     effect = Effect("Callback", ordered=token is not None) if has_side_effect or token is not None else None
 

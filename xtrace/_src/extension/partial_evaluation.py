@@ -1,4 +1,4 @@
-"""Partial evaluation of Python functions: operations on known values are computed, others are recorded."""
+"""Partial evaluation of Python functions: it computes operations on known values and records the others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xtrace._src.transforms.stage import StagedTracer, StagingTrace
 
 
 class PartialVal(tuple[Any, Any]):
-    """A value that is known, or the type of one that is not: a pair of a type or None, and a value or None.
+    """A known value, or the type of an unknown value: the pair ``(None, value)`` or ``(type, None)``.
 
     Args:
         xs: the pair.
@@ -32,20 +32,20 @@ class PartialVal(tuple[Any, Any]):
 
     @classmethod
     def known(cls, const: Any) -> PartialVal:
-        """Return a value that is known."""
+        """Return a known value."""
         return cls((None, const))
 
     @classmethod
     def unknown(cls, aval: ShapedArray) -> PartialVal:
-        """Return an unknown value of a given type."""
+        """Return an unknown value of a type."""
         return cls((aval, None))
 
     def is_known(self) -> bool:
-        """Whether the value is known."""
+        """Return whether the value is known."""
         return self[0] is None
 
     def get_known(self) -> Any:
-        """Return the value; None if it is not known."""
+        """Return the value; None if it is unknown."""
         return self[1] if self[0] is None else None
 
     def get_aval(self) -> ShapedArray:
@@ -58,7 +58,7 @@ custom_partial_eval_rules: dict[Primitive, Callable[..., Any]] = {}
 
 
 class PartialTrace(StagingTrace):
-    """Records operations on unknown values; its parent does the others."""
+    """Records operations on unknown values; its parent computes the others."""
 
     __slots__ = ()
 
@@ -70,7 +70,7 @@ class PartialTrace(StagingTrace):
         return rule(self, *operands, **named)
 
     def default_process_primitive(self, primitive: Primitive, tracers: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        """Record an operation on unknown values, or compute it on known ones, without the user's rule."""
+        """Record an operation on unknown values, or compute it on known values, without the user's rule."""
         return self._process_without_rule(primitive, tracers, primitive.pack_parameters(params))
 
     def is_known(self, value: object) -> bool:
@@ -91,11 +91,9 @@ class PartialTrace(StagingTrace):
 def partially_evaluate(
     function: Callable[..., Any], values: Sequence[PartialVal], instantiate: bool | Sequence[bool]
 ) -> tuple[Jaxpr, list[PartialVal], list[Any]]:
-    """Call a function of known and unknown arrays.
+    """Return the jaxpr of a function's unknown part, the function's results, and the values of the jaxpr's constants.
 
-    instantiate: which results are results of the jaxpr even if they are known.
-
-    Returns the jaxpr of the unknown part, the known and unknown results, and the values of the jaxpr's constants.
+    instantiate: whether a known result is a result of the jaxpr as well, for all results or for each.
     """
     trace = PartialTrace(current_trace.get(), DebugInfo("partial evaluation", "function", None, None))
     token = current_trace.set(trace)

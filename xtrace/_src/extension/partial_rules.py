@@ -1,4 +1,4 @@
-"""Rules of users that split an equation into a known and an unknown part, in JAX's convention."""
+"""Rules of users, in JAX's convention, that split an equation into a known and an unknown part."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from contextvars import ContextVar
 from typing import Any
 
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, can_be_remembered
+from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, are_cacheable
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tables import Table
 from xtrace._src.extension.rules import RuleRegistry
 from xtrace._src.ops.call_primitives import closed_call_p
 from xtrace._src.transforms.jaxpr_transforms import filter_by_mask, partial_evaluate_jaxpr
 
-# The primitives whose parts are being bound; these parts are not split again.
-_being_bound: ContextVar[tuple[Primitive, ...]] = ContextVar("primitives whose unknown part is bound", default=())
+# The primitives of the parts that are being bound; these parts are not split again.
+_binding_parts: ContextVar[tuple[Primitive, ...]] = ContextVar("binding the parts of primitives", default=())
 
 
 def _from_jax(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
-    # Flags and parameters of equations that the rule did not change: splitting them again would not terminate.
-    left = Table()
+    # The flags and parameters of equations that the rule returned unchanged; splitting them again would not terminate.
+    unchanged = Table()
 
     def partial_evaluate(unknown: tuple[bool, ...], **named: Any) -> Callable[[Sequence[Any]], list[Any]] | None:
         packed = primitive.pack_parameters(primitive.given_parameters(named))
-        if primitive in _being_bound.get() or (can_be_remembered(packed) and (unknown, packed) in left):
+        if primitive in _binding_parts.get() or (are_cacheable(packed) and (unknown, packed) in unchanged):
             return None
 
         def compute(operands: Sequence[Any]) -> list[Any]:
-            equation = equation_of(primitive, [aval_of(x) for x in operands], primitive.given_parameters(named))
+            equation = make_equation(primitive, [aval_of(x) for x in operands], primitive.given_parameters(named))
             split = rule(_save_all, list(unknown), list(unknown), equation)
             if not isinstance(split, tuple) or len(split) != 5:
                 raise TypeError(
@@ -37,12 +37,12 @@ def _from_jax(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., A
                 )
             values = dict(zip(equation.invars, operands, strict=True))
             rest = split[1]
-            if rest is not None and rest.primitive is primitive and can_be_remembered(rest.parameters):
+            if rest is not None and rest.primitive is primitive and are_cacheable(rest.parameters):
                 known = set(filter_by_mask(equation.invars, [not u for u in unknown]))
                 known.update(split[0].outvars if split[0] is not None else ())
                 flags = tuple([not isinstance(x, Literal) and x not in known for x in rest.invars])
-                left.remember((flags, rest.parameters), True)
-            token = _being_bound.set((*_being_bound.get(), primitive))
+                unchanged.remember((flags, rest.parameters), True)
+            token = _binding_parts.set((*_binding_parts.get(), primitive))
             try:
                 for part in split[:2]:
                     if part is not None:
@@ -50,7 +50,7 @@ def _from_jax(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., A
                         results = part.primitive.bind(*given, **part.params)
                         values.update(zip(part.outvars, _to_list(part.primitive, results), strict=True))
             finally:
-                _being_bound.reset(token)
+                _binding_parts.reset(token)
             return [values[v] for v in equation.outvars]
 
         return compute
@@ -66,8 +66,8 @@ def _to_list(primitive: Primitive, results: Any) -> list[Any]:
     return list(results) if primitive.multiple_results else [results]
 
 
-def equation_of(primitive: Primitive, avals: Sequence[Any], parameters: dict[str, Any]) -> JaxprEqn:
-    """Return an equation of a primitive on variables of the types `avals`."""
+def make_equation(primitive: Primitive, avals: Sequence[Any], parameters: dict[str, Any]) -> JaxprEqn:
+    """Return an equation of a primitive on new variables of the types `avals`."""
     packed = primitive.pack_parameters(parameters)
     types = _to_list(primitive, primitive.abstract_eval(tuple(avals), packed))
     effects = primitive.effects_of(packed, avals)
@@ -84,27 +84,29 @@ def _to_jax(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any
             return eqn, None, flags, list(flags), []
         if rule(unknown, **eqn.params) is None:
             flags = [True] * len(eqn.outvars)
-            held = [v for v, there in zip(eqn.invars, inst_in, strict=True) if not there and isinstance(v, Var)]
-            return None, eqn, flags, list(flags), held
+            residuals = [
+                v for v, present in zip(eqn.invars, inst_in, strict=True) if not present and isinstance(v, Var)
+            ]
+            return None, eqn, flags, list(flags), residuals
         inputs = [Var(v.aval) for v in eqn.invars]
         one = Jaxpr([], inputs, eqn.outvars, [eqn.replace(invars=inputs)], eqn.effects)
         parts = partial_evaluate_jaxpr(ClosedJaxpr(one, []), unknown)
         known_in = filter_by_mask(eqn.invars, [not u for u in unknown])
         saved = [Var(a) for a in parts.known.out_avals[parts.results :]]
         known_out = filter_by_mask(eqn.outvars, [not u for u in parts.unknown_results])
-        first = _make_call(parts.known, known_in, [*known_out, *saved], eqn)
-        residuals = parts.gather(known_in, first.outvars)
+        known = _make_call(parts.known, known_in, [*known_out, *saved], eqn)
+        read = parts.gather(known_in, known.outvars)
         pending = filter_by_mask(eqn.outvars, parts.unknown_results)
-        second = _make_call(parts.unknown, [*residuals, *filter_by_mask(eqn.invars, unknown)], pending, eqn)
-        there = {v for v, i in zip(eqn.invars, inst_in, strict=True) if i}
-        held = [v for v in dict.fromkeys(residuals) if isinstance(v, Var) and v not in there]
-        return first, second, list(parts.unknown_results), list(parts.unknown_results), held
+        staged = _make_call(parts.unknown, [*read, *filter_by_mask(eqn.invars, unknown)], pending, eqn)
+        present = {v for v, flag in zip(eqn.invars, inst_in, strict=True) if flag}
+        residuals = [v for v in dict.fromkeys(read) if isinstance(v, Var) and v not in present]
+        return known, staged, list(parts.unknown_results), list(parts.unknown_results), residuals
 
     return split
 
 
-def _make_call(closed: ClosedJaxpr, invars: Sequence[Any], outvars: Sequence[Any], around: JaxprEqn) -> JaxprEqn:
-    return JaxprEqn(list(invars), list(outvars), closed_call_p, (closed,), closed.effects, around.source)
+def _make_call(closed: ClosedJaxpr, invars: Sequence[Any], outvars: Sequence[Any], origin: JaxprEqn) -> JaxprEqn:
+    return JaxprEqn(list(invars), list(outvars), closed_call_p, (closed,), closed.effects, origin.source)
 
 
 partial_eval_jaxpr_custom_rules = RuleRegistry(

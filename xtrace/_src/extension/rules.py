@@ -1,4 +1,4 @@
-"""The rules of primitives in JAX's conventions, as mappings that convert from and to xtrace's rules.
+"""The rules of primitives in JAX's conventions: mappings that convert to and from xtrace's rules.
 
 JAX's rules represent a zero tangent or cotangent by a `Zero`, which has a type; xtrace's use None.
 """
@@ -23,7 +23,7 @@ _BatchingRule = Callable[..., tuple[Any, Any]]
 
 
 class Zero:
-    """A tangent or cotangent that is zero, of which nothing but the type is known.
+    """A zero tangent or cotangent, represented by its type.
 
     Args:
         aval: the type.
@@ -51,7 +51,7 @@ class Zero:
         return f"Zero({self.aval.str_short(short_dtypes=False)})"
 
 
-# A node without leaves, as `UndefinedPrimal` is.
+# A node without leaves, like `UndefinedPrimal`.
 pytree_registration.register_pytree_node(Zero, lambda zero: ((), zero.aval), lambda aval, _: Zero(aval))
 
 
@@ -77,10 +77,10 @@ def _to_arrays(values: Sequence[Any]) -> list[Any]:
 
 
 def from_jax_jvp(primitive: Primitive, rule: _Rule) -> _Rule:
-    """Return a jvp rule in JAX's convention as one of xtrace's."""
+    """Convert a jvp rule from JAX's convention to xtrace's."""
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **named: Any) -> tuple[Any, Any]:
-        # Tuples: rules pass them to `vmap` with ``in_axes`` that are tuples.
+        # Tuples, because rules pass them to `vmap` with tuples as ``in_axes``.
         primals = tuple(_to_arrays(primals))
         given = tuple(_fill_zeros(_to_arrays(tangents), [aval_of(x) for x in primals]))
         results, moved = rule(primals, given, **primitive.given_parameters(named))
@@ -132,7 +132,7 @@ def _to_jax_transpose(primitive: Primitive, rule: _Rule) -> _Rule:
 
 
 def from_jax_axis_batcher(primitive: Primitive, rule: _BatchingRule) -> _BatchingRule:
-    """Return a batching rule in JAX's convention, which takes the mapped axis, as one of xtrace's."""
+    """Convert a batching rule of the mapped axis from JAX's convention to xtrace's."""
 
     def batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[Any], **named: Any) -> tuple[Any, Any]:
         results, where = rule(mapped, tuple(_to_arrays(operands)), tuple(axes), **primitive.given_parameters(named))
@@ -149,58 +149,58 @@ def _to_jax_axis_batcher(primitive: Primitive, rule: _BatchingRule) -> _Batching
 
 
 def _from_jax_named_batcher(primitive: Primitive, rule: _BatchingRule) -> _BatchingRule:
-    """Return a batching rule that takes the size and name of the axis, and the trace's type, as one of xtrace's."""
+    """Convert a batching rule of the axis' size and name, and a trace's type, from JAX's convention to xtrace's."""
 
-    def of_axis(mapped: MappedAxis, *given: Any, **parameters: Any) -> tuple[Any, Any]:
-        # JAX passes no type of a trace either.
+    def axis_rule(mapped: MappedAxis, *given: Any, **parameters: Any) -> tuple[Any, Any]:
+        # The type is None in JAX as well.
         return rule(mapped.size, mapped.name, None, *given, **parameters)
 
-    return from_jax_axis_batcher(primitive, of_axis)
+    return from_jax_axis_batcher(primitive, axis_rule)
 
 
 def _to_jax_named_batcher(primitive: Primitive, rule: _BatchingRule) -> _BatchingRule:
-    of_axis = _to_jax_axis_batcher(primitive, rule)
+    axis_rule = _to_jax_axis_batcher(primitive, rule)
 
     def batch(size: int, name: Any, _trace_type: Any, operands: Any, axes: Any, **parameters: Any) -> tuple[Any, Any]:
-        return of_axis(MappedAxis(size, name), operands, axes, **parameters)
+        return axis_rule(MappedAxis(size, name), operands, axes, **parameters)
 
     return batch
 
 
 def _from_jax_batcher(primitive: Primitive, rule: _BatchingRule) -> _BatchingRule:
-    def of_axis(_mapped: MappedAxis, *given: Any, **parameters: Any) -> tuple[Any, Any]:
+    def axis_rule(_mapped: MappedAxis, *given: Any, **parameters: Any) -> tuple[Any, Any]:
         return rule(*given, **parameters)
 
-    return from_jax_axis_batcher(primitive, of_axis)
+    return from_jax_axis_batcher(primitive, axis_rule)
 
 
 def _to_jax_batcher(primitive: Primitive, rule: _BatchingRule) -> _BatchingRule:
-    of_axis = _to_jax_axis_batcher(primitive, rule)
+    axis_rule = _to_jax_axis_batcher(primitive, rule)
 
     def batch(operands: Sequence[Any], axes: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
         size = next(aval_of(x).shape[axis] for x, axis in zip(operands, axes, strict=True) if axis is not None)
-        return of_axis(MappedAxis(size), operands, axes, **parameters)
+        return axis_rule(MappedAxis(size), operands, axes, **parameters)
 
     return batch
 
 
 def _order_parameters(primitive: Primitive, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a call in the order of the primitive's own rules."""
+    """Return the parameters of a call in the order of a built-in primitive's parameters."""
     if primitive.is_users:
         return parameters
     return {name: parameters.get(name) for name in primitive.parameters}
 
 
 class RuleRegistry(MutableMapping[Primitive, Any]):
-    """The rules of one kind of all primitives, in JAX's convention.
+    """The rules of one kind for all primitives, in JAX's convention.
 
-    A rule that is stored becomes the primitive's, and the rules of built-in primitives are found.
+    It contains the rules of built-in primitives. A stored rule becomes the rule of its primitive.
 
     Args:
         name: the name of the registry.
-        kind: the attribute of a primitive that holds the rule.
-        from_jax: ``from_jax(primitive, rule)`` converts a rule from JAX's convention.
-        to_jax: converts a rule of xtrace's to it.
+        kind: the attribute of a primitive with the rule.
+        from_jax: ``from_jax(primitive, rule)`` converts a rule from JAX's convention to xtrace's.
+        to_jax: ``to_jax(primitive, rule)`` converts a rule from xtrace's convention to JAX's.
 
     Example:
         >>> from xtrace.interpreters import ad

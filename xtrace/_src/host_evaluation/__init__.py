@@ -1,1 +1,1 @@
-"""Small programs of the library are evaluated with NumPy when they are first called, and compiled when called again."""
+"""Small programs of the library: NumPy evaluates their first calls, and XLA compiles them for later ones."""

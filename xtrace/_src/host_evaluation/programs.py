@@ -1,8 +1,8 @@
-"""Programs that NumPy evaluates when they are first called.
+"""Programs whose first calls NumPy evaluates.
 
-XLA takes some 30 ms to compile a program of one operation. Many programs of the library run once or twice in a process:
-zeros, new random keys, slices, sums of counters. These are evaluated operation by operation, and compiled when they are
-called again.
+XLA takes about 30 ms to compile a program of one operation. Many programs of the library run once or twice in a
+process: zeros, new random keys, slices, sums of counters. NumPy evaluates their first calls operation by operation;
+a later call compiles them.
 """
 
 from __future__ import annotations
@@ -29,28 +29,29 @@ from xtrace._src.runtime.execute import Assignment
 from xtrace._src.runtime.transfer import array_from_host, to_input
 from xtrace._src.xla import buffers
 
-# How often a program is evaluated before it is compiled.
+# The number of calls that are evaluated before the program is compiled.
 _CALLS = 3
-# The largest number of elements that all results of a program's operations have together: NumPy takes about 1 ns each.
-_MOST_ELEMENTS = 2**20
+# The largest number of elements in all results of a program's operations together: NumPy takes about 1 ns each.
+_MAX_ELEMENTS = 2**20
 
 _Values = np.ndarray[Any, Any]
 _Run = Callable[[Sequence[_Values]], list[_Values]]
 
 
 class HostProgram:
-    """A program that is evaluated `_CALLS` times. The next call has it compiled, for its values, by `compile`.
+    """A program that is evaluated `_CALLS` times; the next call compiles it, by ``compile(values)``.
 
-    It has the members of a `Task` whose result is the compiled program.
+    It has the interface of a `Task` whose result is the compiled program.
     """
 
     __slots__ = ("result", "error", "_evaluate", "_compile", "_left", "_lock")
 
     def __init__(
-        self, evaluate: Callable[[Sequence[Any]], list[ConcreteArray]], compile: Callable[[Sequence[Any]], Any]
+        self, evaluate: Callable[[Sequence[Any]], list[ConcreteArray]],
+        compile: Callable[[Sequence[Any]], Callable[..., list[ConcreteArray]]],
     ) -> None:
         self._evaluate, self._compile, self._left, self._lock = evaluate, compile, _CALLS, threading.RLock()
-        self.result: Any = None
+        self.result: Callable[..., list[ConcreteArray]] | None = None
         self.error: BaseException | None = None
 
     def __call__(self, values: Sequence[Any], *names: Any) -> list[ConcreteArray]:
@@ -63,26 +64,25 @@ class HostProgram:
         with self._lock:
             if self.result is None:
                 self.result = self._compile(values)
-        results: list[ConcreteArray] = self.result(values, *names)
-        return results
+        return self.result(values, *names)
 
     def is_done(self) -> bool:
         """Whether the program is compiled."""
         return self.result is not None
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Return at once: only a call can have the program compiled."""
+        """Return True at once: only a call compiles the program."""
         return True
 
 
 def host_program(
     closed: ClosedJaxpr, assignment: Assignment, compile: Callable[[Sequence[Any]], Any]
 ) -> HostProgram | None:
-    """Return the program of `closed` on the devices of `assignment`; None where only XLA's program has XLA's bits."""
+    """Return the program of `closed` on the device of `assignment`; None if NumPy's results may differ from XLA's."""
     is_placed = assignment.mesh is not None or assignment.layouts is not None
     if is_placed or (closed.in_avals and assignment.platform != "cpu"):
         return None
-    run = _Plan(closed.jaxpr.invars).of(closed)
+    run = _Plan(closed.jaxpr.invars).make(closed)
     if run is None:
         return None
     device, out_avals = assignment.device, closed.out_avals
@@ -95,7 +95,7 @@ def host_program(
             raise Declined
         with np.errstate(all="ignore"):
             results = run([_to_host(x) for x in arrays])
-        # A transfer may hold its source for a while: an operand's memory could not be donated meanwhile.
+        # A transfer may hold its source for a while, and memory of an operand could not be donated meanwhile.
         owned = [np.array(x) if isinstance(x, np.ndarray) and x.base is not None else np.asarray(x) for x in results]
         return [array_from_host(x, aval, where) for x, aval in zip(owned, out_avals, strict=True)]
 
@@ -109,13 +109,13 @@ def _to_host(x: Any) -> _Values:
 
 
 class _Plan:
-    """Looks for the rules of a jaxpr's equations, and adds up what they do."""
+    """Finds the rules of a jaxpr's equations, and counts the elements and the rounded operations."""
 
     def __init__(self, inputs: Sequence[Var]) -> None:
         self.elements, self.rounded, self.inputs = 0, 0, frozenset(inputs)
 
-    def of(self, closed: ClosedJaxpr) -> _Run | None:
-        """Return the function that evaluates a jaxpr; None if it cannot be evaluated, or is too large."""
+    def make(self, closed: ClosedJaxpr) -> _Run | None:
+        """Return the function that evaluates a jaxpr; None if an equation has no rule or the jaxpr is too large."""
         jaxpr = closed.jaxpr
         variables = [*jaxpr.constvars, *jaxpr.invars]
         if jaxpr.effects or not all(_is_plain(v.aval) for v in variables):
@@ -123,25 +123,25 @@ class _Plan:
         rules: list[_Run] = []
         for equation in jaxpr.eqns:
             self.elements += sum([v.aval.size for v in equation.outvars])
-            rule = self._rule(equation) if self.elements <= _MOST_ELEMENTS else None
+            rule = self._find_rule(equation) if self.elements <= _MAX_ELEMENTS else None
             if rule is None or self.rounded > 1:
                 return None
             rules.append(rule)
         constants = [_to_host(x) for x in closed.consts]
         return functools.partial(_run, jaxpr, rules, constants)
 
-    def _rule(self, equation: JaxprEqn) -> _Run | None:
+    def _find_rule(self, equation: JaxprEqn) -> _Run | None:
         primitive = equation.primitive
         avals = [x.aval for x in equation.invars]
         if not all(_is_plain(a) for a in [*avals, *[v.aval for v in equation.outvars]]):
             return None
         if primitive is jit_call:
-            return self.of(equation.params["jaxpr"])
+            return self.make(equation.params["jaxpr"])
         if primitive.emit is emit_bitcast:
             return list
         formula = jaxpr_of_formula(primitive, avals, equation.params)
         if formula is not None:
-            return self.of(formula)
+            return self.make(formula)
         rule = MOVES.get(primitive)
         if any(isinstance(x.aval.dtype, dtypes.ExtendedDType) for x in [*equation.invars, *equation.outvars]):
             if rule is None or primitive is convert:
@@ -150,9 +150,9 @@ class _Plan:
         if rule is None and all(a.dtype.kind in "biu" for a in avals):
             rule = EXACT.get(primitive)
         if rule is None and primitive in ROUNDED and all(a.dtype.kind == "f" and a.dtype.itemsize >= 4 for a in avals):
-            # XLA may compute otherwise with numbers that it knows: it drops a sum with zero.
+            # XLA may simplify an operation on a constant: it drops a sum with zero.
             rule = None if any(type(x) is Literal for x in equation.invars) else ROUNDED[primitive]
-            # It multiplies by the inverse of a divisor that is repeated.
+            # It multiplies by the inverse of a broadcast divisor.
             if primitive is div:
                 divisor, whole = equation.invars[1], equation.outvars[0].aval.shape
                 rule = rule if divisor in self.inputs and divisor.aval.shape == whole else None
@@ -160,7 +160,7 @@ class _Plan:
         return None if rule is None else self._bind(rule, equation)
 
     def _bind(self, rule: Callable[..., Any], equation: JaxprEqn) -> _Run:
-        """Return the function from operands to a list of results that `rule` is with an equation's parameters."""
+        """Return `rule` with an equation's parameters, as a function from operands to a list of results."""
         named = equation.params
         if equation.primitive.multiple_results:
             return lambda values: rule(*values, **named)
@@ -168,28 +168,28 @@ class _Plan:
 
 
 def _on_elements(rule: Callable[..., Any], stored: Sequence[int]) -> Callable[..., Any]:
-    """Return the rule of a move for operands each of whose elements are the last axes, `stored` many, of an array."""
+    """Return the rule of a move of keys: an element of operand i is a vector over its last ``stored[i]`` axes."""
 
     def compute(*operands: _Values, **parameters: Any) -> Any:
         words = next((x.shape[-n:], x.dtype) for x, n in zip(operands, stored, strict=True) if n)
         element = np.dtype((np.void, math.prod(words[0]) * words[1].itemsize))
-        joined = [
+        packed = [
             np.ascontiguousarray(x).reshape(*x.shape[:-n], -1).view(element)[..., 0] if n else x
             for x, n in zip(operands, stored, strict=True)
         ]
-        results = rule(*joined, **parameters)
+        results = rule(*packed, **parameters)
         several = isinstance(results, list)
-        apart = [
+        unpacked = [
             np.ascontiguousarray(r).reshape(*r.shape, 1).view(words[1]).reshape(*r.shape, *words[0])
             for r in (results if several else [results])
         ]
-        return apart if several else apart[0]
+        return unpacked if several else unpacked[0]
 
     return compute
 
 
 def _is_plain(aval: ShapedArray) -> bool:
-    """Whether arrays of this type are whole bytes on one device that NumPy can hold."""
+    """Return whether NumPy can hold arrays of this type: whole bytes on one device, with known sizes."""
     return not (aval.is_placed or has_symbolic(aval.shape)) and dtypes.bit_width(physical_aval(aval).dtype) >= 8
 
 

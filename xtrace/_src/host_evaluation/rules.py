@@ -1,9 +1,9 @@
-"""How NumPy computes operations with the very bits that XLA's programs give.
+"""Rules that compute operations with NumPy, bit for bit as XLA does.
 
 A rule is ``rule(*arrays, **parameters)`` on NumPy arrays. Moves take elements of any dtype. Exact operations take
-booleans and integers. Rounded ones take floating numbers: both libraries round correctly, but XLA contracts products
-with sums, and flushes subnormal numbers; so a program has one of them at most, and numbers that are not normal are
-declined.
+booleans and integers. Rounded operations take floating numbers. Both libraries round correctly, but XLA contracts
+products with sums and flushes subnormal numbers: so a program has at most one rounded operation, and numbers that are
+not normal are declined.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from xtrace._src.ops.arrays.concatenation import concatenate, split, stack, unst
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice, dynamic_update_slice
 from xtrace._src.ops.arrays.shape import copy, rev, squeeze
-from xtrace._src.ops.arrays.slicing import pad, slice
+from xtrace._src.ops.arrays.slicing import pad
+from xtrace._src.ops.arrays.slicing import slice as slice_p
 from xtrace._src.ops.selection import select_n
 
 _Values = np.ndarray[Any, Any]
@@ -29,7 +30,7 @@ _Rules = dict[Primitive, Callable[..., Any]]
 
 
 class Declined(Exception):
-    """NumPy's result may not be XLA's."""
+    """NumPy's result may differ from XLA's."""
 
 
 def _broadcast(x: _Values, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...], **_: object) -> _Values:
@@ -46,10 +47,7 @@ def _reshape(x: _Values, *, new_sizes: tuple[int, ...], dimensions: tuple[int, .
 def _slice(
     x: _Values, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...], strides: tuple[int, ...] | None
 ) -> _Values:
-    steps = strides or (1,) * x.ndim
-    ranges = zip(start_indices, limit_indices, steps, strict=True)
-    selected: _Values = x[tuple([np.s_[start:limit:step] for start, limit, step in ranges])]
-    return selected
+    return x[tuple(map(slice, start_indices, limit_indices, strides or (1,) * x.ndim))]
 
 
 def _iota(*, dtype: np.dtype[Any], shape: tuple[int, ...], dimension: int, **_: object) -> _Values:
@@ -57,20 +55,19 @@ def _iota(*, dtype: np.dtype[Any], shape: tuple[int, ...], dimension: int, **_: 
     return _broadcast(counted, shape=shape, broadcast_dimensions=(dimension,))
 
 
-def _window(sizes: tuple[int, ...], whole: tuple[int, ...], starts: tuple[_Values, ...]) -> tuple[Any, ...]:
-    """Return the indices of a window, which is moved until it is inside."""
-    first = [min(max(int(s), 0), n - size) for s, n, size in zip(starts, whole, sizes, strict=True)]
-    return tuple([np.s_[start : start + size] for start, size in zip(first, sizes, strict=True)])
+def _clamp_window(sizes: tuple[int, ...], shape: tuple[int, ...], starts: tuple[_Values, ...]) -> tuple[slice, ...]:
+    """Return the indices of a window, with starts clamped so that it lies inside of the array."""
+    first = [min(max(int(s), 0), n - size) for s, n, size in zip(starts, shape, sizes, strict=True)]
+    return tuple([slice(start, start + size) for start, size in zip(first, sizes, strict=True)])
 
 
 def _dynamic_slice(x: _Values, *starts: _Values, slice_sizes: tuple[int, ...]) -> _Values:
-    window: _Values = x[_window(slice_sizes, x.shape, starts)]
-    return window
+    return x[_clamp_window(slice_sizes, x.shape, starts)]
 
 
 def _dynamic_update_slice(x: _Values, update: _Values, *starts: _Values) -> _Values:
     result = x.copy()
-    result[_window(update.shape, x.shape, starts)] = update
+    result[_clamp_window(update.shape, x.shape, starts)] = update
     return result
 
 
@@ -81,8 +78,8 @@ def _pad(x: _Values, value: _Values, *, padding_config: tuple[tuple[int, int, in
         low + high + n + inner * max(n - 1, 0) for n, (low, high, inner) in zip(x.shape, padding_config, strict=True)
     ]
     result = np.full(sizes, value, x.dtype)
-    places = zip(x.shape, padding_config, strict=True)
-    result[tuple([np.s_[low : low + n * (inner + 1) : inner + 1] for n, (low, _, inner) in places])] = x
+    axes = zip(x.shape, padding_config, strict=True)
+    result[tuple([slice(low, low + n * (inner + 1), inner + 1) for n, (low, _, inner) in axes])] = x
     return result
 
 
@@ -101,38 +98,37 @@ def _unstack(x: _Values, *, axis: int) -> list[_Values]:
 
 
 def _convert(x: _Values, *, new_dtype: np.dtype[Any], **_: object) -> _Values:
-    """Convert numbers, where NumPy and XLA agree: neither from floating numbers to others, nor of many bits to few."""
+    """Convert numbers; Declined from floating numbers to other kinds, and from more bits to fewer."""
     if x.dtype == new_dtype:
         return x
     kinds = x.dtype.kind + new_dtype.kind
     if kinds == "ff" and new_dtype.itemsize >= x.dtype.itemsize >= 4:
-        return _normal(x).astype(new_dtype)
+        return _require_normal(x).astype(new_dtype)
     if kinds[0] in "biu" and (kinds[1] in "biu" or (kinds[1] == "f" and new_dtype.itemsize >= 4)):
         return x.astype(new_dtype)
     raise Declined
 
 
-def _shift(function: Callable[..., Any]) -> Callable[..., _Values]:
+def _shift(function: Callable[..., _Values]) -> Callable[..., _Values]:
     def shift(x: _Values, count: _Values) -> _Values:
         if count.size and not (count.min() >= 0 and count.max() < dtypes.bit_width(x.dtype)):
             raise Declined
-        result: _Values = function(x, count)
-        return result
+        return function(x, count)
 
     return shift
 
 
-def _shift_right_as(kind: str) -> Callable[[_Values, _Values], Any]:
-    """Return the shift of integers whose upper bits are filled as those of signed (i) or unsigned (u) ones are."""
+def _shift_right_as(kind: str) -> Callable[[_Values, _Values], _Values]:
+    """Return the right shift of integers as signed (i) or unsigned (u) integers."""
 
-    def shift(x: _Values, count: _Values) -> Any:
+    def shift(x: _Values, count: _Values) -> _Values:
         other = np.dtype(f"{kind}{x.dtype.itemsize}")
-        return np.right_shift(x.view(other), count.view(other)).view(x.dtype)
+        return np.asarray(np.right_shift(x.view(other), count.view(other))).view(x.dtype)
 
     return shift
 
 
-def _normal(x: _Values) -> _Values:
+def _require_normal(x: _Values) -> _Values:
     """Return floating numbers; Declined if one is NaN or subnormal."""
     magnitudes = np.abs(x)
     if not np.all((magnitudes >= np.finfo(x.dtype).tiny) | (magnitudes == 0)):
@@ -140,35 +136,34 @@ def _normal(x: _Values) -> _Values:
     return x
 
 
-def _rounded(function: Callable[..., Any]) -> Callable[..., _Values]:
-    """Return the rule of an operation on floating numbers all of which must be normal, its results included."""
+def _rounded(function: Callable[..., _Values]) -> Callable[..., _Values]:
+    """Return the rule of an operation on normal floating numbers; its results must be normal as well."""
 
-    computed = _plain(function)
+    exact = _exact(function)
 
     def compute(*operands: _Values, **parameters: object) -> _Values:
-        result = computed(*map(_normal, operands), **parameters)
-        return _normal(result) if result.dtype.kind == "f" else result
+        result = exact(*map(_require_normal, operands), **parameters)
+        return _require_normal(result) if result.dtype.kind == "f" else result
 
     return compute
 
 
-def _plain(function: Callable[..., Any]) -> Callable[..., _Values]:
+def _exact(function: Callable[..., _Values]) -> Callable[..., _Values]:
     def compute(*operands: _Values, **parameters: object) -> _Values:
         # An accuracy, or another dtype of the result.
         if any(value is not None for value in parameters.values()):
             raise Declined
-        result: _Values = function(*operands)
-        return result
+        return function(*operands)
 
     return compute
 
 
-# The conversion declines what it does not know to be exact.
+# The conversion declines pairs of dtypes that may round.
 MOVES: _Rules = {
     convert: _convert,
     broadcast_in_dim: _broadcast, reshape: _reshape, transpose: lambda x, *, permutation: x.transpose(permutation),
     squeeze: lambda x, *, dimensions: np.squeeze(x, dimensions), copy: lambda x: x,
-    rev: lambda x, *, dimensions: np.flip(x, dimensions), slice: _slice, select_n: _select, pad: _pad,
+    rev: lambda x, *, dimensions: np.flip(x, dimensions), slice_p: _slice, select_n: _select, pad: _pad,
     concatenate: lambda *xs, dimension: np.concatenate(xs, dimension), stack: lambda *xs, axis: np.stack(xs, axis),
     unstack: _unstack, split: _split, dynamic_slice: _dynamic_slice, dynamic_update_slice: _dynamic_update_slice,
 }
@@ -178,7 +173,7 @@ _COMPARISONS: _Rules = {
     comparisons.gt: np.greater, comparisons.ge: np.greater_equal,
 }
 
-_OF_INTEGERS: _Rules = {
+_INTEGER_FUNCTIONS: _Rules = {
     elementwise.add: np.add, elementwise.sub: np.subtract, elementwise.mul: np.multiply,
     elementwise.neg: np.negative, elementwise.abs: np.abs, elementwise.sign: np.sign,
     elementwise.max: np.maximum, elementwise.min: np.minimum,
@@ -186,7 +181,7 @@ _OF_INTEGERS: _Rules = {
     comparisons.bitwise_xor: np.bitwise_xor, comparisons.bitwise_not: np.invert, **_COMPARISONS,
 }
 
-_OF_FLOATING_NUMBERS: _Rules = {
+_FLOATING_FUNCTIONS: _Rules = {
     elementwise.add: np.add, elementwise.sub: np.subtract, elementwise.mul: np.multiply,
     elementwise.div: np.divide, elementwise.neg: np.negative, elementwise.abs: np.abs,
     elementwise.sqrt: np.sqrt, elementwise.floor: np.floor, elementwise.ceil: np.ceil, **_COMPARISONS,
@@ -196,7 +191,7 @@ EXACT: _Rules = {
     broadcasted_iota: _iota, comparisons.shift_left: _shift(np.left_shift),
     comparisons.shift_right_logical: _shift(_shift_right_as("u")),
     comparisons.shift_right_arithmetic: _shift(_shift_right_as("i")),
-    **{primitive: _plain(function) for primitive, function in _OF_INTEGERS.items()},
+    **{primitive: _exact(function) for primitive, function in _INTEGER_FUNCTIONS.items()},
 }
 
-ROUNDED: _Rules = {primitive: _rounded(function) for primitive, function in _OF_FLOATING_NUMBERS.items()}
+ROUNDED: _Rules = {primitive: _rounded(function) for primitive, function in _FLOATING_FUNCTIONS.items()}

@@ -35,7 +35,7 @@ def _from_jax(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., A
             if len(listed) != order:
                 raise ValueError(
                     f"jet: the rule of {primitive} returned {len(listed)} coefficients of a result, for operands with "
-                    f"{order}: it must return as many, or zero_series"
+                    f"{order}: it must return the same number, or zero_series"
                 )
             terms.append(scale_terms([None if t is zero_term else t for t in listed], math.factorial))
         return list(results), terms
@@ -54,7 +54,7 @@ def _to_jax(primitive: Primitive, _: Any) -> Callable[..., Any]:
 
 
 class _SeriesRules(RuleRegistry):
-    """The rules of `jet`: users' rules, and a rule for each primitive whose series follows from its other rules."""
+    """The rules of `jet`: users' rules, and the rule of each primitive with a Taylor series."""
 
     def __getitem__(self, primitive: Primitive) -> Callable[..., Any]:
         given = self._given.get(primitive)

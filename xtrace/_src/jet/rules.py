@@ -1,9 +1,9 @@
-"""The terms of Taylor series of operations, where they do not follow from the operation's jvp rule.
+"""Rules for the Taylor series of operations whose jvp rule is not enough.
 
-``TERMS``: ``rule(n, operands, results, **parameters)`` returns term n of the result, n > 0, a list for operations with
-several results; operands and results are `Series`; the terms of the results before n are known. ``WHOLE``:
+Operands and results are `Series`. ``TERMS``: ``rule(n, operands, results, **parameters)`` returns term n > 0 of the
+result, a list for an operation with a list of results; the results have their terms before n. ``WHOLE``:
 ``rule(trace, order, operands, **parameters)`` returns the values of all results and their terms from 1 to `order`.
-``INLINE``: operations that are replaced by a call of their function.
+``INLINE``: operations that become a call of their function.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from xtrace._src.ops.arrays.index_vectors import GatherScatterMode
 from xtrace._src.ops.arrays.shape import copy, rev, squeeze
 from xtrace._src.ops.arrays.slicing import pad, slice
 from xtrace._src.ops.calls import bind_jit, jit_call
-from xtrace._src.ops.collectives import psum, times
+from xtrace._src.ops.collectives import psum, scale
 from xtrace._src.ops.contractions.contraction import dot_general
 from xtrace._src.ops.contractions.convolution import conv_general_dilated
 from xtrace._src.ops.contractions.ragged import ragged_dot_general
@@ -79,7 +79,7 @@ _Terms = tuple[list[Any], list[list[Any]]]
 def _linear(
     primitive: Primitive, n: int, operands: Sequence[Series], results: Sequence[Series], **parameters: Any
 ) -> Any:
-    """Apply an operation to terms; it is linear in all its floating and complex operands jointly."""
+    """Apply an operation, linear in all its floating and complex operands jointly, to terms."""
     terms = [s.term(n) for s in operands]
     if all(t is None for t in terms):
         return None
@@ -126,7 +126,7 @@ def _add_product(total: Any, x: Any, y: Any, product: Callable[[Any, Any], Any],
     if x is None or y is None:
         return total
     term = product(x, y)
-    return _add(total, term if weight == 1 else times(term, weight))
+    return _add(total, term if weight == 1 else scale(term, weight))
 
 
 def _bilinear(
@@ -151,7 +151,7 @@ def _mul(n: int, operands: Sequence[Series], results: Sequence[Series], **parame
 
 
 def _div(n: int, operands: Sequence[Series], results: Sequence[Series]) -> Any:
-    # x = y z, so that x_n is y_0 z_n and the terms of the product without y_0.
+    # x = y z, so x_n is y_0 z_n plus the products without y_0.
     (x, y), (z,) = operands, results
     numerator, rest = x.term(n), _convolve(n, y, z, mul, 1)
     if rest is not None:
@@ -177,7 +177,7 @@ TERMS: dict[Primitive, Callable[..., Any]] = {
 }
 
 
-# Operations that hold jaxprs
+# Operations with jaxprs
 
 
 def _read_operands(order: int, operands: Sequence[Series]) -> tuple[list[Any], list[list[Any]], Patterns]:
@@ -208,7 +208,7 @@ def _remat(
 
 
 def _repeat(details: Sequence[Any], patterns: Patterns) -> list[Any]:
-    """Repeat the detail of each value for its terms."""
+    """Return a list with the detail of each value for the value and each of its terms."""
     return [d for d, pattern in zip(details, patterns, strict=True) for _ in range(1 + sum(pattern))]
 
 
@@ -226,7 +226,7 @@ def _shard_map(
 
 
 def _merge_patterns(patterns: Sequence[Patterns]) -> Patterns:
-    """Return patterns that mark the terms marked in any of several."""
+    """Return the union of several patterns."""
     return tuple([tuple(map(any, zip(*own, strict=True))) for own in zip(*patterns, strict=True)])
 
 
@@ -252,7 +252,7 @@ def _find_carry_patterns(
 ) -> tuple[ClosedJaxpr, Patterns, Patterns]:
     """Return a loop's body of series, and the patterns of the carry and of the other results.
 
-    A term of the carry is marked if its initial value has it, or if a step adds it.
+    The carry has the nonzero terms of its initial value and those that a step adds.
     """
     count = len(carry)
     others = tuple([(False,) * order] * (len(body.out_avals) - count))
@@ -293,7 +293,7 @@ def _scan(
 
 @memoize_by_owner
 def _expand_predicate(cond: ClosedJaxpr, consts: int, patterns: Patterns, order: int, body: ClosedJaxpr) -> ClosedJaxpr:
-    """Return a loop's predicate with the terms of the carry as further operands, typed as the body returns them."""
+    """Return a loop's predicate of a carry with its terms; the carry has the types of the body's results."""
 
     def holds(*values: Any) -> list[Any]:
         carry, _ = unflatten_terms(values[consts:], patterns)
@@ -320,20 +320,19 @@ WHOLE: dict[Primitive, Callable[..., _Terms]] = {
 }
 
 
-# Operations that are replaced by a call of their function
+# Operations that become a call of their function
 
 
 def _custom_vjp(operands: Sequence[Any], *, call_jaxpr: Any, **_: Any) -> list[Any]:
-    # The rule is for reverse mode only; the series comes from the function.
+    # The rule is for reverse mode only; the function gives the series.
     if isinstance(call_jaxpr, ClosedJaxpr):
         return evaluate(call_jaxpr.jaxpr, call_jaxpr.consts, operands)
-    results: list[Any] = call_jaxpr.function(*operands)
-    return results
+    return list(call_jaxpr.function(*operands))
 
 
 INLINE: dict[Primitive, Callable[..., list[Any]]] = {custom_vjp_call: _custom_vjp}
 
 
 def has_series(primitive: Primitive) -> bool:
-    """Whether there is a rule for the operation, or a jvp rule from which its series follows."""
+    """Return whether the operation has a rule here or a jvp rule."""
     return any(primitive in table for table in (TERMS, WHOLE, INLINE)) or primitive.jvp is not None

@@ -1,4 +1,4 @@
-"""Taylor series as lists of derivatives, which are computed when they are needed."""
+"""Taylor series as lists of derivatives, computed on demand."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from xtrace._src.algebra.vector_space import zeros
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.tangents import tangent_aval
 
-# For each value, which of its terms from 1 on are not known to be zero.
+# For each value, flags of its terms from 1 on: False for a term that is known to be zero.
 Patterns = tuple[tuple[bool, ...], ...]
 
 
 class Derivation:
-    """A differential equation under construction: until it is `closed`, only the first term of its solution is known.
+    """A differential equation under construction; until it is `closed`, its solution has only a first term.
 
-    behind: the enclosing derivations that the solution depends on, set when it is closed.
+    behind: the enclosing derivations that the solution needs, set with `closed`.
     """
 
     __slots__ = ("closed", "behind")
@@ -27,10 +27,10 @@ class Derivation:
 
 
 class Series:
-    """A value and its derivatives in a parameter, term 0 the value itself; a term that is zero is None.
+    """A value, term 0, and its derivatives in a parameter; a zero term is None.
 
-    The derivative of a series is the series without its first term. compute: returns term n, given the earlier terms;
-    None if all terms are known. pending: the derivations that the terms wait for.
+    The derivative of a series is the series without its first term. compute: returns term n from the earlier terms;
+    None if all terms are known. pending: derivations that must be closed before the terms are computed.
     """
 
     __slots__ = ("aval", "known", "compute", "pending", "_derivative")
@@ -61,7 +61,7 @@ class Series:
         self.release()
 
     def release(self) -> None:
-        """Drop `compute`, which makes the series of a derivation refer to each other."""
+        """Drop `compute`, which has references to other series of a derivation."""
         self.compute, self.pending = None, frozenset()
         if self._derivative is not None:
             self._derivative.known = self.known[1:]
@@ -79,7 +79,7 @@ class Series:
 
     @property
     def is_constant(self) -> bool:
-        """Whether all terms but the first are known to be zero."""
+        """Whether all terms after the first are known to be zero."""
         return self.compute is None and all(x is None for x in self.known[1:])
 
 
@@ -90,12 +90,12 @@ def value_of(series: Series) -> Any:
 
 
 def constant_series(value: Any) -> Series:
-    """Return the series of a value that does not depend on the parameter."""
+    """Return the series of a constant."""
     return Series(aval_of(value), [value])
 
 
 def open_derivations(series: Iterable[Series]) -> frozenset[Derivation]:
-    """Return the open derivations that the terms of the series wait for."""
+    """Return the open derivations that must be closed before the terms of the series are computed."""
     still_open: set[Derivation] = set()
     seen: set[Derivation] = set()
     waiting = [d for s in series if s.compute is not None for d in s.pending]
@@ -114,7 +114,7 @@ def open_derivations(series: Iterable[Series]) -> frozenset[Derivation]:
 class Rows:
     """The terms of an operation's results: row n has term n of each result.
 
-    compute: returns one or more rows from n on, given the earlier ones.
+    compute: returns one or more rows from n on.
     """
 
     __slots__ = ("known", "_compute")
@@ -131,17 +131,17 @@ class Rows:
 
 
 def flatten_terms(values: Sequence[Any], terms: Sequence[Sequence[Any]]) -> list[Any]:
-    """Return each value followed by its nonzero terms, as jaxprs of series take and return them."""
+    """Return each value followed by its nonzero terms: the operands or results of a jaxpr of series."""
     return [x for value, own in zip(values, terms, strict=True) for x in (value, *[t for t in own if t is not None])]
 
 
 def unflatten_terms(values: Iterable[Any], patterns: Patterns) -> tuple[list[Any], list[list[Any]]]:
-    """Return the values and their terms; terms that the patterns do not mark are None."""
+    """Return the values and their terms; a term is None where its pattern has False."""
     rest = iter(values)
     pairs = [(next(rest), [next(rest) if p else None for p in pattern]) for pattern in patterns]
     return [x for x, _ in pairs], [terms for _, terms in pairs]
 
 
 def patterns_of(terms: Sequence[Sequence[Any]]) -> Patterns:
-    """Return which terms of each value are not zero."""
+    """Return for each value whether its terms are nonzero."""
     return tuple([tuple([t is not None for t in own]) for own in terms])

@@ -1,11 +1,11 @@
-"""Computing with Taylor series: a trace whose values are series, and the series of jaxprs.
+"""The trace of Taylor series, and jaxprs of series.
 
-A series is the list of a value's derivatives in one parameter, so that the derivative of a series is the series without
-its first term. Some operations have rules in ``rules.py``. The series of any other one follows from its jvp rule: if
-``x'`` is the derivative of the operand ``x``, the rule gives the derivative of the result ``y`` as operations on ``x``,
-``x'`` and ``y``. These run once, on series. The result is a differential equation: term n of ``y`` on the right gives
-term n + 1 on the left. So terms are computed one after another, as by the usual recurrences for ``exp``, ``tan`` or
-``pow`` (Griewank and Walther, "Evaluating Derivatives", chapter 13).
+A series is the list of a value's derivatives in one parameter, so the derivative of a series is the series without its
+first term. Some operations have rules in ``rules.py``. The jvp rule of any other operation is enough: if ``x'`` is the
+derivative of the operand ``x``, the rule computes the derivative of the result ``y`` by operations on ``x``, ``x'`` and
+``y``. These run once, on series, and define a differential equation: term n of ``y`` on the right gives term n + 1 on
+the left. So the terms are computed one after another, as by the usual recurrences for ``exp``, ``tan`` or ``pow``
+(Griewank and Walther, "Evaluating Derivatives", chapter 13).
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ from xtrace._src.transforms.jaxpr_transforms import cast_weak_type, stage_to_jax
 if TYPE_CHECKING:
     from xtrace._src.core.diagnostics.provenance import Provenance
 
+
 class JetTracer(Tracer):
-    """A value with the terms of its series from 1 to `order`; Python conditions see the value only."""
+    """A value with the terms of its series from 1 to `order`; Python conditions use the value only."""
 
     __slots__ = ("series", "order")
 
@@ -64,7 +65,7 @@ class JetTracer(Tracer):
         return int(self.primal)
 
     def item(self, *indices: int) -> Any:
-        """Return the value as a Python number, which is a constant to the series."""
+        """Return the value as a Python number, a constant without derivatives."""
         return self.primal.item(*indices)
 
     def __repr__(self) -> str:
@@ -75,16 +76,16 @@ aval_rules[JetTracer] = own_aval
 
 
 class JetTrace(Trace):
-    """Computes the series of operations on its tracers; its parent does the operations on terms."""
+    """Computes the series of operations on its tracers; its parent computes the operations on terms."""
 
     __slots__ = ("described", "_results", "_waiting", "_depth")
 
     def __init__(self, parent: Trace, described: Callable[[], DebugInfo] | None = None) -> None:
         super().__init__(parent)
         self.described = described
-        # While a jvp rule runs: results by operation and operands. Operands are kept, since keys hold their ids.
+        # While a jvp rule runs: results by operation and operands. The entries keep operands alive, for keys have ids.
         self._results: dict[Any, tuple[Sequence[Any], int, list[Series]]] = {}
-        # The series that wait for a derivation; they are released after it.
+        # The series with an open derivation; they are released after it.
         self._waiting: list[Series] = []
         self._depth = 0
 
@@ -135,7 +136,7 @@ class JetTrace(Trace):
         if not order or not any(is_differentiable(s.aval) for s in results):
             compute: Callable[[int], list[list[Any]]] = lambda n: [[None] * len(results)]  # noqa: E731
         elif whole is not None:
-            # The later terms of the operands are not known yet.
+            # The operands have no later terms yet.
             compute = lambda n: [[t[n - 1] for t in whole(self, n, given, **named)[1]]]  # noqa: E731
         elif primitive in TERMS:
             rule = TERMS[primitive]
@@ -145,7 +146,7 @@ class JetTrace(Trace):
                 compute = lambda n: [[rule(n, given, results, **named)]]  # noqa: E731
         else:
             tangents = [None if s.is_constant else self.tangent(s, order - 1) for s in given]
-            # Tracers even at order 0, so that the rule's operations find earlier results.
+            # Tracers even at order 0, so the rule's operations find earlier results.
             primals = [JetTracer(self, s, order - 1) if mine else x for s, x, mine in zip(given, operands, own)]
             slopes = self._derive(primitive, primals, tangents, named, results, first, (key, operands, order))
             compute = lambda n: [[None if s is None else s.term(n - 1) for s in slopes]]  # noqa: E731
@@ -156,7 +157,7 @@ class JetTrace(Trace):
     def _begin(
         self, primitive: Primitive, given: list[Series], parameters: tuple[Any, ...]
     ) -> tuple[list[Series], Rows | None]:
-        """Return the series of an operation's results: with values, or empty with `Rows` that compute them later."""
+        """Return the series of an operation's results, with values; without operands' values, `Rows` for later."""
         parent = self.parent
         assert parent is not None
 
@@ -174,7 +175,7 @@ class JetTrace(Trace):
         self, results: list[Series], first: Rows | None, compute: Callable[[int], list[list[Any]]],
         pending: frozenset[Derivation], order: int,
     ) -> None:
-        """Give the results the rows that `compute` returns, from row 1 on; compute them now unless they must wait."""
+        """Set the terms of the results from 1 on to the rows of `compute`, and compute them unless some are pending."""
         rows = Rows(lambda n: compute(n + 1))
         for i, s in enumerate(results):
             smooth = is_differentiable(s.aval)
@@ -198,7 +199,7 @@ class JetTrace(Trace):
     ) -> list[Series | None]:
         """Return the derivatives of the results by the operation's jvp rule, None for zero.
 
-        The rule may use the operation's results, whose first terms are known.
+        The rule may use the first terms of the operation's results.
         """
         if primitive.jvp is None:
             raise NotImplementedError(
@@ -230,11 +231,11 @@ class JetTrace(Trace):
     # Tracers and series
 
     def series_of(self, value: Any) -> Series:
-        """Return the series of a tracer of this trace, or of a constant."""
+        """Return the series of a tracer of this trace; a constant series for any other value."""
         return value.series if type(value) is JetTracer and value.owner is self else constant_series(value)
 
     def tracer(self, series: Series, order: int) -> Any:
-        """Return a tracer of a series up to `order`, or the value alone if it has no further terms."""
+        """Return a tracer of a series up to `order`; the value itself if the series has no other terms."""
         if series.known and (not order or series.is_constant):
             return value_of(series)
         return JetTracer(self, series, order)
@@ -250,7 +251,7 @@ class JetTrace(Trace):
     def jaxpr(
         closed: ClosedJaxpr, order: int, patterns: Patterns, always: Patterns | None = None
     ) -> tuple[ClosedJaxpr, Patterns]:
-        """Return a jaxpr of series, for rules of operations that hold jaxprs: see `series_jaxpr`."""
+        """Return a jaxpr of series, for rules of operations with jaxprs; see `series_jaxpr`."""
         return series_jaxpr(closed, order, patterns, always)
 
     def provenance_of(self, tracer: Tracer) -> Provenance:
@@ -302,10 +303,9 @@ def expand(
 def series_jaxpr(
     closed: ClosedJaxpr, order: int, patterns: Patterns, always: Patterns | None = None
 ) -> tuple[ClosedJaxpr, Patterns]:
-    """Return the jaxpr of series of `closed`, and the pattern of the terms of each result.
+    """Return the jaxpr of series of `closed`, and the pattern of each result's terms.
 
-    Each input is followed by the terms that `patterns` marks, each result by its nonzero terms and the terms that
-    `always` marks.
+    patterns: the terms after each input. always: terms after each result, even if they are zero.
     """
     out_patterns: list[tuple[bool, ...]] = []
     smooth = [is_differentiable(a) for a in closed.out_avals]

@@ -1,4 +1,4 @@
-"""`jet`: a function's derivatives of all orders along a curve, from the series that it computes."""
+"""`jet`: the derivatives of all orders of a function along a curve."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, concrete, convert_to, zeros
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, materialize_literal, zeros
 from xtrace._src.api.grad import Flat
 from xtrace._src.api.promotion import as_inexact
 from xtrace._src.core import config, dtypes, pytree
@@ -14,12 +14,12 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.jet.trace import expand
-from xtrace._src.ops.collectives import times
+from xtrace._src.ops.collectives import scale
 from xtrace._src.runtime.transfer import as_value
 
 
 class _Zero:
-    """A mark of zero derivatives."""
+    """A constant for zero derivatives."""
 
     __slots__ = ("_name",)
 
@@ -30,7 +30,7 @@ class _Zero:
         return self._name
 
 
-# They stand for one derivative, and for all derivatives of a value.
+# One zero derivative, and zeros for all derivatives of a value.
 zero_term = _Zero("zero_term")
 zero_series = _Zero("zero_series")
 
@@ -40,29 +40,28 @@ def jet(
 ) -> tuple[Any, Any]:
     """Return ``fun(*primals)`` and its derivatives of all orders along a curve through `primals`.
 
-    Every operation that has a jvp rule has a Taylor series, and the work grows with the square of the order. Functions
-    with a custom jvp rule are differentiated by it; those with a custom vjp rule as if they had none.
+    Every operation with a jvp rule has a Taylor series. The work grows with the square of the order. A function with a
+    custom jvp rule is differentiated by its rule; a custom vjp rule is not used.
 
     Args:
         fun: a function of pytrees of arrays.
-        primals: the arguments, a tuple or a list: the point of the curve at time zero. Integers are taken as floats
-            where they have derivatives.
+        primals: the arguments, a tuple or a list: the point of the curve at time zero. An integer with derivatives
+            becomes a float.
         series: for each argument the derivatives of the curve at time zero, from the first on: a list or tuple of
-            arrays of the argument's shape, or of scalars; for a pytree, a tree with such a list in the place of each
-            leaf. All have one length, the order. A derivative may be `zero_term`, a whole list `zero_series`: what is
-            known to be zero costs nothing.
-        factorial_scaled: whether derivatives are given and returned; otherwise coefficients of the Taylor polynomial,
-            the derivative of order k divided by k!.
-        _: other keywords, which change nothing.
+            arrays of the argument's shape, or of scalars; for a pytree, a tree with a list at each leaf. All lists
+            have one length, the order. A derivative may be `zero_term`, a whole list `zero_series`; zeros cost nothing.
+        factorial_scaled: True for derivatives; False for coefficients of the Taylor polynomial, the derivative of
+            order k divided by k!.
+        _: other keywords, not used.
 
     Returns:
-        A pair of the result of `fun` and its derivatives: the tree of the result with a list of arrays, of the length
-        given, in the place of each leaf.
+        A pair of the result of `fun` and its derivatives: the tree of the result with a list of arrays, of the order's
+        length, at each leaf.
 
     Raises:
-        TypeError: an argument is no array, or a derivative is not of its kind; `fun` cannot be called, or returns
-            something other than arrays.
-        ValueError: the numbers of arguments and of series, the lengths of series, or shapes do not agree.
+        TypeError: an argument is no array; a derivative of a real argument is complex; `fun` cannot be called, or
+            returns something other than arrays.
+        ValueError: the numbers of arguments and of series, the lengths of series, or shapes differ.
 
     Example:
         >>> from xtrace.experimental.jet import jet
@@ -99,12 +98,12 @@ def jet(
     out = [[_zeros_like(x) if t is None else t for t in own] for x, own in zip(results, out, strict=True)]
     if not factorial_scaled:
         out = [scale_terms(own, lambda k: 1 / math.factorial(k)) for own in out]
-    trees = [[concrete(t) for t in own] for own in out]
-    return flat.results([concrete(as_value(x)) for x in results]), flat.results(trees)
+    trees = [[materialize_literal(t) for t in own] for own in out]
+    return flat.results([materialize_literal(as_value(x)) for x in results]), flat.results(trees)
 
 
 def _flatten_series(flat: Flat, primals: Sequence[Any], series: Sequence[Any]) -> list[Any]:
-    """Return the derivatives of each leaf of the arguments, as given."""
+    """Return the user's derivatives of each leaf of the arguments."""
     leaves = []
     for number, (primal, own) in enumerate(zip(primals, series, strict=True)):
         tree = pytree.tree_structure(primal)
@@ -116,13 +115,13 @@ def _flatten_series(flat: Flat, primals: Sequence[Any], series: Sequence[Any]) -
         except (TypeError, ValueError):
             raise TypeError(
                 f"jet: series[{number}] must have the structure of argument {number} of {flat.name}, {tree}, with a "
-                f"list of derivatives in the place of each leaf; got {abbreviate(own)}"
+                f"list of derivatives at each leaf; got {abbreviate(own)}"
             ) from None
     return leaves
 
 
 def _list_terms(flat: Flat, series: Sequence[Any]) -> tuple[list[list[Any]], int]:
-    """Return the derivatives of each leaf as a list, None for zero ones, and their number."""
+    """Return the derivatives of each leaf as a list, None for zero, and their number."""
     terms: list[list[Any] | None] = []
     for position, own in enumerate(series):
         if not (own is zero_series or isinstance(own, (tuple, list)) or (is_array_like(own) and aval_of(own).ndim)):
@@ -157,17 +156,17 @@ def _to_term(flat: Flat, position: int, aval: ShapedArray, index: int, term: Any
             f"{where} is complex, {own.str_short()}, and the argument real, {aval.str_short()}; convert the argument "
             f"with astype({own.dtype.name}) if the function takes complex numbers"
         )
-    term = concrete(convert_to(term, aval.dtype, aval.weak_type))
+    term = materialize_literal(convert_to(term, aval.dtype, aval.weak_type))
     return term if own.shape == aval.shape else broadcast_in_dim(term, aval.shape, ())
 
 
 def scale_terms(terms: Sequence[Any], factor: Callable[[int], float]) -> list[Any]:
-    """Return the derivatives from the first on, each multiplied by the factor of its order."""
-    return [None if t is None else times(t, factor(k)) for k, t in enumerate(terms, 1)]
+    """Return the derivatives from the first on, each times ``factor(order)``."""
+    return [None if t is None else scale(t, factor(k)) for k, t in enumerate(terms, 1)]
 
 
 def _zeros_like(x: Any) -> Any:
-    """Return the derivative of a constant: zeros, of integers in the default floating dtype."""
+    """Return the zero derivative of a value; integers have the default floating dtype."""
     aval = aval_of(x)
     if is_differentiable(aval):
         return zeros(aval)

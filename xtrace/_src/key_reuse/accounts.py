@@ -1,7 +1,7 @@
-"""Which random keys have been used: what the setting ``jax_debug_key_reuse`` keeps account of.
+"""Accounts of used random keys, for the setting ``jax_debug_key_reuse``.
 
-Every array of keys has an account: for each of its elements the place of a key in a table, and in the table who used
-the key. Operations that move keys move places, so a slice shares its keys with the array that it was taken from.
+Every array of keys has an account. A table records the user of each key; each element of the array has a position in
+that table. Operations that move keys move positions, so a slice shares its keys with the sliced array.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from xtrace._src.runtime.arrays import ConcreteArray
 
 
 class KeyUses:
-    """The account of an array of keys: `users` has, for each key, who used it or None; `places` are the elements'."""
+    """The account of an array of keys: the user of each key or None, and the position of each element in `users`."""
 
-    __slots__ = ("users", "places")
+    __slots__ = ("users", "positions")
 
-    def __init__(self, users: np.ndarray[Any, Any], places: np.ndarray[Any, Any]) -> None:
-        self.users, self.places = users, places
+    def __init__(self, users: np.ndarray[Any, Any], positions: np.ndarray[Any, Any]) -> None:
+        self.users, self.positions = users, positions
 
-    def user(self) -> str | None:
-        """Return who used one of the keys, None if all are unused."""
-        return next((u for u in self.users[self.places.ravel()] if u is not None), None)
+    def find_user(self) -> str | None:
+        """Return the user of one of the keys; None if all are unused."""
+        return next((u for u in self.users[self.positions.ravel()] if u is not None), None)
 
     def all_used(self) -> bool:
-        """Return whether every key was used, and there is one."""
-        return self.places.size > 0 and None not in self.users[self.places.ravel()]
+        """Return whether there are keys and all of them were used."""
+        return self.positions.size > 0 and None not in self.users[self.positions.ravel()]
 
-    def note(self, user: str) -> None:
-        """Note that all of the keys are used."""
-        self.users[self.places.ravel()] = user
+    def mark_used(self, user: str) -> None:
+        """Record `user` as the user of all keys."""
+        self.users[self.positions.ravel()] = user
 
 
 Accounts = list[KeyUses | None]
@@ -48,17 +48,17 @@ def make_unused(shape: Sequence[int]) -> KeyUses:
 
 
 def has_keys(aval: ShapedArray) -> bool:
-    """Return whether values of this type are keys, which have accounts."""
+    """Return whether values of this type are keys."""
     return isinstance(aval.dtype, ExtendedDType)
 
 
-def new_accounts(avals: Sequence[Any]) -> Accounts:
-    """Return accounts for the keys among values of these types."""
+def make_accounts(avals: Sequence[Any]) -> Accounts:
+    """Return new accounts for values of these types; None for numbers."""
     return [make_unused(a.shape) if has_keys(a) else None for a in avals]
 
 
-def account_of(array: ConcreteArray) -> KeyUses | None:
-    """Return the account of an array, begun if it has none; None for an array of numbers."""
+def get_account(array: ConcreteArray) -> KeyUses | None:
+    """Return the account of an array, a new one if it has none; None for an array of numbers."""
     if not has_keys(array.aval):
         return None
     account: KeyUses | None = getattr(array, "key_uses", None)
@@ -68,11 +68,11 @@ def account_of(array: ConcreteArray) -> KeyUses | None:
 
 
 def refuse_reuse(name: str, position: int, keys: KeyUses) -> None:
-    """Raise KeyReuseError if the operand at `position` of an operation has a key that was used."""
-    user = keys.user()
+    """Raise KeyReuseError if `keys`, the operand at `position` of the operation `name`, has a used key."""
+    user = keys.find_user()
     if user is None:
         return
-    shape = keys.places.shape
+    shape = keys.positions.shape
     which = f"has random keys of shape {shape}, one of which" if shape else "is a random key that"
     raise KeyReuseError(
         f"{name}: argument {position} {which} was used before, by {user}. A key gives the same numbers each "
@@ -82,10 +82,10 @@ def refuse_reuse(name: str, position: int, keys: KeyUses) -> None:
 
 
 def consume(name: str, user: str, operands: Accounts) -> None:
-    """Note that the operation `name` uses the keys among its operands; KeyReuseError if one was used before."""
+    """Record `user` for the keys among the operands of the operation `name`; KeyReuseError if one was used before."""
     for position, keys in enumerate(operands):
         if keys is not None:
             refuse_reuse(name, position, keys)
     for keys in operands:
         if keys is not None:
-            keys.note(user)
+            keys.mark_used(user)

@@ -1,4 +1,4 @@
-"""Checking that random keys are used once: by a jaxpr, and by all programs that run on the same arrays of keys."""
+"""Check that random keys are used once, by a jaxpr and by all programs on the same arrays of keys."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.ir import ClosedJaxpr
-from xtrace._src.key_reuse.accounts import Accounts, account_of, has_keys, new_accounts
-from xtrace._src.key_reuse.rules import follow
+from xtrace._src.key_reuse.accounts import Accounts, get_account, has_keys, make_accounts
+from xtrace._src.key_reuse.rules import follow_keys
 from xtrace._src.runtime.arrays import ConcreteArray
 
 
 def check(closed: ClosedJaxpr) -> None:
-    """Raise KeyReuseError if a key is used twice in a jaxpr whose operands are not."""
-    follow(closed, new_accounts(closed.in_avals))
+    """Raise KeyReuseError if a jaxpr of unused keys uses a key twice."""
+    follow_keys(closed, make_accounts(closed.in_avals))
 
 
 @contextlib.contextmanager
-def _all_or_nothing(accounts: Accounts) -> Iterator[None]:
+def _restore_on_error(accounts: Accounts) -> Iterator[None]:
     before = [(x.users, x.users.copy()) for x in accounts if x is not None]
     try:
         yield
@@ -30,10 +30,10 @@ def _all_or_nothing(accounts: Accounts) -> Iterator[None]:
 
 
 def check_keys(run: Callable[..., Any], closed: ClosedJaxpr, written_here: bool = False) -> Callable[..., Any]:
-    """Return `run`, which computes a jaxpr on concrete values and returns a list of arrays, with its keys checked.
+    """Return `run` with a check of its keys: it computes `closed` on concrete values and returns a list of arrays.
 
-    Before it runs, KeyReuseError is raised if it would use a key that was used before; nothing counts as used then, nor
-    if `run` fails. For programs that are `written_here`, the line of a use is the line of the call.
+    The check comes first and raises KeyReuseError if a key was used before; then no key counts as used. written_here:
+    whether the program is the library's own, so that messages have the line of the call.
     """
     if not any(has_keys(a) for a in [*closed.in_avals, *closed.out_avals, *[v.aval for v in closed.jaxpr.constvars]]):
         return run
@@ -43,10 +43,10 @@ def check_keys(run: Callable[..., Any], closed: ClosedJaxpr, written_here: bool 
         closed = ClosedJaxpr(jaxpr.replace(eqns=[e.replace(source=None) for e in jaxpr.eqns]), closed.consts)
 
     def run_checked(values: Sequence[Any], *details: object) -> list[Array]:
-        accounts = [account_of(x) if type(x) is ConcreteArray else None for x in values]
-        consts = [account_of(c) for c in closed.consts if isinstance(c, ConcreteArray)]
-        with _all_or_nothing([*accounts, *consts]):
-            uses = follow(closed, accounts)
+        accounts = [get_account(x) if type(x) is ConcreteArray else None for x in values]
+        consts = [get_account(c) for c in closed.consts if isinstance(c, ConcreteArray)]
+        with _restore_on_error([*accounts, *consts]):
+            uses = follow_keys(closed, accounts)
             results: list[Any] = run(values, *details)
         for array, keys in zip(results, uses, strict=True):
             if keys is not None:

@@ -1,8 +1,8 @@
-"""What operations do with the random keys among their operands, and jaxprs followed with the accounts of their keys.
+"""Rules for the use of random keys by operations, and their application to jaxprs.
 
-A rule is ``rule(accounts, **parameters) -> accounts`` of the results, or None where their keys are new. Without a rule,
-an operation that calls its only jaxpr does what the jaxpr does, one that compares leaves keys alone, and any other one
-uses all that it is given. Loops are followed as often as it takes for keys that their carry exchanges to come again.
+A rule is ``rule(accounts, **parameters) -> accounts`` of the results, or None if the keys among the results are new.
+Without a rule, an operation with one jaxpr uses the keys that the jaxpr uses, a comparison uses none, and any other
+operation uses all of its operands. Loops are followed until the accounts of their carry repeat.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from xtrace._src.core.source import describe, user_position
 from xtrace._src.key_reuse.accounts import (
     Accounts,
     KeyUses,
-    account_of,
     consume,
+    get_account,
+    make_accounts,
     make_unused,
-    new_accounts,
     refuse_reuse,
 )
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice
@@ -47,149 +47,152 @@ from xtrace._src.runtime.arrays import ConcreteArray
 _Rule = Callable[..., "Accounts | None"]
 
 
-def follow(closed: ClosedJaxpr, accounts: Accounts) -> Accounts:
-    """Return the accounts of a jaxpr's results, those of operands being given, which change with what it uses.
+def follow_keys(closed: ClosedJaxpr, accounts: Accounts) -> Accounts:
+    """Return the accounts of a jaxpr's results, and record its uses in the operands' accounts.
 
-    KeyReuseError if a key is used that was used before.
+    KeyReuseError if it uses a key that was used before.
     """
     jaxpr = closed.jaxpr
     consts = [
-        account_of(c) if isinstance(c, ConcreteArray) else new_accounts([v.aval])[0]
+        get_account(c) if isinstance(c, ConcreteArray) else make_accounts([v.aval])[0]
         for c, v in zip(closed.consts, jaxpr.constvars, strict=True)
     ]
     known = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *accounts], strict=True))
     for equation in jaxpr.eqns:
         given = [known.get(x) if isinstance(x, Var) else None for x in equation.invars]
-        known.update(zip(equation.outvars, _results(equation, given), strict=True))
+        known.update(zip(equation.outvars, _follow_equation(equation, given), strict=True))
     return [known.get(x) if isinstance(x, Var) else None for x in jaxpr.outvars]
 
 
-def _results(equation: JaxprEqn, given: Accounts) -> Accounts:
-    """Return the accounts of an equation's results."""
+def _follow_equation(equation: JaxprEqn, given: Accounts) -> Accounts:
+    """Return the accounts of an equation's results, and record its uses in the operands' accounts."""
     primitive, account = equation.primitive, None
     rule = RULES.get(primitive)
     if rule is not None:
         account = rule(given, **equation.params)
     elif (called := called_jaxpr(primitive, equation.parameters, [x.aval for x in equation.invars])) is not None:
-        account = follow(called, given)
-    elif any(x is not None for x in given) and not _compares(equation):
+        account = follow_keys(called, given)
+    elif any(x is not None for x in given) and not _is_comparison(equation):
         source = equation.source if equation.source is not None else user_position()
         consume(primitive.name, f"{primitive.name} on line {describe(source)}", given)
-    return new_accounts([v.aval for v in equation.outvars]) if account is None else account
+    return make_accounts([v.aval for v in equation.outvars]) if account is None else account
 
 
-def _compares(equation: JaxprEqn) -> bool:
+def _is_comparison(equation: JaxprEqn) -> bool:
     return not equation.primitive.multiple_results and dtypes.is_boolean(equation.outvars[0].aval.dtype)
 
 
-def _leaving_alone(accounts: Accounts, **parameters: object) -> None:
-    """The rule of an operation that may look at the same keys again; those among its results are new."""
+def _ignore(accounts: Accounts, **parameters: object) -> None:
+    """The rule of an operation that uses no keys; keys among its results are new."""
 
 
-def _on_pieces(accounts: Accounts, **parameters: object) -> None:
-    """The rule of a computation on pieces of arrays: each key is used by it, on one device or on several."""
+def _shard_map(accounts: Accounts, **parameters: object) -> None:
+    """The rule of a computation on shards: it uses each key, on one device or on several."""
     consume("shard_map", "shard_map", accounts)
 
 
-def _choosing(accounts: Accounts, **parameters: object) -> None:
-    """The rule of an operation that takes some keys, which ones only its other operands say: not all may be used."""
+def _select(accounts: Accounts, **parameters: object) -> None:
+    """The rule of an operation that selects keys by run-time indices: at least one key must be unused."""
     keys = accounts[0]
     if keys is not None and keys.all_used():
         refuse_reuse("indexing", 0, keys)
 
 
-def _moving(move: Callable[..., Any]) -> _Rule:
-    """Return the rule of an operation whose result has keys of its operand: the keys at ``move(places)``."""
+def _make_move_rule(move: Callable[..., Any]) -> _Rule:
+    """Return the rule of an operation that moves keys of its operand: the result has those at ``move(positions)``."""
 
     def rule(accounts: Accounts, **parameters: object) -> Accounts:
         keys = accounts[0]
-        return [None if keys is None else KeyUses(keys.users, move(keys.places, **parameters))]
+        return [None if keys is None else KeyUses(keys.users, move(keys.positions, **parameters))]
 
     return rule
 
 
-def _broadcast(places: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...], **_: Any) -> Any:
+def _broadcast(positions: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...], **_: Any) -> Any:
     inner = [1] * len(shape)
-    for axis, size in zip(broadcast_dimensions, places.shape, strict=True):
+    for axis, size in zip(broadcast_dimensions, positions.shape, strict=True):
         inner[axis] = size
-    return np.broadcast_to(places.reshape(inner), shape)
+    return np.broadcast_to(positions.reshape(inner), shape)
 
 
 def _slice(
-    places: Any, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...], strides: tuple[int, ...] | None
+    positions: Any, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...], strides: tuple[int, ...] | None
 ) -> Any:
-    return places[tuple(map(slice, start_indices, limit_indices, strides or (1,) * len(start_indices)))]
+    return positions[tuple(map(slice, start_indices, limit_indices, strides or (1,) * len(start_indices)))]
 
 
 def _remat(accounts: Accounts, *, jaxpr: ClosedJaxpr, differentiated: bool, **_: object) -> Accounts | None:
-    # What is computed once more draws the same numbers on purpose.
-    return None if differentiated else follow(jaxpr, accounts)
+    # A recomputation draws the same numbers on purpose.
+    return None if differentiated else follow_keys(jaxpr, accounts)
 
 
 def _merge_branches(branches: Sequence[ClosedJaxpr], accounts: Accounts) -> Accounts:
-    """Return the accounts of the results of one of several jaxprs: a key that one of them uses is used."""
+    """Return the accounts of the results of one of `branches`: a key is used if one of them uses it."""
     tables = list({id(x.users): x.users for x in accounts if x is not None}.values())
     before = [t.copy() for t in tables]
     together = [t.copy() for t in tables]
     outcomes = []
     for branch in branches:
-        results = follow(branch, accounts)
-        outcomes.append([None if x is None else (x, x.user()) for x in results])
+        results = follow_keys(branch, accounts)
+        outcomes.append([None if x is None else (x, x.find_user()) for x in results])
         for table, start, union in zip(tables, before, together, strict=True):
-            for place, user in enumerate(table):
-                union[place] = union[place] if user is None else user
+            for position, user in enumerate(table):
+                union[position] = union[position] if user is None else user
             table[:] = start
     for table, union in zip(tables, together, strict=True):
         table[:] = union
-    return [_either(cases) for cases in zip(*outcomes, strict=True)]
+    return [_merge_results(cases) for cases in zip(*outcomes, strict=True)]
 
 
-def _either(cases: Sequence[tuple[KeyUses, str | None] | None]) -> KeyUses | None:
-    """Return the account of keys that are one of those given, each with who had used them."""
+def _merge_results(cases: Sequence[tuple[KeyUses, str | None] | None]) -> KeyUses | None:
+    """Return the account of a result that is one of `cases`: keys, and their user in that branch."""
     pairs = [c for c in cases if c is not None]
     if not pairs:
         return None
     first = pairs[0][0]
-    if all(keys.users is first.users and (keys.places == first.places).all() for keys, _ in pairs):
+    if all(keys.users is first.users and (keys.positions == first.positions).all() for keys, _ in pairs):
         return first
-    account = make_unused(first.places.shape)
+    account = make_unused(first.positions.shape)
     for keys, user in pairs:
         if user is not None:
-            account.note(user)
-        elif keys.user() is None:
-            keys.note("cond, which may have returned it")
+            account.mark_used(user)
+        elif keys.find_user() is None:
+            keys.mark_used("cond, which may have returned it")
     return account
 
 
 def _run_rounds(body: Callable[[Accounts], Accounts], carry: Accounts, length: int | None) -> Accounts:
-    """Follow a loop of `length` rounds, None if unknown, until each key has passed through all places of the carry."""
+    """Return the accounts of a loop's carry after `length` rounds, or after the first repeated state of the carry.
+
+    length: None if unknown.
+    """
     given = [x.users for x in carry if x is not None]
-    rounds = max(2, 1 + sum(x.places.size for x in carry if x is not None))
+    rounds = max(2, 1 + sum(x.positions.size for x in carry if x is not None))
     seen: set[Any] = set()
     for _ in range(rounds if length is None else min(rounds, length)):
         carry = body(carry)
-        state = tuple([x and _state(x, given) for x in carry])
+        state = tuple([x and _describe_state(x, given) for x in carry])
         if state in seen:
             break
         seen.add(state)
     return carry
 
 
-def _state(keys: KeyUses, given: Sequence[Any]) -> tuple[Any, ...]:
-    """Return which of the keys of a loop's first carry, or new ones, these are, in which order, and who used each."""
+def _describe_state(keys: KeyUses, given: Sequence[Any]) -> tuple[Any, ...]:
+    """Return a hashable form of `keys`: the number of their table in `given` or None, the positions, and the users."""
     origin = next((number for number, users in enumerate(given) if users is keys.users), None)
-    return origin, keys.places.tobytes(), tuple(keys.users)
+    return origin, keys.positions.tobytes(), tuple(keys.users)
 
 
 def _scan(accounts: Accounts, *, jaxpr: ClosedJaxpr, **details: Any) -> Accounts:
     loop = Loop(**details)
     consts, carry, xs = loop.split(accounts)
-    elements = new_accounts(jaxpr.in_avals[loop.num_consts + loop.num_carry :])
-    steps: list[Any] = new_accounts(jaxpr.out_avals[loop.num_carry :])
+    elements = make_accounts(jaxpr.in_avals[loop.num_consts + loop.num_carry :])
+    steps: list[Any] = make_accounts(jaxpr.out_avals[loop.num_carry :])
 
     def body(carry: Accounts) -> Accounts:
-        elements[:] = new_accounts(jaxpr.in_avals[loop.num_consts + loop.num_carry :])
-        results = follow(jaxpr, [*consts, *carry, *elements])
+        elements[:] = make_accounts(jaxpr.in_avals[loop.num_consts + loop.num_carry :])
+        results = follow_keys(jaxpr, [*consts, *carry, *elements])
         steps[:] = results[loop.num_carry :]
         return results[: loop.num_carry]
 
@@ -198,44 +201,48 @@ def _scan(accounts: Accounts, *, jaxpr: ClosedJaxpr, **details: Any) -> Accounts
         if keys is not None and element is not None:
             for number, user in enumerate(element.users):
                 if user is not None:
-                    column = keys.places.reshape(loop.length, -1)[:, number]
+                    column = keys.positions.reshape(loop.length, -1)[:, number]
                     consume(f"scan, operand {position} of xs", user, [KeyUses(keys.users, column)])
     return [*carry, *[None if y is None else _stack_steps(y, elements, xs, loop.length) for y in steps]]
 
 
 def _stack_steps(step: KeyUses, elements: Accounts, xs: Accounts, length: int) -> KeyUses:
-    """Return the account of the keys that steps give: elements of an operand, or new ones."""
+    """Return the account of the stacked keys of all steps: elements of an operand, or new keys."""
     for keys, element in zip(xs, elements, strict=True):
         if keys is not None and element is not None and element.users is step.users:
-            return KeyUses(keys.users, keys.places.reshape(length, -1)[:, step.places])
-    account = make_unused((length, *step.places.shape))
-    account.users[:] = np.broadcast_to(step.users[step.places], (length, *step.places.shape)).ravel()
+            return KeyUses(keys.users, keys.positions.reshape(length, -1)[:, step.positions])
+    account = make_unused((length, *step.positions.shape))
+    account.users[:] = np.broadcast_to(step.users[step.positions], (length, *step.positions.shape)).ravel()
     return account
 
 
 def _while(accounts: Accounts, **parameters: Any) -> Accounts:
     loop = WhileLoop(**parameters)
     own, consts, carry = loop.split(accounts)
-    follow(loop.cond_jaxpr, [*own, *carry])
+    follow_keys(loop.cond_jaxpr, [*own, *carry])
 
     def body(carry: Accounts) -> Accounts:
-        carry = follow(loop.body_jaxpr, [*consts, *carry])
-        follow(loop.cond_jaxpr, [*own, *carry])
+        carry = follow_keys(loop.body_jaxpr, [*consts, *carry])
+        follow_keys(loop.cond_jaxpr, [*own, *carry])
         return carry
 
     return _run_rounds(body, carry, None)
 
 
 RULES: dict[Primitive, _Rule] = {
-    broadcast_in_dim: _moving(_broadcast), copy: _moving(lambda places: places),
-    reshape: _moving(lambda places, *, new_sizes, dimensions, **_: places.transpose(dimensions).reshape(new_sizes)),
-    rev: _moving(lambda places, *, dimensions: np.flip(places, dimensions)), slice_p: _moving(_slice),
-    squeeze: _moving(lambda places, *, dimensions: places.squeeze(dimensions)),
-    transpose: _moving(lambda places, *, permutation: places.transpose(permutation)),
-    place_result_p: _moving(lambda places, **_: places), xla_metadata_value_p: _moving(lambda places, **_: places),
-    device_put_p: lambda accounts, **_: list(accounts), dynamic_slice: _choosing, gather: _choosing,
-    debug_callback_p: _leaving_alone, debug_print_p: _leaving_alone, linear_solve: _leaving_alone,
-    random_clone: _leaving_alone, random_fold_in: _leaving_alone, random_unwrap: _leaving_alone,
+    broadcast_in_dim: _make_move_rule(_broadcast), copy: _make_move_rule(lambda positions: positions),
+    reshape: _make_move_rule(
+        lambda positions, *, new_sizes, dimensions, **_: positions.transpose(dimensions).reshape(new_sizes)
+    ),
+    rev: _make_move_rule(lambda positions, *, dimensions: np.flip(positions, dimensions)),
+    slice_p: _make_move_rule(_slice),
+    squeeze: _make_move_rule(lambda positions, *, dimensions: positions.squeeze(dimensions)),
+    transpose: _make_move_rule(lambda positions, *, permutation: positions.transpose(permutation)),
+    place_result_p: _make_move_rule(lambda positions, **_: positions),
+    xla_metadata_value_p: _make_move_rule(lambda positions, **_: positions),
+    device_put_p: lambda accounts, **_: list(accounts), dynamic_slice: _select, gather: _select,
+    debug_callback_p: _ignore, debug_print_p: _ignore, linear_solve: _ignore,
+    random_clone: _ignore, random_fold_in: _ignore, random_unwrap: _ignore,
     cond_p: lambda accounts, *, branches, **_: _merge_branches(branches, accounts[1:]),
-    remat_call: _remat, scan_p: _scan, shard_map_p: _on_pieces, while_p: _while,
+    remat_call: _remat, scan_p: _scan, shard_map_p: _shard_map, while_p: _while,
 }

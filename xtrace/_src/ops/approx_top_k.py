@@ -1,4 +1,4 @@
-"""Approximate largest elements along an axis: some may be missed, which is much faster on TPUs."""
+"""Approximate top-k: the largest elements along an axis; TPUs may miss some, and are much faster so."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.lower import emit_private_function
 from xtrace._src.transforms.stage import stage
-from xtrace._src.xla.approx_top_k import top_k_candidates
+from xtrace._src.xla.approx_top_k import count_top_k_candidates
 
 
 def _abstract(
@@ -41,7 +41,7 @@ def _abstract(
     if not 0 < recall_target <= 1:
         raise ValueError(f"{name}: recall_target must be above 0 and at most 1, got {recall_target}")
     if not aggregate_to_topk:
-        k = top_k_candidates(size, operand.ndim, k, recall_target, reduction_input_size_override)
+        k = count_top_k_candidates(size, operand.ndim, k, recall_target, reduction_input_size_override)
     shape = (*operand.shape[:axis], k, *operand.shape[axis + 1 :])
     # The positions have the weak type of the values, as in JAX.
     return [ShapedArray(shape, operand.dtype, operand.weak_type), ShapedArray(shape, dtypes.int32, operand.weak_type)]
@@ -108,7 +108,7 @@ def approx_top_k(
     operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95, is_max_k: bool = True,
     reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
 ) -> list[Any]:
-    """Return most of the `k` largest elements along an axis, or smallest, in order, and their positions."""
+    """Return approximately the `k` largest or smallest elements along an axis, in order, and their positions."""
     function = "approx_max_k" if is_max_k else "approx_min_k"
     operand_aval(operand, function=function)
     axis = to_integer("reduction_dimension", reduction_dimension, function=function)

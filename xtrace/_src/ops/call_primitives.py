@@ -1,4 +1,4 @@
-"""Calls of functions as operations, for programs that make or walk them; xtrace's own calls are `jit` equations."""
+"""Call primitives, for programs that build or traverse jaxprs; xtrace's own calls are `jit` equations."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from xtrace._src.transforms.jaxpr_transforms import infer_result_types, move_con
 
 
 class CallPrimitive(Primitive):
-    """An operation that calls a function: a call in a jaxpr holds that function's jaxpr as `call_jaxpr`.
+    """A primitive that calls a function; its equations hold the function's jaxpr as `call_jaxpr`.
 
-    Derivatives and mapped calls are `jit` equations of the name of the operation.
+    Derivatives and batched calls are `jit` equations with the name of the primitive.
 
     Args:
-        name: the name.
+        name: the name of the primitive.
 
     Example:
         >>> from xtrace.extend import core
@@ -64,7 +64,7 @@ class CallPrimitive(Primitive):
         return apply
 
     def bind(self, *operands: Any, subfuns: Sequence[Any] = (), call_jaxpr: Any = None, **_: object) -> Any:  # type: ignore[override]
-        """Call a function of flat operands, which is given in `subfuns` or as a jaxpr."""
+        """Call a function of flat operands, given as the only one of `subfuns` or as a jaxpr."""
         if call_jaxpr is None:
             if len(subfuns) != 1 or not hasattr(subfuns[0], "call_wrapped"):
                 raise TypeError(
@@ -78,12 +78,12 @@ class CallPrimitive(Primitive):
 
 
 def close_jaxpr(jaxpr: Any) -> ClosedJaxpr:
-    """Return a jaxpr closed, as calls that users make hold it or not."""
+    """Return an open or closed jaxpr, as users' calls hold them, as a closed one."""
     return ClosedJaxpr(jaxpr, []) if isinstance(jaxpr, Jaxpr) else jaxpr
 
 
 def call_impl(f: Any, *args: Any, **params: Any) -> Any:
-    """Call a wrapped function of flat values as it is.
+    """Call a wrapped function of flat values.
 
     Args:
         f: a function that `linear_util.wrap_init` made.

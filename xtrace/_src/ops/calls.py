@@ -13,7 +13,7 @@ from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.memory_layout import Layout
 from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.shardings import NamedSharding, insert_entry
-from xtrace._src.core.source import path_inside
+from xtrace._src.core.source import extend_scope_path
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
 from xtrace._src.ops.layout_constraints import batch_layout
@@ -43,7 +43,7 @@ from xtrace._src.transforms.stage import StagingTrace
 
 
 class _Unspecified:
-    """Stands for the sharding of an operand or result of `jit` that was given none."""
+    """The sharding of an operand or result for which `jit` was given none."""
 
     def __repr__(self) -> str:
         return "UnspecifiedValue"
@@ -67,9 +67,9 @@ _ANYWHERE = Place()
 
 
 class Places(NamedTuple):
-    """What `jit` was given for the operands and the results of a call, and the mesh in force at it.
+    """The shardings and layouts that `jit` was given for operands and results, and the mesh in force at the call.
 
-    A row is empty where none is given; the mesh is None for none. Layouts change nothing inside of a program.
+    An empty row, and a mesh of None, mean that none was given. Layouts have no effect inside of a program.
     """
 
     in_shardings: _Row = ()
@@ -80,22 +80,22 @@ class Places(NamedTuple):
 
     @staticmethod
     def of(operands: Sequence[Place], results: Sequence[Place], ctx_mesh: Any) -> Places:
-        """Return places with rows that may say nothing."""
+        """Return the places of operands and results; a row without any sharding or layout becomes empty."""
         rows = [_shorten([getattr(p, part) for p in side]) for part in Place._fields for side in (operands, results)]
         return Places(rows[0], rows[1], ctx_mesh, *rows[2:])
 
     @staticmethod
-    def in_parameters(parameters: Mapping[str, Any]) -> Places:
-        """Return the places that the parameters of an equation say."""
+    def from_parameters(parameters: Mapping[str, Any]) -> Places:
+        """Return the places in the parameters of an equation."""
         return Places(**{name: parameters[name] for name in Places._fields if name in parameters})
 
-    def full(self, jaxpr: ClosedJaxpr) -> tuple[list[Place], list[Place]]:
-        """Return the places of the operands and of the results of `jaxpr`."""
+    def expand(self, jaxpr: ClosedJaxpr) -> tuple[list[Place], list[Place]]:
+        """Return one place for each operand and one for each result of `jaxpr`."""
         ins, outs = len(jaxpr.in_avals), len(jaxpr.out_avals)
         return _pair(self.in_shardings, self.in_layouts, ins), _pair(self.out_shardings, self.out_layouts, outs)
 
-    def around(self, jaxpr: ClosedJaxpr) -> Places:
-        """Return the places of a call of `jaxpr`, which has operands before these, and results after these."""
+    def extend_to(self, jaxpr: ClosedJaxpr) -> Places:
+        """Return the places of a call of `jaxpr`, which has further operands first and further results last."""
         count = max(len(self.in_shardings), len(self.in_layouts)), max(len(self.out_shardings), len(self.out_layouts))
         ins = [_ANYWHERE] * (len(jaxpr.in_avals) - count[0]) + _pair(self.in_shardings, self.in_layouts, count[0])
         outs = _pair(self.out_shardings, self.out_layouts, count[1])
@@ -114,7 +114,7 @@ def _shorten(row: Sequence[Any]) -> _Row:
 
 
 def constrain_row(values: Sequence[Any], row: _Row) -> list[Any]:
-    """Return values, each with its sharding in a row of `Places`."""
+    """Return values constrained to the shardings in a row of `Places`."""
     return constrain_all(values, [None if s is UNSPECIFIED else s for s in row])
 
 
@@ -141,7 +141,7 @@ def _emit_body(
 ) -> list[Value]:
     if builder.place is not None:
         source, path = builder.place
-        builder.place = (source, path_inside(path.removesuffix("jit").removesuffix("/"), f"jit({name})"))
+        builder.place = (source, extend_scope_path(path.removesuffix("jit").removesuffix("/"), f"jit({name})"))
     if inline is Inline.JAX_LATE:
         return emit_equations(builder, jaxpr.jaxpr, dict(zip(jaxpr.jaxpr.invars, values, strict=True)))
     mark = f" {{mhlo.frontend_attributes = {{inlineable = \"{inline.value}\"}}}}" if isinstance(inline, Inline) else ""
@@ -156,9 +156,9 @@ def _discharge(
     keys: Sequence[Any], operands: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any,
     inline: bool | Inline, **rest: Any,
 ) -> tuple[list[Any], list[Any]]:
-    places = Places.in_parameters(rest)
+    places = Places.from_parameters(rest)
     return discharge_call(
-        lambda closed, values: bind_jit(closed, values, name, compiler_options, inline, places.around(closed)),
+        lambda closed, values: bind_jit(closed, values, name, compiler_options, inline, places.extend_to(closed)),
         keys, operands, jaxpr,
     )
 
@@ -170,7 +170,7 @@ def bind_jit(
     """Bind a call of `closed`; its constants become operands."""
     if closed.consts:
         closed, operands = move_constants_to_inputs(closed), [*closed.consts, *operands]
-        places = places.around(closed)
+        places = places.extend_to(closed)
     parameters = (name, closed, (), False, options, inline, *places)
     return bind_with_references(jit_call, operands, parameters, closed.effects)
 
@@ -179,9 +179,9 @@ def _jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any,
     inline: bool | Inline = False, **rest: Any,
 ) -> tuple[list[Any], list[Any]]:
-    given, places = tuple([t is not None for t in tangents]), Places.in_parameters(rest)
+    given, places = tuple([t is not None for t in tangents]), Places.from_parameters(rest)
     both, nonzero = jvp_jaxpr(jaxpr, given)
-    ins, outs = places.full(jaxpr)
+    ins, outs = places.expand(jaxpr)
     places = Places.of([*ins, *filter_by_mask(ins, given)], [*outs, *filter_by_mask(outs, nonzero)], places.ctx_mesh)
     operands = [*primals, *[t for t in tangents if t is not None]]
     results = bind_jit(both, operands, name, compiler_options, inline, places)
@@ -193,17 +193,17 @@ def _linearize(
     primals: Sequence[Any], tangents: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr,
     compiler_options: object, inline: bool | Inline = False, **rest: object,
 ) -> tuple[list[Any], list[Any]]:
-    given, places = tuple([t is not None for t in tangents]), Places.in_parameters(rest)
+    given, places = tuple([t is not None for t in tangents]), Places.from_parameters(rest)
     parts = linearize_jaxpr(jaxpr, given)
-    ins, outs = places.full(jaxpr)
-    results = bind_jit(parts.known, primals, name, compiler_options, inline, places.around(parts.known))
+    ins, outs = places.expand(jaxpr)
+    results = bind_jit(parts.known, primals, name, compiler_options, inline, places.extend_to(parts.known))
     operands = [*parts.gather(primals, results), *[t for t in tangents if t is not None]]
     if inline is True:
         # The linear equations are inlined on the tape.
         moved = call_in_scopes(evaluate, parts.unknown.jaxpr, parts.unknown.consts, operands)
     else:
         places = Places.of(filter_by_mask(ins, given), filter_by_mask(outs, parts.unknown_results), places.ctx_mesh)
-        moved = bind_jit(parts.unknown, operands, name, compiler_options, inline, places.around(parts.unknown))
+        moved = bind_jit(parts.unknown, operands, name, compiler_options, inline, places.extend_to(parts.unknown))
     return results[: len(parts.unknown_results)], scatter_by_mask(moved, parts.unknown_results)
 
 
@@ -215,18 +215,18 @@ def _partial_evaluate(
     if not works and all(pending):
         return None
     parts = partial_evaluate_jaxpr(jaxpr, unknown)
-    places = Places.in_parameters(rest)
-    ins, outs = places.full(jaxpr)
+    places = Places.from_parameters(rest)
+    ins, outs = places.expand(jaxpr)
     known, late = [not u for u in unknown], parts.unknown_results
     first = Places.of(filter_by_mask(ins, known), filter_by_mask(outs, [not n for n in late]), places.ctx_mesh)
     second = Places.of(filter_by_mask(ins, unknown), filter_by_mask(outs, late), places.ctx_mesh)
 
     def compute(operands: Sequence[Any]) -> list[Any]:
         given = filter_by_mask(operands, known)
-        results = bind_jit(parts.known, given, name, compiler_options, inline, first.around(parts.known))
+        results = bind_jit(parts.known, given, name, compiler_options, inline, first.extend_to(parts.known))
         rest = [*parts.gather(given, results), *filter_by_mask(operands, unknown)]
         moved = bind_jit(
-            parts.unknown, rest, name, compiler_options, inline, second.around(parts.unknown)
+            parts.unknown, rest, name, compiler_options, inline, second.extend_to(parts.unknown)
         ) if any(late) else []
         return merge_by_mask(results, moved, parts.unknown_results)
 
@@ -242,8 +242,8 @@ def _transpose(
     transposed, has_cotangent = transpose_jaxpr(jaxpr, linear, nonzero)
     known = [x for x in operands if type(x) is not UndefinedPrimal]
     given = [*known, *[c for c in cotangents if c is not None]]
-    places = Places.in_parameters(rest)
-    ins, outs = places.full(jaxpr)
+    places = Places.from_parameters(rest)
+    ins, outs = places.expand(jaxpr)
     back = filter_by_mask(filter_by_mask(ins, linear), has_cotangent)
     ins = [*filter_by_mask(ins, [not x for x in linear]), *filter_by_mask(outs, nonzero)]
     results = bind_jit(transposed, given, name, compiler_options, inline, Places.of(ins, back, places.ctx_mesh))
@@ -255,8 +255,8 @@ def _batch(
     compiler_options: Any, inline: bool | Inline = False, **rest: Any,
 ) -> tuple[list[Any], tuple[int | None, ...]]:
     batched, out_axes = batch_jaxpr(jaxpr, mapped, tuple(axes))
-    places = Places.in_parameters(rest)
-    ins, outs = places.full(jaxpr)
+    places = Places.from_parameters(rest)
+    ins, outs = places.expand(jaxpr)
     places = Places.of(
         [_with_axis(mapped, p, a.ndim, i) for p, a, i in zip(ins, jaxpr.in_avals, axes, strict=True)],
         [_with_axis(mapped, p, a.ndim, i) for p, a, i in zip(outs, jaxpr.out_avals, out_axes, strict=True)],
@@ -289,7 +289,7 @@ jit_call = ListPrimitive(
 
 
 def evaluate_as_program(closed: ClosedJaxpr, operands: Sequence[Any], name: str) -> list[Any]:
-    """Return the results of `closed`: inlined where a jaxpr is staged, otherwise by one program called `name`."""
+    """Return the results of `closed`: inlined while a jaxpr is staged, otherwise from one program called `name`."""
     enclosing = current_trace.get().enclosing()
     if any(isinstance(t, StagingTrace) and not isinstance(t, Tape) for t in enclosing):
         return call_in_scopes(evaluate, closed.jaxpr, closed.consts, operands)

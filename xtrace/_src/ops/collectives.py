@@ -31,7 +31,8 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Axes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.axis_names import correction, name_tuple
+from xtrace._src.core.axis_names import name_tuple, suggest_name
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.effects import Effects, named_axis
 from xtrace._src.core.integers import integer_rows
@@ -58,7 +59,7 @@ def size_of_axis(name: object) -> int:
             return size
     shown = name if isinstance(name, str) else abbreviate(name)
     known = ", ".join(repr(n) for n, _ in environment) or "none"
-    in_scope = f"In its place {correction(name, [n for n, _ in environment])}, or name" if environment else "Name"
+    in_scope = f"In its place {suggest_name(name, [n for n, _ in environment])}, or name" if environment else "Name"
     raise NameError(
         f"Found an unbound axis name: {shown}. Mapped axes in scope: {known}. {in_scope} one where the function is "
         f"mapped, vmap(f, axis_name={abbreviate(name)}), or call it in shard_map over a mesh with this axis"
@@ -95,8 +96,11 @@ def axis_names(axis_name: object) -> tuple[Any, ...]:
     return names
 
 
-def index_groups(name: str, groups: object, axes: Sequence[Any]) -> Any:
-    """Return `axis_index_groups` as a tuple of tuples; ValueError unless each index is in one group."""
+def canonical_index_groups(name: str, groups: object, axes: Sequence[Any], *, equal: bool = False) -> Any:
+    """Return `axis_index_groups` as a tuple of tuples, or None.
+
+    ValueError unless each index is in one group and, with `equal`, all groups have one size.
+    """
     if groups is None:
         return None
     rows = integer_rows("axis_index_groups", groups, function=name)
@@ -105,18 +109,25 @@ def index_groups(name: str, groups: object, axes: Sequence[Any]) -> Any:
         raise ValueError(
             f"{name}: axis_index_groups must cover all indices exactly once, those from 0 to {size - 1}, got {rows}"
         )
+    if equal and len({len(row) for row in rows}) > 1:
+        raise ValueError(f"{name}: axis_index_groups must have one size, since the result's shape has it, got {rows}")
     return rows
 
 
-def equal_groups(name: str, groups: object, axes: Sequence[Any]) -> Any:
-    """Return groups of one size, which the shape of the result depends on; ValueError for others."""
-    rows = index_groups(name, groups, axes)
-    if rows is not None and len({len(row) for row in rows}) > 1:
-        raise ValueError(f"{name}: axis_index_groups must be of one size, which the result has, got {rows}")
-    return rows
+def canonical_pairs(axis_name: object, perm: object) -> tuple[Any, Any]:
+    """Return the names of mapped axes and `perm` as pairs (source, destination).
+
+    ValueError for an index that is out of bounds, or twice a source or twice a destination.
+    """
+    names = axis_names(axis_name)
+    size, pairs = axis_size(names), integer_rows("perm", perm, 2)
+    for kind, indices in zip(("sources", "destinations"), zip(*pairs, strict=True), strict=False):
+        if len(set(indices)) != len(indices) or any(not 0 <= i < size for i in indices):
+            raise ValueError(f"{called_function()}: {kind} must be different indices from 0 to {size - 1}, got {pairs}")
+    return names, pairs
 
 
-def effects_of(parameter: str) -> Callable[..., Effects]:
+def make_axis_effects(parameter: str) -> Callable[..., Effects]:
     """Return the effects rule of a collective whose axes are the value of `parameter`."""
     def effects(**parameters: Any) -> Effects:
         return frozenset(named_axis(n) for n in axis_names(parameters[parameter]) if not isinstance(n, int))
@@ -124,11 +135,11 @@ def effects_of(parameter: str) -> Callable[..., Effects]:
     return effects
 
 
-def groups_of(builder: FunctionBuilder, axes: object, groups: Any = None) -> list[list[int]]:
-    """Return the groups of devices that a collective over mesh axes works on, as `ModuleBuilder.groups_of`."""
+def device_groups(builder: FunctionBuilder, axes: object, groups: Any = None) -> list[list[int]]:
+    """Return the groups of devices of a collective over mesh axes, as `ModuleBuilder.device_groups` does."""
     if builder.module.manual_mesh is None:
         raise NotImplementedError("a collective reached the compiler, but no vmap around the program maps its axis")
-    return builder.module.groups_of(axis_names(axes), groups)
+    return builder.module.device_groups(axis_names(axes), groups)
 
 
 def map_leaves(function: Callable[[Any], Any], name: str, tree: PyTreeDef) -> Any:
@@ -143,8 +154,8 @@ def map_leaves(function: Callable[[Any], Any], name: str, tree: PyTreeDef) -> An
 class AxisReduction(Primitive):
     """A reduction over mapped axes, whose result is the same for every index.
 
-    across reduces an array over some of its axes. repeated is the result of equal operands, from one and the axis size.
-    elementwise is the StableHLO operation that reduces.
+    across: the reduction of an array over some of its axes. repeated: a function of an unmapped operand and the axis
+    size that returns the reduction of equal operands. elementwise: the StableHLO operation.
     """
 
     def __init__(
@@ -153,7 +164,7 @@ class AxisReduction(Primitive):
         super().__init__(
             name, ("axes", "axis_index_groups"), abstract=self._abstract, emit=self._emit, batch=self._batch,
             unprinted={"axis_index_groups": ALWAYS_PRINTED},
-            effects=effects_of("axes"), operation=self._public, varying=self._varying, **rules,
+            effects=make_axis_effects("axes"), operation=self._public, varying=self._varying, **rules,
         )
         self.elementwise = elementwise
         self.across, self.repeated = across, repeated
@@ -176,9 +187,9 @@ class AxisReduction(Primitive):
         axes = axis_names(axis_name)
         for n in axes:
             size_of_axis(n)
-        groups = index_groups(self.name, axis_index_groups, axes)
+        groups = canonical_index_groups(self.name, axis_index_groups, axes)
 
-        def one(leaf: Any) -> Any:
+        def reduce_leaf(leaf: Any) -> Any:
             if self.name == "psum" and type(leaf) in (bool, int, float, complex) and groups is None:
                 # Python numbers are summed while tracing: psum(1, name) is the axis size as a Python number.
                 return leaf * axis_size(axes)
@@ -197,10 +208,10 @@ class AxisReduction(Primitive):
             leaf = self.bind_positional((leaf,), (rest, None)) if rest else leaf
             return psum_invariant.bind_positional((leaf,), (manual,))
 
-        return map_leaves(one, self.name, x)
+        return map_leaves(reduce_leaf, self.name, x)
 
     def _emit(self, builder: FunctionBuilder, x: Value, *, axes: Sequence[Any], axis_index_groups: Any) -> Value:
-        groups = groups_of(builder, axes, axis_index_groups)
+        groups = device_groups(builder, axes, axis_index_groups)
         return builder.all_reduce(x, self.elementwise, groups, builder.results[0])
 
     def _varying(self, varying: frozenset[Any], *, axes: Sequence[Any], axis_index_groups: Any) -> frozenset[Any]:
@@ -234,10 +245,10 @@ class AxisReduction(Primitive):
         return concatenate([by_index[i] for i in range(aval_of(x).shape[0])], 0)
 
 
-def times(x: Array, size: float) -> Array:
-    """Return the product of an array and a number."""
+def scale(x: Array, factor: float) -> Array:
+    """Return the product of an array and a number, in the array's type."""
     aval = aval_of(x)
-    return mul(x, scalar_literal(size, aval.dtype, aval.weak_type))
+    return mul(x, scalar_literal(factor, aval.dtype, aval.weak_type))
 
 
 def _psum_transpose(cotangent: Array, operand: Array, *, axes: Axes, axis_index_groups: object) -> list[Any]:
@@ -245,7 +256,7 @@ def _psum_transpose(cotangent: Array, operand: Array, *, axes: Axes, axis_index_
 
 
 psum = AxisReduction(
-    "psum", "Return the sum over mapped axes; of a Python number, a Python number.", "6, 6, 6", reduce_sum, times,
+    "psum", "Return the sum over mapped axes; of a Python number, a Python number.", "6, 6, 6", reduce_sum, scale,
     "add", jvp=LINEAR, transpose=_psum_transpose,
 )
 
@@ -281,7 +292,7 @@ def pmean(x: Any, axis_name: object, *, axis_index_groups: object = None) -> Any
         axis_index_groups: lists of indices that together hold each index once: each group has its own mean.
 
     Returns:
-        An array, or a tree, of the shapes of `x`; of integers it is floating.
+        An array, or a tree, of the shapes of `x`; the mean of integers is floating.
 
     Raises:
         NameError: there is no such axis.
@@ -293,27 +304,22 @@ def pmean(x: Any, axis_name: object, *, axis_index_groups: object = None) -> Any
         Array([-1.,  0.,  1.], dtype=float32)
     """
     axes = axis_names(axis_name)
-    groups = index_groups("pmean", axis_index_groups, axes)
+    groups = canonical_index_groups("pmean", axis_index_groups, axes)
     count = axis_size(axes) if groups is None else len(groups[0])
-
-    def one(leaf: object) -> Any:
-        return psum(leaf, axes, axis_index_groups=axis_index_groups) / count
-
-    return map_leaves(one, "pmean", x)
+    return map_leaves(lambda leaf: psum(leaf, axes, axis_index_groups=axis_index_groups) / count, "pmean", x)
 
 
 def pcast(x: Any, axis_name: object, *, to: str) -> Any:
-    """Change what a type says of a value along mesh axes, inside of a `shard_map`.
+    """Cast values to another type along manual mesh axes, inside of a `shard_map`.
 
     Args:
         x: an array or a tree of arrays.
         axis_name: the name of a manual mesh axis, or a tuple of names.
-        to: ``"varying"``, of a value that is the same everywhere or reduced; ``"reduced"``, of one that is the same
-            everywhere: its cotangents are unreduced; or ``"unreduced"``, of one that varies: devices hold the terms of
-            a sum.
+        to: ``"varying"``, for an invariant or reduced value; ``"reduced"``, for an invariant value, whose cotangents
+            become unreduced; or ``"unreduced"``, for a varying value, which becomes the terms of a sum.
 
     Returns:
-        A tree of the structure of `x`, whose types say the axes.
+        A tree of the structure of `x`, of the new types.
 
     Raises:
         NameError: there is no such axis.
@@ -344,7 +350,7 @@ _CASTS = {
 
 
 def _cast(x: Any, axes: tuple[Any, ...], to: str) -> Any:
-    """Return a value with the type `to` along manual axes that types speak of."""
+    """Return `x` cast to the type `to` along manual axes; ValueError if there is no such cast."""
     aval = aval_of(x)
     kinds = aval.manual_axis_type
     own = {
@@ -404,7 +410,7 @@ def axis_index(axis_name: object) -> Any:
     total, index = 1, None
     for n in reversed(names):
         own = axis_index_p.bind_positional((), (n,))
-        own = own if total == 1 else times(own, total)
+        own = own if total == 1 else scale(own, total)
         index = own if index is None else add_any(own, index)
         total *= size_of_axis(n)
     return np.int32(0) if index is None else index
@@ -412,6 +418,6 @@ def axis_index(axis_name: object) -> Any:
 
 axis_index_p = Primitive(
     "axis_index", ("axis_name",), abstract=_axis_index_abstract, emit=_axis_index_emit, operation=axis_index,
-    effects=effects_of("axis_name"), jvp=no_rule("axis_index has no operand to differentiate by"),
+    effects=make_axis_effects("axis_name"), jvp=no_rule("axis_index has no operand to differentiate by"),
     batch=_axis_index_batch, memoised=False,
 )

@@ -1,4 +1,4 @@
-"""Named composite operations for XLA's backends, and sinks that keep values from dead-code elimination."""
+"""Named composite operations for XLA's backends, and sinks that protect values from dead-code elimination."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.effects import Effect, Effects, in_order
+from xtrace._src.core.effects import Effect, Effects, ordered_effects
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.ops.control_flow.bodies import leaves_of, same_type, stage_body
@@ -31,7 +31,7 @@ def _composite_emit(
     builder: FunctionBuilder, *values: Value, attributes: Any, jaxpr: ClosedJaxpr, name: str, version: int
 ) -> list[Value]:
     results = builder.results
-    if in_order(jaxpr.effects):
+    if ordered_effects(jaxpr.effects):
         raise NotImplementedError(
             f"composite {name}: a composite cannot contain ordered callbacks; use ordered=False, or call them outside "
             "of the composite"
@@ -76,10 +76,10 @@ composite_p = Primitive(
 
 
 def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
-    """Return a function that is one named operation, for which a backend may have code of its own.
+    """Return a function that calls one named operation, for which a backend may have its own code.
 
     Args:
-        decomposition: a function of arrays or trees of them, the meaning of the operation.
+        decomposition: a function of arrays or trees of arrays that defines the operation.
         name: a name with a namespace, such as ``"my.op"``.
         version: the version of the operation, an integer.
 
@@ -89,7 +89,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 
     Raises:
         TypeError: `decomposition` cannot be called, or an attribute has no form in StableHLO.
-        ValueError: it is differentiated.
+        ValueError: the returned function is differentiated.
 
     Example:
         >>> lax.composite(lambda x: x * 2.0, "my.double")(1.0)

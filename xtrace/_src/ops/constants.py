@@ -28,5 +28,5 @@ def constants_like(x: ArrayLike, value: Any) -> Any:
 
 
 def constant(builder: FunctionBuilder, value: int, like: Value) -> Value:
-    """Write a scalar constant in the dtype of `like`."""
+    """Write `value` in the shape and dtype of `like`."""
     return builder.broadcast_operand(builder.literal(value, like.aval.update(shape=())), like.aval.shape)

@@ -1,4 +1,4 @@
-"""Functions that users partition themselves: XLA asks a Python function for the program of one device."""
+"""Functions with a user's partition function: XLA calls it for the program of one device."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from xtrace._src.xla import shardings
 
 
 class PartitionFunction:
-    """The function that a user gives to partition with, and what XLA calls; equations keep these alive."""
+    """A user's partition function and the callbacks that XLA calls; equations keep them alive."""
 
     __slots__ = ("function", "name", "_partitioners")
 
@@ -117,7 +117,7 @@ class PartitionFunction:
 
 
 def _proposed_sharding(mesh: Mesh, ndim: int, parts: tuple[int, ...], numbers: tuple[int, ...]) -> Sharding:
-    """Return a sharding, whose specification says each dimension."""
+    """Return the sharding with these tiles; a `NamedSharding` has an entry for each dimension."""
     sharding = sharding_with_tiles(mesh, (*parts, *(1,) * (ndim - len(parts))), numbers)
     if isinstance(sharding, NamedSharding):
         return sharding.update(spec=PartitionSpec(*full_entries(sharding.spec, ndim)))
@@ -159,7 +159,8 @@ def _emit(
     number = partition.number(mesh, builder.platform, (in_tree, out_tree), (avals, list(results)), static_args)
     rule = ""
     if sharding_rule is not None:
-        rule = f", sdy.sharding_rule = {sharding_rule.attribute([a.shape for a in avals], [a.shape for a in results])}"
+        text = sharding_rule.format_attribute([a.shape for a in avals], [a.shape for a in results])
+        rule = f", sdy.sharding_rule = {text}"
     operands = ", ".join([v.name for v in values])
     return builder.line_of_many(
         f"stablehlo.custom_call @{shardings.Partitioner.target}({operands}) {{api_version = 2 : i32, backend_config = "
@@ -200,12 +201,12 @@ def _as_rule(given: Any, **options: Any) -> Any:
 
 
 class custom_partitioning:
-    """A function with a way to run on the shards of its arguments that the user says.
+    """A function with a user-defined way to run on the shards of its arguments.
 
     On one device, and inside of a `shard_map`, it is the function itself. It has no derivative and no batching rule.
 
     Args:
-        fun: a function of arrays or trees of them.
+        fun: a function of arrays or trees of arrays.
         static_argnums: the positions of arguments that are no arrays; they come first in calls of `partition`.
 
     Raises:
@@ -233,21 +234,22 @@ class custom_partitioning:
         sharding_rule: Any = None, *, reduction_factors: Sequence[str] = (),
         need_replication_factors: Sequence[str] = (), permutation_factors: Sequence[str] = (), **factor_sizes: int,
     ) -> Callable[..., Any]:
-        """Say how the function is partitioned, and return `partition`.
+        """Define the partitioning of the function and return `partition`.
 
         Args:
-            partition: ``partition(mesh, args, result)`` of the types of the arguments and the result, each with the
-                sharding that XLA proposes; it returns the mesh, a function of one device's shards, the shardings of
-                the result, and those of the arguments. That function may use collectives along the mesh axes.
+            partition: ``partition(mesh, args, result)``, called with the types of the arguments and the result, each
+                with the sharding that XLA proposes. It returns the mesh, a function of one device's shards, the
+                shardings of the result, and the shardings of the arguments. That function may use collectives along
+                the mesh axes.
             infer_sharding_from_operands, propagate_user_sharding: for the older partitioner, which is not used.
-            decode_shardings: not used; shardings are `NamedSharding` where the mesh has them.
-            sharding_rule: which dimensions are sharded alike, such as ``"i j, j k -> i k"``; an `SdyShardingRule`, or a
-                function of the mesh and the types of operands and results that returns one. None: operands and results
-                are whole.
-            reduction_factors: names in a text that are summed over, as ``("j",)``.
+            decode_shardings: not used; shardings are `NamedSharding` where the mesh can express them.
+            sharding_rule: the dimensions to shard alike, as a text such as ``"i j, j k -> i k"``, an
+                `SdyShardingRule`, or a function of the mesh and the types of operands and results that returns one.
+                None: operands and results are replicated.
+            reduction_factors: names in a text that the function sums over, such as ``("j",)``.
             need_replication_factors: names in a text whose dimensions must not be sharded.
             permutation_factors: names in a text whose sharding needs a permutation.
-            factor_sizes: the sizes of names that are in parentheses only.
+            factor_sizes: the sizes of names that occur only in parentheses.
 
         Returns:
             `partition`.
@@ -303,7 +305,7 @@ class custom_partitioning:
         return pytree.tree_unflatten(out_tree, results)
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """Return all arguments by position, defaults too."""
+        """Return all arguments by position, with defaults."""
         bound = inspect.signature(self.fun).bind(*args, **kwargs)
         bound.apply_defaults()
         if bound.kwargs:

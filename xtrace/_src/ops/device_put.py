@@ -32,7 +32,7 @@ class CopySemantics(enum.Enum):
 
 
 def _sharding_in(target: Any) -> Any:
-    """Return the sharding of a `Format`, whose layout says nothing inside of a program; other targets as they are."""
+    """Return the sharding of a `Format`, whose layout has no effect inside of a program; other targets unchanged."""
     return target.sharding if isinstance(target, Format) else target
 
 
@@ -134,7 +134,7 @@ def _transpose(
 
 
 def _source_of(device: object, source: object, aval: ShapedArray) -> Any:
-    """Return the place of an operand of type `aval` before it was put on `device`: its memory, if that changed."""
+    """Return the source of an operand of type `aval` that was put on `device`: its memory space, if that changed."""
     return source if _target_memory(device, aval) is aval.memory_space else aval.memory_space
 
 
@@ -147,7 +147,7 @@ def _batch(
 
 
 def _batch_target(target: Any, axis: int | None) -> Any:
-    """Return where values with a mapped axis at `axis` go."""
+    """Return the target of values with a mapped axis at `axis`."""
     if axis is None or not isinstance(target, Format) or not isinstance(target.layout, Layout):
         return target
     return Format(batch_layout(target.layout, axis), target.sharding)
@@ -174,9 +174,9 @@ def put(
     values: Sequence[Any], devices: Sequence[Any], sources: Sequence[Any] | None = None,
     semantics: Sequence[CopySemantics] | None = None,
 ) -> list[Any]:
-    """Return `values`, each on a device, with a sharding, in a `MemorySpace`, or unchanged for None.
+    """Return `values`, each put on its entry of `devices`: a device, a sharding or a `MemorySpace`, or None to stay.
 
-    sources: the places of the values before, if known. semantics: copies by default.
+    sources: the devices or shardings that hold the values, if known. semantics: by default, copy.
     """
     count = len(values)
     sources = (None,) * count if sources is None else tuple(sources)
@@ -220,8 +220,8 @@ place_result_p = Primitive(
 
 
 def place_result(value: Any, memory_space: MemorySpace) -> Any:
-    """Return the result of a computation on the host in a memory space; unlike `put` it says so for the device, too.
+    """Return a result in a memory space; unlike `put`, the program also names the device's own memory.
 
-    XLA moves results from the host to the device where programs say it.
+    XLA moves the results of computations on the host to the device only if the program asks for it.
     """
     return place_result_p.bind(value, memory_space=memory_space)

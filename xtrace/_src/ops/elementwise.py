@@ -282,7 +282,7 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
 
     Args:
         x: an array or a scalar of numbers.
-        y: a Python integer; a negative one asks for floating or complex `x`.
+        y: a Python integer; a negative one requires floating or complex `x`.
 
     Returns:
         An array of the shape and dtype of `x`.
@@ -541,7 +541,7 @@ rem = binary(
 
 @lower_fun
 def _upper_half_of_product(x: Array, y: Array) -> Array:
-    """The upper half of products by those of halves of the bits, none of which overflows."""
+    """Return the upper half of products, computed from products of halves of the bits, which do not overflow."""
     dtype = aval_of(x).dtype
     shift = shift_right_arithmetic if dtypes.iinfo(dtype).min else shift_right_logical
     half = dtypes.bit_width(dtype) // 2
@@ -555,8 +555,7 @@ def _upper_half_of_product(x: Array, y: Array) -> Array:
 def _mulhi(builder: FunctionBuilder, x: Value, y: Value) -> Value:
     if builder.module.num_partitions > 1:
         # XLA's partitioner cannot read the operation back.
-        result: Value = _upper_half_of_product(builder, x, y)
-        return result
+        return _upper_half_of_product(builder, x, y)
     kind = x.aval.mlir_type
     return builder.line(f"chlo.mulhi {x.name}, {y.name} : {kind}, {kind} -> {kind}", builder.results[0])
 

@@ -1,4 +1,4 @@
-"""Collectives that exchange data along a mapped axis."""
+"""Collectives that move data along mapped axes: gathers, scatters, exchanges and permutations."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.integers import integer_rows, integer_tuple
+from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import ALWAYS_PRINTED, scalar_literal
-from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.primitive import Derived, Primitive
 from xtrace._src.core.sums import Sums
 from xtrace._src.core.trace import checked_axes, current_trace
 from xtrace._src.ops.arrays.concatenation import concatenate
@@ -33,12 +33,13 @@ from xtrace._src.ops.collectives import (
     axis_index,
     axis_names,
     axis_size,
-    effects_of,
-    equal_groups,
-    groups_of,
+    canonical_index_groups,
+    canonical_pairs,
+    device_groups,
+    make_axis_effects,
     map_leaves,
     psum,
-    times,
+    scale,
 )
 from xtrace._src.ops.comparisons import eq
 from xtrace._src.ops.selection import select
@@ -56,7 +57,7 @@ class _Exchange(Primitive):
         groups = {"axis_index_groups": ALWAYS_PRINTED} if "axis_index_groups" in parameters else None
         super().__init__(
             name, parameters, abstract=abstract, emit=emit, operation=operation,
-            effects=effects_of("axis_name"), memoised=False, unprinted=groups, **rules,
+            effects=make_axis_effects("axis_name"), memoised=False, unprinted=groups, **rules,
         )
 
     def apply_checked(self, x: object, parameters: tuple[Any, ...]) -> Any:
@@ -71,7 +72,7 @@ class _Exchange(Primitive):
 
 
 def _is_other_axis(mapped: MappedAxis, axis_name: object, name: str) -> bool:
-    """Return whether the operation is along another axis than the mapped one."""
+    """Return whether a collective leaves the mapped axis alone; NotImplementedError if it is one of several axes."""
     names = axis_names(axis_name)
     if mapped.name in names and len(names) > 1:
         raise NotImplementedError(
@@ -94,10 +95,10 @@ def _all_gather_abstract(
 
 
 def _all_gather_emit(
-    builder: FunctionBuilder, x: Value, *, all_gather_dimension: int, axis_index_groups: Any, axis_name: object,
-    axis_size: int, tiled: bool,
+    builder: FunctionBuilder, x: Value, *, all_gather_dimension: int, axis_name: object, axis_size: int, tiled: bool,
+    axis_index_groups: Any = None,
 ) -> Value:
-    groups = groups_of(builder, axis_name, axis_index_groups)
+    groups = device_groups(builder, axis_name, axis_index_groups)
     result, dimension = builder.results[0], all_gather_dimension
     if not tiled:
         shape = (*x.aval.shape[:dimension], 1, *x.aval.shape[dimension:])
@@ -153,8 +154,8 @@ def all_gather(
         axis_name: the name of the mapped axis, or a tuple of names.
         axis_index_groups: lists of indices that together hold each index once: each group has its own result.
         axis: the position of the new axis.
-        tiled: whether the values are joined along `axis` instead of stacked.
-        to: "varying", or "invarying" for a result that types say is the same on all devices of a `shard_map`.
+        tiled: whether to concatenate the values along `axis` instead of stacking them.
+        to: the type of the result along mesh axes of a `shard_map`: "varying", "invarying" or "reduced".
 
     Returns:
         An array, or a tree, of the same dtypes.
@@ -172,13 +173,13 @@ def all_gather(
     if to not in ("varying", "invarying", "reduced"):
         raise ValueError(f"all_gather: to must be 'varying', 'invarying' or 'reduced', got {abbreviate(to)}")
     names = axis_names(axis_name)
-    groups = equal_groups("all_gather", axis_index_groups, names)
+    groups = canonical_index_groups("all_gather", axis_index_groups, names, equal=True)
     size = axis_size(names) if groups is None else len(groups[0])
     checked = checked_axes(current_trace.get()).issuperset(names)
     if to != "varying" and groups is not None and checked:
         raise NotImplementedError(f"all_gather: with axis_index_groups results differ, they cannot be {abbreviate(to)}")
 
-    def one(leaf: object) -> Any:
+    def gather_leaf(leaf: object) -> Any:
         ndim = operand_aval(leaf, "x").ndim
         dimension = canonical_axis(axis, ndim + (not tiled))
         if to == "invarying" and checked:
@@ -187,7 +188,7 @@ def all_gather(
             return all_gather_reduced_p.apply(leaf, (dimension, names, size, bool(tiled)))
         return all_gather_p.apply(leaf, (dimension, groups, names, size, bool(tiled)))
 
-    return map_leaves(one, "all_gather", x)
+    return map_leaves(gather_leaf, "all_gather", x)
 
 
 all_gather_p = _Exchange(
@@ -196,38 +197,29 @@ all_gather_p = _Exchange(
 )
 
 
-def _invariant_emit(
-    builder: FunctionBuilder, x: Value, *, all_gather_dimension: int, axis_name: object, axis_size: int, tiled: bool
-) -> Value:
-    return _all_gather_emit(
-        builder, x, all_gather_dimension=all_gather_dimension, axis_index_groups=None, axis_name=axis_name,
-        axis_size=axis_size, tiled=tiled,
-    )
-
-
 def _invariant_transpose(
     cotangent: Array, x: Any, *, all_gather_dimension: int, axis_name: Any, axis_size: int, tiled: bool
 ) -> list[Any]:
-    # The cotangent is the same on all devices: each takes its own part.
+    # The cotangent is invariant: each device takes its own part.
     own = x.aval.shape
     length = own[all_gather_dimension] if tiled else 1
-    start = times(axis_index(axis_name), length)
+    start = scale(axis_index(axis_name), length)
     part = dynamic_slice_in_dim(vary(cotangent, axis_name), start, length, all_gather_dimension)
     return [part if tiled else reshape(part, own)]
 
 
-def _invariant_batch(
-    mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, all_gather_dimension: int,
-    axis_name: Any, axis_size: int, tiled: bool,
+def _gather_along_mesh_batch(
+    primitive: Primitive, mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *,
+    all_gather_dimension: int, axis_name: Any, axis_size: int, tiled: bool,
 ) -> tuple[Any, int]:
     x = move_axis(operands[0], places[0] or 0, 0)
-    return all_gather_invariant_p.bind_positional((x,), (all_gather_dimension + 1, axis_name, axis_size, tiled)), 0
+    return primitive.bind_positional((x,), (all_gather_dimension + 1, axis_name, axis_size, tiled)), 0
 
 
 all_gather_invariant_p = _Exchange(
     "all_gather_invariant", ("all_gather_dimension", "axis_name", "axis_size", "tiled"), None,
-    _all_gather_abstract, _invariant_emit, jvp=LINEAR, transpose=_invariant_transpose, batch=_invariant_batch,
-    varying=lambda varying, *, axis_name, **_: varying - frozenset(axis_name),
+    _all_gather_abstract, _all_gather_emit, jvp=LINEAR, transpose=_invariant_transpose,
+    batch=Derived(_gather_along_mesh_batch), varying=lambda varying, *, axis_name, **_: varying - frozenset(axis_name),
 )
 
 
@@ -239,18 +231,10 @@ def _gather_reduced_transpose(
     ]
 
 
-def _gather_reduced_batch(
-    mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, all_gather_dimension: int,
-    axis_name: Any, axis_size: int, tiled: bool,
-) -> tuple[Any, int]:
-    x = move_axis(operands[0], places[0] or 0, 0)
-    return all_gather_reduced_p.bind_positional((x,), (all_gather_dimension + 1, axis_name, axis_size, tiled)), 0
-
-
 all_gather_reduced_p = _Exchange(
     "all_gather_reduced", ("all_gather_dimension", "axis_name", "axis_size", "tiled"), None,
-    _all_gather_abstract, _invariant_emit, jvp=LINEAR, transpose=_gather_reduced_transpose,
-    batch=_gather_reduced_batch, varying=lambda varying, *, axis_name, **_: varying - frozenset(axis_name),
+    _all_gather_abstract, _all_gather_emit, jvp=LINEAR, transpose=_gather_reduced_transpose,
+    batch=Derived(_gather_along_mesh_batch), varying=lambda varying, *, axis_name, **_: varying - frozenset(axis_name),
     manual_sums=lambda sums, *, axis_name, **_: Sums(sums.unreduced, sums.reduced | frozenset(axis_name)),
 )
 
@@ -277,12 +261,12 @@ def _reduce_scatter_abstract(
 
 
 def _reduce_scatter_emit(
-    builder: FunctionBuilder, x: Value, *, axis_index_groups: Any, axis_name: object, axis_size: int,
-    scatter_dimension: int, tiled: bool,
+    builder: FunctionBuilder, x: Value, *, axis_name: object, axis_size: int, scatter_dimension: int, tiled: bool,
+    axis_index_groups: Any = None,
 ) -> Value:
     result, shape = builder.results[0], list(x.aval.shape)
     shape[scatter_dimension] //= axis_size
-    groups = groups_of(builder, axis_name, axis_index_groups)
+    groups = device_groups(builder, axis_name, axis_index_groups)
     scattered = builder.reduce_scatter(x, groups, result.update(shape=tuple(shape)), scatter_dimension)
     return scattered if tiled else builder.cast("reshape", scattered, result)
 
@@ -299,7 +283,7 @@ def _reduce_scatter_batch(
         ), 0
     if axis_index_groups is not None:
         raise NotImplementedError("psum_scatter: axis_index_groups are not supported along an axis of vmap")
-    total = times(x, mapped.size) if place is None else reduce_sum(x, (place,))
+    total = scale(x, mapped.size) if place is None else reduce_sum(x, (place,))
     if tiled:
         shape = aval_of(total).shape
         parts = (axis_size, shape[scatter_dimension] // axis_size)
@@ -324,10 +308,9 @@ def psum_scatter(
     Args:
         x: an array or a tree of arrays.
         axis_name: the name of the mapped axis, or a tuple of names.
-        scatter_dimension: the axis of which each index keeps a part; it has the size of the mapped axis and goes away,
-            unless `tiled`.
+        scatter_dimension: the axis to scatter; it has the size of the mapped axis and goes away, unless `tiled`.
         axis_index_groups: lists of indices that together hold each index once: each group has its own sum.
-        tiled: whether the axis stays; its size is a multiple of the mapped one's.
+        tiled: whether the axis stays; its size is a multiple of the mapped axis' size.
 
     Returns:
         An array, or a tree, of the same dtypes.
@@ -341,10 +324,10 @@ def psum_scatter(
         Array([2, 4], dtype=int32)
     """
     names = axis_names(axis_name)
-    groups = equal_groups("psum_scatter", axis_index_groups, names)
+    groups = canonical_index_groups("psum_scatter", axis_index_groups, names, equal=True)
     size = axis_size(names) if groups is None else len(groups[0])
 
-    def one(leaf: object) -> Any:
+    def scatter_leaf(leaf: object) -> Any:
         aval = operand_aval(leaf, "x")
         dimension = canonical_axis(scatter_dimension, aval.ndim)
         if groups is None and aval.manual_sums.unreduced.issuperset(names):
@@ -353,7 +336,7 @@ def psum_scatter(
             return unreduced_reduce_scatter_p.bind_positional((leaf,), parameters)
         return reduce_scatter_p.apply_checked(leaf, (groups, names, size, dimension, bool(tiled)))
 
-    return map_leaves(one, "psum_scatter", x)
+    return map_leaves(scatter_leaf, "psum_scatter", x)
 
 
 reduce_scatter_p = _Exchange(
@@ -361,15 +344,6 @@ reduce_scatter_p = _Exchange(
     _reduce_scatter_abstract, _reduce_scatter_emit, jvp=LINEAR, transpose=_reduce_scatter_transpose,
     batch=_reduce_scatter_batch,
 )
-
-
-def _scatter_terms_emit(
-    builder: FunctionBuilder, x: Value, *, axis_name: Any, axis_size: int, scatter_dimension: int, tiled: bool
-) -> Value:
-    return _reduce_scatter_emit(
-        builder, x, axis_index_groups=None, axis_name=axis_name, axis_size=axis_size,
-        scatter_dimension=scatter_dimension, tiled=tiled,
-    )
 
 
 def _scatter_terms_transpose(
@@ -388,7 +362,7 @@ def _scatter_terms_batch(
 
 unreduced_reduce_scatter_p = _Exchange(
     "unreduced_reduce_scatter", ("axis_name", "axis_size", "scatter_dimension", "tiled"), None,
-    _reduce_scatter_abstract, _scatter_terms_emit, jvp=LINEAR, transpose=_scatter_terms_transpose,
+    _reduce_scatter_abstract, _reduce_scatter_emit, jvp=LINEAR, transpose=_scatter_terms_transpose,
     batch=_scatter_terms_batch, varying=lambda varying, *, axis_name, **_: varying | frozenset(axis_name),
     manual_sums=lambda sums, *, axis_name, **_: Sums(sums.unreduced - frozenset(axis_name), sums.reduced),
 )
@@ -397,7 +371,7 @@ unreduced_reduce_scatter_p = _Exchange(
 def _all_to_all_abstract(
     x: ShapedArray, *, axis_index_groups: Any, axis_name: Any, concat_axis: int, split_axis: int, tiled: bool
 ) -> ShapedArray:
-    """Exchange the parts along one axis between the indices, and join them along another axis."""
+    """Exchange the parts along one axis between the indices, and concatenate them along another axis."""
     size = axis_size(axis_name) if axis_index_groups is None else len(axis_index_groups[0])
     shape = list(x.shape)
     if tiled:
@@ -421,7 +395,7 @@ def _all_to_all_emit(
     builder: FunctionBuilder, x: Value, *, axis_index_groups: Any, axis_name: object, concat_axis: int, split_axis: int,
     tiled: bool,
 ) -> Value:
-    result, groups = builder.results[0], groups_of(builder, axis_name, axis_index_groups)
+    result, groups = builder.results[0], device_groups(builder, axis_name, axis_index_groups)
     joined = concat_axis if tiled else split_axis
     exchanged = builder.collective(
         "all_to_all", x, groups, result if tiled else x.aval, split_dimension=f"{split_axis} : i64",
@@ -429,7 +403,7 @@ def _all_to_all_emit(
     )
     if tiled or split_axis == concat_axis:
         return exchanged
-    # The axis of the senders takes the place of the axis of the parts.
+    # The axis of senders replaces the axis of parts; it moves to `concat_axis`.
     order = [i for i in range(len(result.shape)) if i != split_axis]
     order.insert(concat_axis, split_axis)
     return builder.cast("transpose", exchanged, result, f", dims = {order}")
@@ -468,7 +442,7 @@ def _exchange_parts(mapped: MappedAxis, x: Array, names: tuple[Any, ...]) -> Arr
     shape, place = aval_of(x).shape, names.index(mapped.name)
     before, after = names[:place], names[place + 1 :]
     x = reshape(x, (mapped.size, axis_size(before), mapped.size, axis_size(after), *shape[2:]))
-    # The axis of the parts becomes the mapped axis, and the mapped axis becomes that of the senders.
+    # The axis of parts becomes the mapped axis, and the mapped axis becomes the axis of senders.
     x = move_axis(move_axis(x, 2, 0), 1, 2)
     if before or after:
         x = reshape(move_axis(x, 2, 1), (mapped.size, mapped.size, shape[1] // mapped.size, *shape[2:]))
@@ -493,8 +467,8 @@ def all_to_all(
     Args:
         x: an array or a tree of arrays.
         axis_name: the name of the mapped axis, or a tuple of names.
-        split_axis: the axis that is split; it has the size of the mapped axis and goes away, unless `tiled`.
-        concat_axis: the position of the new axis, or with `tiled` the axis along which parts are joined.
+        split_axis: the axis to split; it has the size of the mapped axis and goes away, unless `tiled`.
+        concat_axis: the position of the new axis, or with `tiled` the axis along which to concatenate parts.
         axis_index_groups: lists of indices that exchange parts among themselves.
         tiled: whether both axes stay.
 
@@ -510,15 +484,15 @@ def all_to_all(
         Array([[0, 2],
                [1, 3]], dtype=int32)
     """
-    groups = equal_groups("all_to_all", axis_index_groups, axis_names(axis_name))
+    groups = canonical_index_groups("all_to_all", axis_index_groups, axis_names(axis_name), equal=True)
     axis_size(axis_name)
 
-    def one(leaf: object) -> Any:
+    def exchange_leaf(leaf: object) -> Any:
         ndim = operand_aval(leaf, "x").ndim
         split, joined = (canonical_axis(a, ndim) for a in (split_axis, concat_axis))
         return all_to_all_p.apply_checked(leaf, (groups, axis_name, joined, split, bool(tiled)))
 
-    return map_leaves(one, "all_to_all", x)
+    return map_leaves(exchange_leaf, "all_to_all", x)
 
 
 all_to_all_p = _Exchange(
@@ -533,7 +507,7 @@ def pswapaxes(x: ArrayLike, axis_name: object, axis: int, *, axis_index_groups: 
     Args:
         x: an array or a tree of arrays.
         axis_name: the name of the mapped axis, or a tuple of names.
-        axis: the axis of `x`, of the size of the mapped one.
+        axis: the axis of `x`, which has the size of the mapped axis.
         axis_index_groups: lists of indices that swap among themselves.
 
     Returns:
@@ -552,12 +526,12 @@ def pswapaxes(x: ArrayLike, axis_name: object, axis: int, *, axis_index_groups: 
 
 
 def _ppermute_abstract(x: ShapedArray, **_: object) -> ShapedArray:
-    """Return the operand of another index."""
+    """Return another index's operand."""
     return x
 
 
 def _ppermute_emit(builder: FunctionBuilder, x: Value, *, axis_name: object, perm: Any) -> Value:
-    rows = groups_of(builder, axis_name)
+    rows = device_groups(builder, axis_name)
     pairs = [(row[source], row[target]) for row in rows for source, target in perm]
     return builder.collective_permute(x, pairs, builder.results[0])
 
@@ -588,7 +562,7 @@ def ppermute(x: Any, axis_name: object, perm: Sequence[tuple[int, int]]) -> Any:
         perm: pairs (source, destination), each index at most once on each side.
 
     Returns:
-        An array, or a tree, like `x`; zeros at indices that are no destination.
+        An array, or a tree, like `x`; an index that is no destination gets zeros.
 
     Raises:
         NameError: there is no such axis.
@@ -599,12 +573,7 @@ def ppermute(x: Any, axis_name: object, perm: Sequence[tuple[int, int]]) -> Any:
         >>> xtrace.vmap(lambda x: lax.ppermute(x, "i", [(0, 1), (1, 2)]), axis_name="i")(jnp.arange(1, 4))
         Array([0, 1, 2], dtype=int32)
     """
-    names = axis_names(axis_name)
-    size = axis_size(names)
-    pairs = integer_rows("perm", perm, 2)
-    for kind, indices in zip(("sources", "destinations"), zip(*pairs, strict=True), strict=False):
-        if len(set(indices)) != len(indices) or any(not 0 <= i < size for i in indices):
-            raise ValueError(f"ppermute {kind} must be different indices from 0 to {size - 1}, got {pairs}")
+    names, pairs = canonical_pairs(axis_name, perm)
     return map_leaves(lambda leaf: ppermute_p.apply(leaf, (names, pairs)), "ppermute", x)
 
 
@@ -615,7 +584,7 @@ ppermute_p = _Exchange(
 
 
 def pshuffle(x: ArrayLike, axis_name: object, perm: Sequence[int]) -> Any:
-    """Exchange the values along a mapped axis: index i gets that of index ``perm[i]``.
+    """Permute the values along a mapped axis: index i gets the value of index ``perm[i]``.
 
     Args:
         x: an array or a tree of arrays.
@@ -664,8 +633,8 @@ def pbroadcast(x: Any, axis_name: object, source: int) -> Any:
     if not 0 <= source < size:
         raise ValueError(f"pbroadcast: source must be an index from 0 to {size - 1}, got {source}")
 
-    def one(leaf: object) -> Any:
+    def broadcast_leaf(leaf: object) -> Any:
         here = eq(axis_index(axis_name), scalar_literal(source, dtypes.int32))
         return psum(select(here, leaf, zeros(operand_aval(leaf, "x"))), axis_name)
 
-    return map_leaves(one, "pbroadcast", x)
+    return map_leaves(broadcast_leaf, "pbroadcast", x)

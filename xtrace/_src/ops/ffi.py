@@ -1,4 +1,4 @@
-"""Calls of foreign functions: compiled code that is registered with XLA under a name."""
+"""Calls of foreign functions, compiled code registered with XLA under a name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CALLED = Effect("ForeignCall")
 
 
 class CallAttribute:
-    """An attribute of an ffi or composite call, which may be an array or a dict; its hash is that of its MLIR text."""
+    """An attribute of an ffi or composite call; its MLIR text gives equality and hash, also of arrays and dicts."""
 
     __slots__ = ("value", "text")
 
@@ -44,7 +44,7 @@ class CallAttribute:
 
 
 def attribute_text(function: str, name: str, value: ArrayLike) -> str:
-    """Return an attribute as MLIR text; TypeError for values that MLIR has no attribute for."""
+    """Return an attribute as MLIR text; TypeError for a value without an MLIR attribute."""
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, (int, float)) or (isinstance(value, np.generic) and _is_real(value.dtype)):
@@ -112,7 +112,7 @@ def call_attributes(
     input_output_aliases: Sequence[tuple[int, int]], legacy_backend_config: str | None,
     output_layouts: Sequence[Sequence[int]],
 ) -> dict[str, str]:
-    """Return the attributes of a call of a foreign function as MLIR's text; layouts are fastest first."""
+    """Return the attributes of a call of a foreign function as MLIR text; layouts are minor to major."""
     texts = {}
     if api_version >= 4:
         texts["backend_config"] = '""'
@@ -163,7 +163,7 @@ def _batch(
     moved = put_axis_first(method, operands, axes, size)
     parameters["result_avals"] = tuple([a.update(shape=(size, *a.shape)) for a in parameters["result_avals"]])
     for name in ("input_layouts", "output_layouts"):
-        # The mapped axis is the slowest in memory.
+        # The mapped axis is the most major.
         parameters[name] = tuple([(*[d + 1 for d in order], 0) for order in parameters[name]])
     return ffi_call_p.bind(*moved, **parameters), [0] * len(parameters["result_avals"])
 
@@ -193,18 +193,18 @@ def ffi_call(
     A call with a wrong number or types of operands can end the process.
 
     Args:
-        target_name: the name under which it was registered.
+        target_name: the name under which the function was registered.
         result_shape_dtypes: an object with a shape and a dtype, `abstract_token` for a token, or a sequence for several
             results.
-        has_side_effect: whether the call stays although nothing reads its results.
+        has_side_effect: whether to keep the call if its results are not used.
         vmap_method: the behaviour under `vmap`, as in `pure_callback`; None for an error.
-        input_layouts, output_layouts: for each array its axes from the one that varies slowest; None for rows first.
-        input_output_aliases: maps operands to the results that take over their memory.
+        input_layouts, output_layouts: for each array its axes, major to minor; None for row-major.
+        input_output_aliases: for operands, the results that reuse their memory.
         custom_call_api_version: 4 for XLA's typed interface.
-        legacy_backend_config: a text for older interfaces.
+        legacy_backend_config: a string for older interfaces.
 
     Returns:
-        A function of arrays by position and attributes (numbers, texts, NumPy arrays) by name.
+        A function of arrays by position and attributes (numbers, strings, NumPy arrays) by name.
 
     Raises:
         TypeError: an argument has another type.
@@ -271,10 +271,10 @@ def ffi_call(
 
 
 class ForeignLowering:
-    """How a user's primitive calls a foreign function, as text or by objects of MLIR.
+    """The lowering of a user's primitive to a call of a foreign function, as text or as MLIR objects.
 
-    operand_layouts, result_layouts: for each array its axes from the one that varies fastest; None for rows first.
-    TypeError for unknown options.
+    operand_layouts, result_layouts: for each array its axes, minor to major; None for row-major. TypeError for unknown
+    options.
     """
 
     def __init__(
@@ -308,7 +308,7 @@ class ForeignLowering:
     def texts(
         self, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], parameters: dict[str, Any]
     ) -> dict[str, str]:
-        """Return the attributes of the call as MLIR's text."""
+        """Return the attributes of the call as MLIR text."""
         inputs, outputs = self._layouts(in_avals, out_avals)
         texts = call_attributes(
             self._attributes(parameters), self.version, self.side_effect, inputs, self.aliases, self._text(), outputs
@@ -316,7 +316,7 @@ class ForeignLowering:
         return {"call_target_name": mlir.string(self.target_name)} | texts
 
     def _layouts(self, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]) -> list[Any]:
-        return [_fastest_first(g, a) for g, a in zip(self.layouts, (in_avals, out_avals), strict=True)]
+        return [_expand_layouts(g, a) for g, a in zip(self.layouts, (in_avals, out_avals), strict=True)]
 
     def _attributes(self, parameters: dict[str, Any]) -> list[tuple[str, CallAttribute]]:
         fixed = self.backend_config if isinstance(self.backend_config, Mapping) else {}
@@ -326,11 +326,11 @@ class ForeignLowering:
         return self.backend_config if isinstance(self.backend_config, str) else None
 
 
-def _fastest_first(given: Sequence[Any] | None, avals: Sequence[ShapedArray]) -> list[tuple[int, ...]]:
+def _expand_layouts(given: Sequence[Any] | None, avals: Sequence[ShapedArray]) -> list[tuple[int, ...]]:
     if given is None:
         given = [None] * len(avals)
     if len(given) != len(avals):
-        raise ValueError(f"a call of a foreign function has {len(avals)} arrays, and layouts of {len(given)}")
+        raise ValueError(f"a call of a foreign function has {len(avals)} arrays, but {len(given)} layouts were given")
     return [tuple(reversed(range(a.ndim))) if g is None else tuple(g) for g, a in zip(given, avals, strict=True)]
 
 
@@ -346,7 +346,7 @@ def _result_aval(position: int, described: Any) -> ShapedArray:
 
 
 def _layouts(name: str, given: Sequence[Any] | None, avals: Sequence[ShapedArray]) -> tuple[tuple[int, ...], ...]:
-    """Return for each array its axes, fastest first; ValueError unless they are permutations."""
+    """Return the axes of each array, minor to major, from axes major to minor; ValueError for no permutation."""
     if given is None:
         return tuple([tuple(reversed(range(a.ndim))) for a in avals])
     if len(given) != len(avals):

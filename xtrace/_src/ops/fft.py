@@ -28,7 +28,7 @@ from xtrace._src.transforms.batch import MappedAxis
 
 
 class FftType(enum.IntEnum):
-    """The Fourier transforms: of complex numbers, its inverse, of real numbers, and to real numbers.
+    """The kinds of Fourier transform: complex, inverse complex, real to complex, and complex to real.
 
     Example:
         >>> lax.fft(jnp.ones(2), lax.FftType.RFFT, (2,))
@@ -153,7 +153,7 @@ def fft(x: ArrayLike, fft_type: object, fft_lengths: ShapeLike) -> Any:
     Args:
         x: an array; it is converted to complex numbers, or to real ones for RFFT.
         fft_type: an `FftType` or its name: FFT, IFFT, RFFT or IRFFT.
-        fft_lengths: the sizes of the axes; for the last one of IRFFT, the size n of the result, where `x` has the first
+        fft_lengths: the sizes of the axes. For IRFFT the last one is the size n of the result, and `x` has the first
             ``n // 2 + 1`` terms.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The layouts that values have inside of programs."""
+"""Constraints of values inside of programs to memory layouts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _emit(builder: FunctionBuilder, x: Value, *, layout: Layout) -> Value:
 
 
 def emit_layout(builder: FunctionBuilder, x: Value, layout: Layout) -> Value:
-    """Write the constraint of a value to a layout; the words of a key stay together."""
+    """Write the constraint of a value to a layout; the physical axes of an extended dtype are the most minor."""
     rank = physical_aval(x.aval).ndim
     axes = [*layout.major_to_minor, *range(len(layout.major_to_minor), rank)]
     order = f"[dense<{axes[::-1]}> : tensor<{rank}xindex>]"
@@ -48,7 +48,7 @@ def _batch(mapped: MappedAxis, operands: Any, axes: Any, *, layout: Layout) -> t
 
 
 def batch_layout(layout: Layout, axis: int) -> Layout:
-    """Return a layout with a mapped axis at the position `axis`, the slowest in memory."""
+    """Return a layout with a mapped axis at position `axis`, as the most major axis."""
     inner = [i + (i >= axis) for i in layout.major_to_minor]
     return layout.update(major_to_minor=(axis, *inner))
 
@@ -58,12 +58,12 @@ def batch_layout(layout: Layout, axis: int) -> Layout:
     abstract=_abstract, emit=_emit, transpose=_transpose, batch=_batch
 )
 def layout_constraint(x: Array, layout: Layout) -> Array:
-    """Return `x`, which lies in memory as `layout` says."""
+    """Return `x` in the memory layout `layout`."""
     return layout_constraint.bind(x, layout=layout)
 
 
 def with_layout_constraint(x: Any, layouts: Any) -> Any:
-    """Return a tree with its arrays in given layouts.
+    """Return a tree of arrays constrained to memory layouts.
 
     Args:
         x: a pytree of arrays.

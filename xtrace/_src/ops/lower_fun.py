@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 from xtrace._src.algebra.vector_space import zeros
 from xtrace._src.core import config
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, can_be_remembered
+from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, are_cacheable
 from xtrace._src.core.primitive import ListPrimitive, Primitive, no_rule
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import is_differentiable
@@ -21,13 +21,20 @@ from xtrace._src.transforms.lower import emit_call, emit_equations
 from xtrace._src.transforms.stage import stage
 
 
+@overload
+def lower_fun(function: Callable[..., Array], *, call: str | None = None) -> Callable[..., Value]: ...
+
+
+@overload
+def lower_fun(function: Callable[..., Sequence[Any]], *, call: str | None = None) -> Callable[..., list[Value]]: ...
+
+
 def lower_fun(function: Callable[..., Any], *, call: str | None = None) -> Callable[..., Any]:
     """Return the emission rule that writes the equations of ``function(*arrays, **parameters)``.
 
-    `function` is written with operators and operations of lax; it returns one array, or a list for an operation with
-    several results. It is staged once for each choice of types and parameters. The lines have the source position of
-    the emitted equation. call: the name of a private function of the module for the equations, which are inlined
-    without it.
+    `function` uses operators and operations of lax; it returns one array, or a sequence for several results. It is
+    staged once for each choice of types and parameters. The lines have the source position of the emitted equation.
+    call: the name of a private function of the module for the equations; None writes them inline.
     """
 
     def emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> Any:
@@ -52,7 +59,7 @@ def lower_fun(function: Callable[..., Any], *, call: str | None = None) -> Calla
 def jaxpr_of_formula(
     primitive: Primitive, avals: Sequence[ShapedArray], parameters: dict[str, Any]
 ) -> ClosedJaxpr | None:
-    """Return the jaxpr, on values as they are stored, that an operation is lowered to; None if it is no formula."""
+    """Return the jaxpr, on physical types, of an operation lowered by `lower_fun`; None for another operation."""
     formula_of = getattr(primitive.emit, "formula_of", None)
     if formula_of is None:
         return None
@@ -61,14 +68,14 @@ def jaxpr_of_formula(
 
 
 def emit_bitcast(builder: FunctionBuilder, x: Value, **_: object) -> Value:
-    """Write nothing: the result is stored as the operand is."""
+    """Write nothing: the result has the operand's physical type."""
     return x.bitcast(builder.results[0])
 
 
 def _stage_formula(
     function: Callable[..., Any], avals: Sequence[ShapedArray], parameters: dict[str, Any]
 ) -> tuple[Jaxpr, Sequence[Any], bool]:
-    stage_once = _stage if can_be_remembered(tuple(parameters.values())) else inspect.unwrap(_stage)
+    stage_once = _stage if are_cacheable(tuple(parameters.values())) else inspect.unwrap(_stage)
     types = tuple([a.strip_weak_type() for a in avals])
     return stage_once(function, config.cache_key(), types, tuple(parameters.items()))
 
@@ -93,12 +100,14 @@ def _stage(
     return jaxpr, constants, several
 
 
-def _loop_abstract(*state: ShapedArray, condition: Array, step: Array) -> list[ShapedArray]:
-    """Repeat a step inside of a function that `lower_fun` lowers."""
+def _loop_abstract(*state: ShapedArray, condition: object, step: object) -> list[ShapedArray]:
+    """Repeat a step, inside of a function that `lower_fun` lowers."""
     return list(state)
 
 
-def _loop_emit(builder: FunctionBuilder, *state: Value, condition: Any, step: Any) -> list[Value]:
+def _loop_emit(
+    builder: FunctionBuilder, *state: Value, condition: Callable[..., Array], step: Callable[..., Sequence[Any]]
+) -> list[Value]:
     tested, stepped = [builder.region([x.aval for x in state]) for _ in range(2)]
     holds = lower_fun(condition)(tested, *tested.arguments)
     return builder.while_loop(state, (tested, holds), (stepped, lower_fun(step)(stepped, *stepped.arguments)))
@@ -134,7 +143,7 @@ _loop = ListPrimitive(
 
 
 def repeat_while(condition: Callable[..., Any], step: Callable[..., Any], state: Sequence[Any]) -> list[Array]:
-    """Return `state` after ``state = step(*state)`` for as long as ``condition(*state)`` holds.
+    """Return `state` after repeating ``state = step(*state)`` while ``condition(*state)`` holds.
 
     It is for functions that `lower_fun` lowers. Both functions may use only arrays of the state. The loop has a jvp.
     """

@@ -1,4 +1,4 @@
-"""The operation that gives the operation of its operand frontend attributes."""
+"""The identity that attaches frontend attributes to the operation that computes its operand."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from xtrace._src.ops.elementwise import add, sub
 from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.transforms.batch import MappedAxis
 
-# With more steps than this Horner's rule is a loop.
+# Horner's rule with more steps than this is a loop.
 _MOST_STEPS = 8
 
 
@@ -75,7 +75,7 @@ def _horner(x: Array, *coefficients: Array, unroll: int | None) -> Array:
 
 
 def _evaluate(x: Any, coefficients: Sequence[Any], unroll: int | None) -> Any:
-    """Return a polynomial's values, those of a constant in its own shape."""
+    """Return the polynomial at `x`; with one coefficient, that coefficient in its own shape."""
     return coefficients[0] if len(coefficients) == 1 else polynomial.bind_positional((x, *coefficients), (unroll,))
 
 
@@ -126,7 +126,7 @@ def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None 
         x: an array or a scalar of numbers.
         coeffs: the coefficients, the constant term first: scalars, or arrays of the rank of `x`, converted to its
             dtype. Without any the result is 0.
-        unroll: up to how many steps are written out rather than a loop; None is 8.
+        unroll: the largest number of steps to write out; more steps become a loop. None means 8.
 
     Returns:
         An array of the broadcast shape and the dtype of `x`.

@@ -1,4 +1,4 @@
-"""Collectives of slices of any size, and of values that one device sends and another one receives."""
+"""The ragged all-to-all collective, and point-to-point send and receive."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_of
-from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.integers import integer_rows
 from xtrace._src.core.ir import ALWAYS_PRINTED
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.tangents import UndefinedPrimal
@@ -31,7 +29,14 @@ from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import full, iota
 from xtrace._src.ops.arrays.gathering import index_take
 from xtrace._src.ops.arrays.slicing import slice_in_dim
-from xtrace._src.ops.collectives import axis_names, axis_size, effects_of, groups_of, index_groups
+from xtrace._src.ops.collectives import (
+    axis_names,
+    axis_size,
+    canonical_index_groups,
+    canonical_pairs,
+    device_groups,
+    make_axis_effects,
+)
 from xtrace._src.ops.exchanges import all_gather_p, all_to_all_p
 from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.ops.reductions import reduce_max
@@ -46,7 +51,7 @@ _RANGES = ("input_offsets", "send_sizes", "output_offsets", "recv_sizes")
 def _abstract(
     operand: ShapedArray, output: ShapedArray, *ranges: ShapedArray, axis_index_groups: Any, axis_name: Any
 ) -> ShapedArray:
-    """Return `output` with the slices that were received."""
+    """Return `output` with the received slices written into it."""
     name = "ragged_all_to_all"
     if operand.dtype != output.dtype or not operand.shape or operand.shape[1:] != output.shape[1:]:
         raise ValueError(
@@ -78,8 +83,8 @@ def _broadcast_along(x: Any, shape: Sequence[int], axis: int) -> Any:
     return broadcast_in_dim(x, tuple(shape), (axis,))
 
 
-def _slice_of_each_row(count: int, starts: Any, sizes: Any) -> Any:
-    """Return for each of `count` rows the number of the last slice that it is in, -1 for none."""
+def _find_slice_of_rows(count: int, starts: Any, sizes: Any) -> Any:
+    """Return, for each of `count` rows, the index of the last slice that contains it, or -1."""
     shape = count, aval_of(starts).shape[0]
     rows = _broadcast_along(iota(dtypes.int32, count), shape, 0)
     inside = (rows >= _broadcast_along(starts, shape, 1)) & (rows < _broadcast_along(starts + sizes, shape, 1))
@@ -88,21 +93,22 @@ def _slice_of_each_row(count: int, starts: Any, sizes: Any) -> Any:
     )
 
 
-def _select_rows(slices: Any, chosen: Any, other: Any) -> Any:
-    """Return the rows of `chosen` that are in a slice, and those of `other` that are in none."""
-    return select(_broadcast_along(slices >= 0, aval_of(other).shape, 0), chosen, other)
+def _select_rows(slices: Any, inside: Any, outside: Any) -> Array:
+    """Return the rows of `inside` that a slice contains, and the other rows of `outside`."""
+    return select(_broadcast_along(slices >= 0, aval_of(outside).shape, 0), inside, outside)
 
 
-def _receive(operands: Any, output: Any, input_offsets: Any, output_offsets: Any, sizes: Any) -> Any:
-    """Return `output` with the slices that one index receives.
+def _receive(operands: Any, output: Any, input_offsets: Any, output_offsets: Any, sizes: Any) -> Array:
+    """Return one index's `output` with the slices that it receives written into it.
 
-    operands: those of all indices, stacked. input_offsets, output_offsets, sizes: the same number of slices from each.
+    operands: the operands of all indices, stacked. input_offsets, output_offsets, sizes: the slices, sender by sender,
+    the same number from each.
     """
     senders, length, *rest = aval_of(operands).shape
     input_offsets, output_offsets, sizes = (_narrow(x) for x in (input_offsets, output_offsets, sizes))
     count = aval_of(sizes).shape[0]
     sources = reshape(_broadcast_along(iota(dtypes.int32, senders), (senders, count // senders), 0), (count,))
-    slices = _slice_of_each_row(aval_of(output).shape[0], output_offsets, sizes)
+    slices = _find_slice_of_rows(aval_of(output).shape[0], output_offsets, sizes)
     moves = index_take(sources * length + input_offsets - output_offsets, [slices], (0,))
     rows = iota(dtypes.int32, aval_of(output).shape[0]) + moves
     return _select_rows(slices, index_take(reshape(operands, (senders * length, *rest)), [rows], (0,)), output)
@@ -115,8 +121,8 @@ def _narrow(x: Any) -> Any:
 def _gather_and_receive(
     operand: Any, output: Any, input_offsets: Any, send_sizes: Any, output_offsets: Any, recv_sizes: Any, index: Any, *,
     axis_index_groups: Any, axis_name: Any, size: int,
-) -> Any:
-    """Exchange slices by gathering all operands; `index` is that of the device along the axes."""
+) -> Array:
+    """Exchange slices by gathering all operands; `index` is the device's index along the axes."""
     def gather(x: Any) -> Any:
         return all_gather_p.bind_positional((x,), (0, axis_index_groups, axis_name, size, False))
 
@@ -126,13 +132,13 @@ def _gather_and_receive(
             positions[list(group)] = range(len(group))
         index = index_take(positions, [reshape(index, (1,))], (0,))
 
-    def for_me(x: Any) -> Any:
+    def gather_mine(x: Any) -> Any:
         count = aval_of(x).shape[0]
         parts = reshape(gather(x), (size, size, count // size))
         here = _broadcast_along(iota(dtypes.int32, size) == reshape(index, (1,)), (size, size, count // size), 1)
         return reshape(reduce_sum(select(here, parts, zeros(aval_of(parts))), (1,)), (count,))
 
-    return _receive(gather(operand), output, for_me(input_offsets), for_me(output_offsets), recv_sizes)
+    return _receive(gather(operand), output, gather_mine(input_offsets), gather_mine(output_offsets), recv_sizes)
 
 
 _emit_gathers = lower_fun(_gather_and_receive)
@@ -143,7 +149,7 @@ def _text_of_rows(rows: Sequence[Sequence[int]]) -> str:
 
 
 def _emit(builder: FunctionBuilder, *values: Value, axis_index_groups: Any, axis_name: Any) -> Value:
-    groups, result = groups_of(builder, axis_name, axis_index_groups), builder.results[0]
+    groups, result = device_groups(builder, axis_name, axis_index_groups), builder.results[0]
     if builder.platform == "cpu":
         # XLA's runtime on CPUs has no such collective.
         scalar = ShapedArray((), dtypes.int32)
@@ -151,12 +157,11 @@ def _emit(builder: FunctionBuilder, *values: Value, axis_index_groups: Any, axis
         assert builder.module.manual_mesh is not None
         for axis in axis_name:
             size = builder.constant(builder.module.manual_mesh.shape[axis], scalar)
-            index = builder.elementwise("add", builder.elementwise("multiply", index, size),
-                                        builder.axis_index(axis, scalar))
-        made: Value = _emit_gathers(
+            outer = builder.elementwise("multiply", index, size)
+            index = builder.elementwise("add", outer, builder.axis_index(axis, scalar))
+        return _emit_gathers(
             builder, *values, index, axis_name=axis_name, axis_index_groups=axis_index_groups, size=len(groups[0])
         )
-        return made
     channel = builder.module.channel()
     details = f"channel_id = {channel} : i64, replica_groups = {_text_of_rows(groups)}"
     operands, types = ", ".join([v.name for v in values]), ", ".join([v.type for v in values])
@@ -189,7 +194,7 @@ def _transpose(
         back = [cotangent, nothing, written, recv_sizes, exchange(input_offsets), send_sizes]
         results[0] = ragged_all_to_all_p.bind_positional(back, (axis_index_groups, axis_name))
     if isinstance(output, UndefinedPrimal):
-        slices = _slice_of_each_row(aval_of(cotangent).shape[0], _narrow(written), _narrow(recv_sizes))
+        slices = _find_slice_of_rows(aval_of(cotangent).shape[0], _narrow(written), _narrow(recv_sizes))
         results[1] = _select_rows(slices, zeros(aval_of(cotangent)), cotangent)
     return results
 
@@ -205,7 +210,7 @@ def _batch(
             )
         stacked, outputs, *ranges = [mapped.place(x, p) for x, p in zip(operands, places, strict=True)]
         count = aval_of(ranges[0]).shape[1]
-        # Axis 0 is that of the receivers.
+        # Axis 0 becomes the axis of receivers.
         starts, _, offsets = [
             reshape(move_axis(reshape(x, (size, size, count // size)), 1, 0), (size, count)) for x in ranges[:3]
         ]
@@ -233,23 +238,24 @@ def ragged_all_to_all(
     operand: Any, output: Any, input_offsets: Any, send_sizes: Any, output_offsets: Any, recv_sizes: Any, *,
     axis_name: Any, axis_index_groups: Any = None,
 ) -> Any:
-    """Exchange slices of any number of rows between the indices of a mapped axis.
+    """Exchange slices of different numbers of rows between the indices of a mapped axis.
 
-    Slices are numbered, the same number for each receiver: the first ones go to index 0. On CPUs, whose runtime has no
-    such collective, all operands are gathered. The gradient by `operand` is that of slices that do not overlap in it.
+    Each index sends the same number of slices to each receiver; the first ones go to index 0. On CPUs, whose runtime
+    lacks the collective, all operands are gathered. The gradient with respect to `operand` assumes that the slices sent
+    do not overlap.
 
     Args:
-        operand: an array, rows of which are sent.
-        output: an array, into which received rows are written.
-        input_offsets: a vector of integers, the first row of each slice in `operand`.
-        send_sizes: the number of rows of each slice that is sent.
-        output_offsets: the row of the receiver's `output` at which each slice that is sent begins.
-        recv_sizes: the number of rows of each slice that is received.
+        operand: an array of rows to send.
+        output: an array to write received rows into.
+        input_offsets: a vector of integers, the first row in `operand` of each slice to send.
+        send_sizes: the number of rows of each slice to send.
+        output_offsets: for each slice to send, its first row in the receiver's `output`.
+        recv_sizes: the number of rows of each slice to receive.
         axis_name: the name of the mapped axis, or a tuple of names.
         axis_index_groups: lists of indices that exchange slices among themselves.
 
     Returns:
-        An array like `output`, with the slices that were received.
+        An array like `output`, with the received slices written into it.
 
     Raises:
         NameError: there is no such axis.
@@ -264,7 +270,7 @@ def ragged_all_to_all(
     """
     names = axis_names(axis_name)
     axis_size(names)
-    groups = index_groups("ragged_all_to_all", axis_index_groups, names)
+    groups = canonical_index_groups("ragged_all_to_all", axis_index_groups, names)
     operands = (operand, output, input_offsets, send_sizes, output_offsets, recv_sizes)
     named = zip(("operand", "output", *_RANGES), operands, strict=True)
     avals = tuple([operand_aval(x, argument) for argument, x in named])
@@ -275,7 +281,7 @@ def ragged_all_to_all(
 
 ragged_all_to_all_p = Primitive(
     "ragged_all_to_all", ("axis_index_groups", "axis_name"), abstract=_abstract, emit=_emit,
-    operation=ragged_all_to_all, effects=effects_of("axis_name"), jvp=_jvp, transpose=_transpose, batch=_batch,
+    operation=ragged_all_to_all, effects=make_axis_effects("axis_name"), jvp=_jvp, transpose=_transpose, batch=_batch,
     memoised=False, unprinted={"axis_index_groups": ALWAYS_PRINTED},
 )
 
@@ -287,7 +293,7 @@ def _pairs_text(builder: FunctionBuilder, name: str, axis_name: Any, perm: Any) 
         raise NotImplementedError(
             f"{name} is for GPUs, and the program is for {builder.platform}; lax.ppermute moves values on all platforms"
         )
-    pairs = [[row[source], row[target]] for row in groups_of(builder, axis_name) for source, target in perm]
+    pairs = [[row[source], row[target]] for row in device_groups(builder, axis_name) for source, target in perm]
     builder.module.channel()
     return (
         "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, source_target_pairs = "
@@ -296,7 +302,7 @@ def _pairs_text(builder: FunctionBuilder, name: str, axis_name: Any, perm: Any) 
 
 
 def _send_abstract(x: ShapedArray, **_: object) -> ShapedArray:
-    """Return a token of the sending."""
+    """Return a token."""
     return AbstractToken()
 
 
@@ -309,9 +315,9 @@ def _send_emit(builder: FunctionBuilder, x: Value, *, axis_name: Any, perm: Any)
 
 
 def _receive_abstract(token: ShapedArray, *, axis_name: Any, out_shape: ShapedArray, perm: Any) -> ShapedArray:
-    """Return the value that is received."""
+    """Return the received value."""
     if type(token) is not AbstractToken:
-        raise TypeError(f"precv: token must be that of lax.psend or lax.create_token, got {token.str_short()}")
+        raise TypeError(f"precv: token must be a token of lax.psend or lax.create_token, got {token.str_short()}")
     return out_shape
 
 
@@ -325,17 +331,8 @@ def _receive_emit(
     )[0]
 
 
-def _check_pairs(axis_name: Any, perm: Any) -> tuple[Any, Any]:
-    names = axis_names(axis_name)
-    size, pairs = axis_size(names), integer_rows("perm", perm, 2)
-    for kind, indices in zip(("sources", "destinations"), zip(*pairs, strict=True), strict=False):
-        if len(set(indices)) != len(indices) or any(not 0 <= i < size for i in indices):
-            raise ValueError(f"{called_function()}: {kind} must be different indices from 0 to {size - 1}, got {pairs}")
-    return names, pairs
-
-
 def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
-    """Copy a value from index to index of a mapped axis, where `precv` returns it, on GPUs.
+    """Send a value from index to index of a mapped axis, for `precv` to return, on GPUs.
 
     Args:
         x: an array.
@@ -359,7 +356,7 @@ def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
         (2,)
     """
     operand_aval(x, "x")
-    names, pairs = _check_pairs(axis_name, perm)
+    names, pairs = canonical_pairs(axis_name, perm)
     return psend_p.bind_positional((x,), (names, pairs))
 
 
@@ -367,7 +364,7 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, 
     """Return the value that another index of a mapped axis sends with `psend`, on GPUs.
 
     Args:
-        token: the token of a `psend`, or of `create_token`: the value is received after it.
+        token: the token of a `psend` or of `create_token`, which precedes the receive.
         out_shape: an object with the shape and dtype of the value, such as a `ShapeDtypeStruct`.
         axis_name: the name of the mapped axis, or a tuple of names.
         perm: the pairs (source, destination) of the `psend`.
@@ -393,20 +390,20 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, 
             f"precv: out_shape must have a shape and a dtype, as ShapeDtypeStruct has, got {abbreviate(out_shape)}"
         )
     aval = ShapedArray(tuple(out_shape.shape), np.dtype(out_shape.dtype))
-    names, pairs = _check_pairs(axis_name, perm)
+    names, pairs = canonical_pairs(axis_name, perm)
     return precv_p.bind_positional((token,), (names, aval, pairs))
 
 
-_NO_DERIVATIVE = no_rule("what is sent has no derivative; lax.ppermute has one", NotImplementedError)
-_NOT_MAPPED = no_rule("sending is between devices; lax.ppermute works along an axis of vmap")
+_NO_DERIVATIVE = no_rule("psend and precv have no derivative; lax.ppermute has one", NotImplementedError)
+_NOT_MAPPED = no_rule("psend and precv work between devices only; lax.ppermute works along an axis of vmap")
 
 psend_p = Primitive(
     "psend", ("axis_name", "perm"), abstract=_send_abstract, emit=_send_emit, operation=psend,
-    effects=effects_of("axis_name"), jvp=_NO_DERIVATIVE, batch=_NOT_MAPPED, memoised=False,
+    effects=make_axis_effects("axis_name"), jvp=_NO_DERIVATIVE, batch=_NOT_MAPPED, memoised=False,
     varying=lambda varying, **_: frozenset(),
 )
 precv_p = Primitive(
     "precv", ("axis_name", "out_shape", "perm"), abstract=_receive_abstract, emit=_receive_emit, operation=precv,
-    effects=effects_of("axis_name"), jvp=_NO_DERIVATIVE, batch=_NOT_MAPPED, memoised=False,
+    effects=make_axis_effects("axis_name"), jvp=_NO_DERIVATIVE, batch=_NOT_MAPPED, memoised=False,
     varying=lambda varying, *, axis_name, **_: checked_axes(current_trace.get()).intersection(axis_name),
 )

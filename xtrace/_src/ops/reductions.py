@@ -92,8 +92,8 @@ def _known_size(size: Any) -> int:
     """Return a size; NotImplementedError if it is symbolic."""
     if is_symbolic(size):
         raise NotImplementedError(
-            f"a reduction with a function of one's own, and the derivative of products and of cumulative extremes, is "
-            f"built step by step, and cannot go along an axis of the symbolic size {size}; write it as a lax.scan"
+            "a reduction by a user's function, and the derivatives of products and cumulative extremes, are unrolled; "
+            f"they cannot reduce an axis of the symbolic size {size}; write a lax.scan"
         )
     return int(size)
 
@@ -101,9 +101,9 @@ def _known_size(size: Any) -> int:
 def _reduce_by_halves(
     combine: _Combination, operands: Sequence[Any], initial: Sequence[Any], axes: Sequence[int]
 ) -> Sequence[Any]:
-    """Return the reduction of `operands` over `axes`, by combining halves until one element is left.
+    """Return the reduction of `operands` over `axes`, combining halves until one element is left.
 
-    The shorter half is padded with the elements `initial`.
+    The shorter half is padded with `initial`.
     """
     shape = aval_of(operands[0]).shape
     kept = [i for i in range(len(shape)) if i not in axes]
@@ -122,17 +122,17 @@ def _reduce_by_halves(
     return [squeeze(x, (0,)) for x in operands]
 
 
-def _scan(combine: Callable[[Any, Any], Any], x: Array, axis: int) -> Array:
+def _associative_scan(combine: Callable[[Any, Any], Any], x: Array, axis: int) -> Array:
     """Return the inclusive scan of `x` along `axis`, in logarithmic depth.
 
-    The scan of the combined pairs of neighbours gives the odd positions; each of these combined with the next element
-    gives the even positions.
+    The scan of combined pairs of neighbours gives the odd positions; combining each with the next element gives the
+    even positions.
     """
     size = _known_size(aval_of(x).shape[axis])
     if size < 2:
         return x
     pairs = combine(slice_in_dim(x, 0, size - 1, 2, axis), slice_in_dim(x, 1, size, 2, axis))
-    odd = _scan(combine, pairs, axis)
+    odd = _associative_scan(combine, pairs, axis)
     before = slice_in_dim(odd, 0, size // 2 - 1, axis=axis) if size % 2 == 0 else odd
     even = concatenate([slice_in_dim(x, 0, 1, axis=axis), combine(before, slice_in_dim(x, 2, size, 2, axis))], axis)
     zero, parity = _scalar_like(x, 0), size % 2
@@ -145,9 +145,9 @@ def _extreme_jvp(
     # The tangent is the mean of the tangents of the elements that equal the result.
     (x,), (tangent,) = primals, tangents
     result = primitive.bind_positional((x,), (axes,))
-    spread = reshape(result, [1 if i in axes else n for i, n in enumerate(aval_of(x).shape)])
-    places = convert_to(eq(x, spread), aval_of(x).dtype)
-    return result, elementwise.div(reduce_sum(mul(tangent, places), axes), reduce_sum(places, axes))
+    kept = reshape(result, [1 if i in axes else n for i, n in enumerate(aval_of(x).shape)])
+    mask = convert_to(eq(x, kept), aval_of(x).dtype)
+    return result, elementwise.div(reduce_sum(mul(tangent, mask), axes), reduce_sum(mask, axes))
 
 
 def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[int, ...]) -> tuple[Any, Any]:
@@ -184,10 +184,26 @@ reduce_xor = Reduction(
 )
 
 
-class ExtremePosition(ArrayPrimitive):
-    """The position of an extreme element along one axis: of the first NaN if there is one, else of the first extreme.
+def _to_axis(axis: object, function: str) -> int:
+    """Return `axis` as an int; TypeError if it is no integer."""
+    try:
+        return operator.index(axis)  # type: ignore[arg-type]
+    except TypeError:
+        raise vector_space.axis_error(axis, function=function) from None
 
-    direction: the comparison that holds for a more extreme left element. neutral: the least extreme element of a dtype.
+
+def _check_axis(name: str, axis: int, operand: ShapedArray) -> None:
+    if not 0 <= axis < operand.ndim:
+        raise ValueError(
+            f"{name}: axis {axis} is out of bounds for operand {operand.str_short()}; "
+            f"the axes are 0 to {operand.ndim - 1}, counted from the front"
+        )
+
+
+class ExtremePosition(ArrayPrimitive):
+    """The position of the first NaN along one axis, or of the first extreme element if there is none.
+
+    direction: the comparison that prefers its left operand. neutral: the least extreme element of a dtype.
     """
 
     def __init__(
@@ -211,21 +227,13 @@ class ExtremePosition(ArrayPrimitive):
         self.__doc__ = docstring(contract, arguments, returns, errors, example)
 
     def _operation(self, operand: Array, axis: int, index_dtype: Any) -> Array:
-        try:
-            number = operator.index(axis)
-        except TypeError:
-            raise vector_space.no_axis(axis, function=self.name) from None
-        dtype = requested_dtype(index_dtype, function=self.name)
-        return current_trace.get().process(self, (operand,), ((number,), dtype))
+        axes, dtype = (_to_axis(axis, self.name),), requested_dtype(index_dtype, function=self.name)
+        return current_trace.get().process(self, (operand,), (axes, dtype))
 
     def _abstract(self, operand: ShapedArray, *, axes: tuple[int, ...], index_dtype: np.dtype[Any]) -> ShapedArray:
         check_kind(self.name, (operand,), (ORDERED,))
         (axis,) = axes
-        if not 0 <= axis < operand.ndim:
-            raise ValueError(
-                f"{self.name}: axis {axis} is out of bounds for operand {operand.str_short()}; "
-                f"the axes are 0 to {operand.ndim - 1}, counted from the front"
-            )
+        _check_axis(self.name, axis, operand)
         if not dtypes.is_integer(index_dtype):
             raise TypeError(f"{self.name}: index_dtype must be an integer type, got {index_dtype.name}")
         if operand.shape[axis] == 0:
@@ -277,7 +285,7 @@ argmin = ExtremePosition(
 class Cumulative(ArrayPrimitive):
     """The inclusive scan of a monoid along `axis`, from the end if `reverse`.
 
-    combine: the monoid as an operation on arrays, which gives the derivative; without it, `rules` hold the derivative.
+    combine: the monoid as an operation on arrays, from which the jvp follows; None if `rules` has a jvp.
     """
 
     def __init__(
@@ -293,7 +301,7 @@ class Cumulative(ArrayPrimitive):
         self.__name__ = self.__qualname__ = name
         arguments = {
             "operand": f"an array of {kind_names(kinds)}.", "axis": "an axis, counted from the front.",
-            "reverse": "whether each result is that of the elements from its position on, and not up to it.",
+            "reverse": "whether to scan from the end of the axis.",
         }
         errors = {
             "TypeError": "`operand` has another dtype, or `axis` is no integer.",
@@ -302,19 +310,11 @@ class Cumulative(ArrayPrimitive):
         self.__doc__ = docstring(contract, arguments, "An array of the shape and dtype of `operand`.", errors, example)
 
     def _operation(self, operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-        try:
-            number = operator.index(axis)
-        except TypeError:
-            raise vector_space.no_axis(axis, function=self.name) from None
-        return current_trace.get().process(self, (operand,), (number, bool(reverse)))
+        return current_trace.get().process(self, (operand,), (_to_axis(axis, self.name), bool(reverse)))
 
     def _abstract(self, operand: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
         check_kind(self.name, (operand,), (self.kinds,))
-        if not 0 <= axis < operand.ndim:
-            raise ValueError(
-                f"{self.name}: axis {axis} is out of bounds for operand {operand.str_short()}; "
-                f"the axes are 0 to {operand.ndim - 1}, counted from the front"
-            )
+        _check_axis(self.name, axis, operand)
         return operand
 
     def _emit(self, builder: FunctionBuilder, x: Value, *, axis: int, reverse: bool) -> Value:
@@ -345,7 +345,7 @@ class Cumulative(ArrayPrimitive):
         assert combine is not None
 
         def scan(x: Array) -> list[Any]:
-            scanned = _scan(combine, rev(x, (axis,)) if reverse else x, axis)
+            scanned = _associative_scan(combine, rev(x, (axis,)) if reverse else x, axis)
             return [rev(scanned, (axis,)) if reverse else scanned]
 
         results, moved = jvp(scan, primals, tangents)
@@ -398,7 +398,7 @@ def _replace_infinity(x: Array) -> Array:
 
 
 def _softmax_derivative(operand: int) -> Callable[..., Any]:
-    """Return the derivative of log(exp(x) + exp(y)) by an operand: its fraction of the sum of exponentials."""
+    """Return the derivative of log(exp(x) + exp(y)) by an operand: its share of the sum of exponentials."""
 
     def derivative(tangent: ArrayLike, x: Array, y: Array, result: Array) -> Array:
         difference = elementwise.sub(_replace_infinity((x, y)[operand]), _replace_infinity(result))
@@ -472,7 +472,7 @@ def _reduce_emit(
 ) -> list[Value]:
     inner = builder.region(jaxpr.in_avals)
     returned = emit_computation(inner, jaxpr, "reduce")
-    # XLA reduces over devices by few functions.
+    # XLA reduces across devices by few functions.
     values = tuple([builder.gather_along(x, dimensions) if x.aval.ndim else x for x in values])
     return builder.op_with_regions(
         "stablehlo.reduce", values, [(inner, returned)], builder.results, dimensions=attributes.integers(dimensions)
@@ -480,7 +480,7 @@ def _reduce_emit(
 
 
 def _evaluate_elementwise(jaxpr: Jaxpr, arrays: Sequence[Any]) -> Sequence[Any]:
-    """Return `jaxpr`, a function of scalars, evaluated for the elements of arrays of one shape."""
+    """Return the results of `jaxpr`, a function of scalars, on corresponding elements of arrays of one shape."""
 
     def function(*scalars: Any) -> Sequence[Any]:
         return evaluate(jaxpr, (), scalars)
@@ -529,7 +529,7 @@ def _reduce_batch(
     return reduce.bind_positional([*arrays, *operands[count:]], (computation, shifted, jaxpr)), [0] * count
 
 
-# The computations for which a reduction exists, if init_values are its neutral element.
+# The reductions that compute the same as these computations, if init_values is their neutral element.
 _MONOIDS: dict[str, tuple[Reduction, Callable[[Any], Any]]] = {
     "add": (reduce_sum, SUM.neutral), "mul": (reduce_prod, PRODUCT.neutral), "max": (reduce_max, MAXIMUM.neutral),
     "min": (reduce_min, MINIMUM.neutral), "and": (reduce_and, AND.neutral), "or": (reduce_or, OR.neutral),
@@ -545,15 +545,15 @@ def reduce(
     operands: ArrayLike, init_values: object, computation: Callable[[Any, Any], Any], dimensions: Sequence[int],
     out_sharding: object = None,
 ) -> Any:
-    """Reduce axes by an associative function of two scalars, which may be applied in any order.
+    """Reduce axes by an associative and commutative function of two scalars.
 
     Args:
         operands: an array, or a tree of arrays of one shape.
         init_values: a scalar, or a tree of scalars, the neutral elements of the function.
-        computation: a function of two scalars, or of two trees of them, that returns the same; it closes over no traced
+        computation: a function from two scalars to one, or from two trees of scalars to one; it closes over no traced
             values.
         dimensions: the distinct axes, counted from the front.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array, or a tree of arrays, of the dtypes of `operands` without the axes.
@@ -584,9 +584,9 @@ def reduce(
 
 
 def reducer_jaxpr(name: str, computation: object, tree: PyTreeDef, scalars: Sequence[ShapedArray]) -> Jaxpr:
-    """Return the jaxpr of a function of two trees of `scalars` that returns one tree, cached with the function.
+    """Return the jaxpr of a function from two trees of `scalars` to one, cached with the function.
 
-    Compiled programs are cached by the jaxpr, so it must be the same object each time. ValueError if the function
+    The cache makes it the same object each time, as the cache of compiled programs needs. ValueError if the function
     returns other types, NotImplementedError if it closes over arrays.
     """
     check_callable(computation, function=name)

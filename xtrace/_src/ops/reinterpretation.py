@@ -111,15 +111,15 @@ def _bitcast_batch(
     batch=_bitcast_batch,
 )
 def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
-    """Convert an array to another dtype by reading its bits as elements of that.
+    """Reinterpret the bits of an array as elements of another dtype.
 
     Args:
         operand: an array of integers or real floating numbers.
         new_dtype: the dtype of the result.
 
     Returns:
-        An array of dtype `new_dtype`. Its shape is that of `operand` for dtypes of the same width; a narrower dtype
-        adds a last axis, and a wider one consumes the last axis.
+        An array of dtype `new_dtype`. A dtype of the same width keeps the shape of `operand`, a narrower one adds a
+        last axis, and a wider one consumes the last axis.
 
     Raises:
         TypeError: one of two different dtypes is boolean or complex.
@@ -142,7 +142,7 @@ def _barrier_emit(builder: FunctionBuilder, *values: Value) -> list[Value]:
 
 
 def _bind_barrier(values: Sequence[Any]) -> list[Any]:
-    """Return the values behind a barrier; None stays None."""
+    """Return the values after a barrier; None stays None."""
     results = iter(optimization_barrier.bind_positional([x for x in values if x is not None]))
     return [x if x is None else next(results) for x in values]
 
@@ -164,7 +164,7 @@ def _barrier_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[i
     multiple_results=True, jvp=_barrier_jvp, transpose=_barrier_transpose, batch=_barrier_batch,
 )
 def optimization_barrier(operand: ArrayLike, /) -> Any:
-    """Return a tree of arrays unchanged, as a barrier that the compiler moves no operation across.
+    """Return a tree of arrays unchanged; the compiler moves no operation across this barrier.
 
     Args:
         operand: a tree of arrays.

@@ -97,11 +97,11 @@ def _select_batch(mapped: Any, operands: Array, axes: Sequence[int]) -> tuple[An
     jvp=LINEAR, transpose=_select_transpose, batch=_select_batch, moves_elements=True,
 )
 def select_n(which: Any, *cases: object) -> Array:
-    """Select each element from the case that an index names.
+    """Select each element from the case with the index `which`.
 
     Args:
         which: indices, a scalar or an array of the cases' shape; integers, or booleans for at most two cases. Integers
-            below 0 count as 0, and those above the last case's index as that.
+            out of range are clamped to the first or the last case.
         cases: arrays of one shape and one dtype, at least one.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The operation of `shard_map`: a computation on the pieces that the devices of a mesh hold."""
+"""The primitive of `shard_map`: a computation on each device's shards of arrays."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.effects import Effects, named_axis
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
-from xtrace._src.core.mesh import AbstractMesh, AxisType, BaseMesh, axes_in_force, context_abstract_mesh
+from xtrace._src.core.mesh import AbstractMesh, AxisType, BaseMesh, context_abstract_mesh, override_abstract_mesh
 from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry, full_entries
-from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.shardings import NamedSharding, explicit_part
 from xtrace._src.core.sums import NO_SUMS, Sums
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import ManualAxisTrace, current_trace, use_trace
-from xtrace._src.ops.collectives import psum, times
+from xtrace._src.ops.collectives import psum, scale
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
@@ -48,9 +48,9 @@ _Specs = tuple[PartitionSpec, ...]
 
 @contextlib.contextmanager
 def manual_axes_in_scope(mesh: BaseMesh, axes: frozenset[Any], check_vma: bool) -> Iterator[None]:
-    """Put the names of manual mesh axes in scope for the block."""
+    """Bring manual mesh axes into scope for the block, with their names and the mesh in force."""
     with contextlib.ExitStack() as stack:
-        stack.enter_context(axes_in_force(_inner_mesh(mesh, axes)))
+        stack.enter_context(override_abstract_mesh(_inner_mesh(mesh, axes)))
         for name, size in mesh.shape_tuple:
             if name in axes:
                 stack.enter_context(use_trace(ManualAxisTrace(current_trace.get(), name, size, check_vma)))
@@ -58,7 +58,7 @@ def manual_axes_in_scope(mesh: BaseMesh, axes: frozenset[Any], check_vma: bool) 
 
 
 def _inner_mesh(mesh: BaseMesh, axes: frozenset[Any]) -> AbstractMesh:
-    """Return the mesh in force in a mapped function: that around it, with `axes` manual."""
+    """Return the mesh in force inside of a mapped function: the outer one with `axes` manual."""
     outer = context_abstract_mesh()
     base = outer if outer.shape_tuple == mesh.shape_tuple else mesh.abstract_mesh
     return base.update_axis_types(dict.fromkeys(axes, AxisType.Manual))
@@ -69,17 +69,17 @@ def named_axes(spec: PartitionSpec) -> frozenset[Any]:
     return frozenset([axis for entry in spec for axis in axes_of_entry(entry)])
 
 
-def parts_of(mesh: BaseMesh, spec: PartitionSpec, ndim: int) -> Shape:
-    """Return the number of parts of each dimension of an array."""
+def count_shards(mesh: BaseMesh, spec: PartitionSpec, ndim: int) -> Shape:
+    """Return the number of shards of an array along each dimension."""
     entries = full_entries(spec, ndim)
     return tuple([math.prod([mesh.shape[axis] for axis in axes_of_entry(p)]) for p in entries])
 
 
-def piece_aval(
+def shard_aval(
     aval: ShapedArray, mesh: BaseMesh, spec: PartitionSpec, manual: frozenset[Any], check_vma: bool
 ) -> ShapedArray:
-    """Return the type of the pieces of an array of type `aval`; its sharding is that over axes that are not manual."""
-    shape = tuple([n // k for n, k in zip(aval.shape, parts_of(mesh, spec, aval.ndim), strict=True)])
+    """Return the type of the shards of an array of type `aval`; it keeps the sharding over axes that are not manual."""
+    shape = tuple([n // k for n, k in zip(aval.shape, count_shards(mesh, spec, aval.ndim), strict=True)])
     varying = aval.varying | named_axes(spec) if check_vma else frozenset()
     own = aval.explicit_sharding
     if own is not None:
@@ -88,11 +88,11 @@ def piece_aval(
     return aval.update(shape=shape, varying=varying, sharding=own, manual_sums=aval.manual_sums.join(sums))
 
 
-def whole_aval(
-    aval: ShapedArray, mesh: BaseMesh, spec: PartitionSpec, manual: frozenset[Any], check_vma: bool
+def unshard_aval(
+    aval: ShapedArray, mesh: BaseMesh, spec: PartitionSpec, manual: frozenset[Any]
 ) -> ShapedArray:
-    """Return the type of the array whose pieces have the type `aval`."""
-    shape = tuple([n * k for n, k in zip(aval.shape, parts_of(mesh, spec, aval.ndim), strict=True)])
+    """Return the type of an array with shards of type `aval`."""
+    shape = tuple([n * k for n, k in zip(aval.shape, count_shards(mesh, spec, aval.ndim), strict=True)])
     own = aval.explicit_sharding
     if own is not None:
         pairs = zip(full_entries(spec, aval.ndim), own.spec, strict=True)
@@ -105,13 +105,11 @@ def whole_aval(
 
 
 def _abstract(
-    *avals: ShapedArray, check_vma: bool, jaxpr: ClosedJaxpr, mesh: BaseMesh, newly_manual_axes: frozenset[Any],
-    out_specs: _Specs, **_: object,
+    *avals: ShapedArray, jaxpr: ClosedJaxpr, mesh: BaseMesh, newly_manual_axes: frozenset[Any], out_specs: _Specs,
+    **_: object,
 ) -> list[ShapedArray]:
-    """Return the concatenated results of a function of the pieces of arrays."""
-    return [
-        whole_aval(a, mesh, s, newly_manual_axes, check_vma) for a, s in zip(jaxpr.out_avals, out_specs, strict=True)
-    ]
+    """Return the concatenated results of a function of the shards of arrays."""
+    return [unshard_aval(a, mesh, s, newly_manual_axes) for a, s in zip(jaxpr.out_avals, out_specs, strict=True)]
 
 
 def _effects(*, jaxpr: ClosedJaxpr, newly_manual_axes: frozenset[Any], **_: object) -> Effects:
@@ -126,8 +124,8 @@ def _emit(
     ordered = [e for e in jaxpr.effects if e.ordered]
     if ordered:
         raise ValueError(
-            f"shard_map: the effects of the mapped function are ordered ({ordered[0]}), and devices that run it at the "
-            "same time have no order; leave ordered=True out of its callbacks, or make these calls outside of it"
+            f"shard_map: the mapped function has ordered effects ({ordered[0]}), and devices that run it at the same "
+            "time have no order; leave ordered=True out of its callbacks, or make these calls outside of it"
         )
     results = list(builder.results)
     axes = [name for name in mesh.axis_names if name in newly_manual_axes]
@@ -136,7 +134,7 @@ def _emit(
     free = frozenset(range(64)) if partial else frozenset()
     operands, specs, avals = list(values), list(in_specs), [v.aval for v in jaxpr.jaxpr.invars]
     if partial:
-        # Devices do not know their index along an axis here: each gets it as its piece of an array of all indices.
+        # A partially manual computation has no partition_id: an array of all indices gives each device its own.
         for axis in axes:
             index = ShapedArray((mesh.shape[axis],), "int32")
             operands.append(builder.iota(index, 0))
@@ -167,7 +165,7 @@ def bind_shard_map(
     closed: ClosedJaxpr, operands: Sequence[Any], in_specs: Sequence[PartitionSpec], out_specs: Sequence[PartitionSpec],
     mesh: BaseMesh, newly_manual_axes: frozenset[Any], check_vma: bool,
 ) -> list[Any]:
-    """Bind the computation of `closed` on pieces; its constants become replicated operands."""
+    """Bind the computation of `closed` on shards; its constants become replicated operands."""
     if closed.consts:
         in_specs = [*[PartitionSpec()] * len(closed.consts), *in_specs]
         closed, operands = move_constants_to_inputs(closed), [*closed.consts, *operands]
@@ -182,13 +180,13 @@ def _discharge(
     details = mesh, newly_manual_axes, check_vma
     with manual_axes_in_scope(*details):
         pure = discharge_jaxpr(jaxpr)
-    # The last arrays of references are put together as their first ones were taken apart.
+    # The final arrays of references have the specifications of their initial arrays.
     last = [spec for spec, key in zip(in_specs, keys, strict=True) if key is not None]
     return split_results(keys, bind_shard_map(pure, operands, in_specs, [*out_specs, *last], *details))
 
 
 def _residual_spec(aval: ShapedArray, mesh: BaseMesh, manual: frozenset[Any], check_vma: bool) -> PartitionSpec:
-    """Return the specification of a residual, whose pieces are concatenated along the first dimension."""
+    """Return the specification of a residual, which concatenates its shards along the first dimension."""
     sums = aval.manual_sums.within(manual)
     known = sums.unreduced | sums.reduced
     axes = tuple([
@@ -198,7 +196,7 @@ def _residual_spec(aval: ShapedArray, mesh: BaseMesh, manual: frozenset[Any], ch
 
 
 def _reshape_scalars(closed: ClosedJaxpr, first: int) -> ClosedJaxpr:
-    """Return `closed` with scalar results from `first` on as arrays of one element, which can be concatenated."""
+    """Return `closed` with scalars among the results from `first` on reshaped to one element, to be concatenated."""
     if all(a.shape for a in closed.out_avals[first:]):
         return closed
 
@@ -210,7 +208,7 @@ def _reshape_scalars(closed: ClosedJaxpr, first: int) -> ClosedJaxpr:
 
 
 def add_leading_dimensions(closed: ClosedJaxpr, count: int) -> ClosedJaxpr:
-    """Return `closed` with a dimension of size 1 before those of each of its first `count` results."""
+    """Return `closed` with a leading dimension of size 1 added to each of its first `count` results."""
 
     def function(*values: Any) -> list[Any]:
         results = evaluate(closed.jaxpr, closed.consts, values)
@@ -289,7 +287,7 @@ def _partial_evaluate(
     with manual_axes_in_scope(*details):
         parts = partial_evaluate_jaxpr(jaxpr, unknown)
         if all(parts.unknown_results) and all(e.primitive is reshape for e in parts.known.jaxpr.eqns):
-            # The known part shapes scalar residuals, as a split before this one left it.
+            # The known part only reshapes scalar residuals, which an earlier split has added.
             return None
         count = parts.results
         residuals = [_residual_spec(a, *details) for a in parts.known.out_avals[count:]]
@@ -337,13 +335,13 @@ def _sum_replicated(
 ) -> ClosedJaxpr:
     """Return a transposed jaxpr with sums over the axes along which arrays are replicated.
 
-    Each device gets the full cotangent of a replicated result, and counts its share of it only. Each device has a part
-    of the cotangent of a replicated operand, and the parts are summed.
+    Each device gets the full cotangent of a replicated result, and takes an equal share of it. The devices' cotangents
+    of a replicated operand are summed.
     """
 
     def function(*values: Any) -> list[Any]:
         shares = [
-            times(x, 1 / math.prod([mesh.shape[a] for a in manual - named_axes(s)]))
+            scale(x, 1 / math.prod([mesh.shape[a] for a in manual - named_axes(s)]))
             if i >= known and manual - named_axes(s) else x
             for i, (x, s) in enumerate(zip(values, in_specs, strict=True))
         ]
@@ -360,28 +358,28 @@ def _batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, check_vma: bool, in_specs: _Specs,
     jaxpr: ClosedJaxpr, mesh: BaseMesh, newly_manual_axes: frozenset[Any], out_specs: _Specs,
 ) -> tuple[list[Any], tuple[int | None, ...]]:
-    parts = _parts_of_mapped(mapped, jaxpr, mesh, (*in_specs, *out_specs), newly_manual_axes)
+    shards = _count_mapped_shards(mapped, jaxpr, mesh, (*in_specs, *out_specs), newly_manual_axes)
     entry, split, manual = mapped.spmd_name, mapped.split, newly_manual_axes
     if split is not None:
-        # The function does not use these axes, and along them the mapped axis stays split as its type says.
+        # The function does not use these axes: along them the mapped axis keeps the split in its type.
         manual -= named_axes(split.spec)
         split = split.update(mesh=_inner_mesh(mesh, manual))
     given = [_insert_entry(s, i, entry) for s, i in zip(in_specs, axes, strict=True)]
     pairs = zip(operands, given, strict=True)
-    avals = tuple([piece_aval(aval_of(x), mesh, s, manual, check_vma) for x, s in pairs])
+    avals = tuple([shard_aval(aval_of(x), mesh, s, manual, check_vma) for x, s in pairs])
     with manual_axes_in_scope(mesh, manual, check_vma):
-        inner = mapped._replace(size=mapped.size // parts, spmd_name=None, split=split)
+        inner = mapped._replace(size=mapped.size // shards, spmd_name=None, split=split)
         batched, out_axes = batch_jaxpr(jaxpr, inner, tuple(axes), None, avals)
     wanted = [_insert_entry(s, i, entry) for s, i in zip(out_specs, out_axes, strict=True)]
     return bind_shard_map(batched, operands, given, wanted, mesh, manual, check_vma), out_axes
 
 
-def _parts_of_mapped(
+def _count_mapped_shards(
     mapped: MappedAxis, jaxpr: ClosedJaxpr, mesh: BaseMesh, specs: Sequence[PartitionSpec], manual: frozenset[Any]
 ) -> int:
-    """Return the number of pieces of a mapped axis, which ``vmap(spmd_axis_name=)`` places along mesh axes.
+    """Return the number of shards of a mapped axis over the mesh axes of ``vmap(spmd_axis_name=)``.
 
-    ValueError if the mapped function uses these, or those that the type splits the mapped axis over.
+    ValueError if the mapped function uses these mesh axes, or mesh axes that already split the mapped axis.
     """
     names, split = axes_of_entry(mapped.spmd_name), named_axes(mapped.split.spec) if mapped.split is not None else ()
     for name in split:
@@ -401,13 +399,13 @@ def _parts_of_mapped(
                 f"vmap: spmd_axis_name names {abbreviate(name)}, which the shard_map in the mapped function uses for "
                 "another axis; name a mesh axis of its own"
             )
-    parts = math.prod([mesh.shape[name] for name in names])
-    if mapped.size % parts:
+    shards = math.prod([mesh.shape[name] for name in names])
+    if mapped.size % shards:
         raise ValueError(
-            f"vmap: the mapped axis has the size {mapped.size}, no multiple of {parts}, the size of the mesh axes "
+            f"vmap: the mapped axis has the size {mapped.size}, no multiple of {shards}, the size of the mesh axes "
             f"{names} of spmd_axis_name"
         )
-    return parts
+    return shards
 
 
 def _uses(jaxpr: Jaxpr, specs: Sequence[PartitionSpec], name: Any) -> bool:
@@ -428,7 +426,7 @@ def _names_axis(jaxpr: Jaxpr, name: Any) -> bool:
 
 
 def _insert_entry(spec: PartitionSpec, axis: int | None, entry: Any) -> PartitionSpec:
-    """Return the specification with an entry inserted for a mapped axis."""
+    """Return `spec` with `entry` inserted for a mapped axis at `axis`."""
     if axis is None or (entry is None and axis >= len(spec)):
         return spec
     entries = list(full_entries(spec, max(axis, len(spec))))
@@ -436,7 +434,7 @@ def _insert_entry(spec: PartitionSpec, axis: int | None, entry: Any) -> Partitio
     return spec.update(partitions=tuple(entries))
 
 
-shard_map_p = Primitive(
+shard_map_p = ListPrimitive(
     "shard_map", ("check_vma", "in_specs", "jaxpr", "mesh", "newly_manual_axes", "out_specs"), abstract=_abstract,
     emit=_emit, effects=_effects, jvp=_jvp, linearize=_linearize, partial_evaluate=_partial_evaluate,
     transpose=_transpose, batch=_batch, multiple_results=True, memoised=False,

@@ -1,4 +1,4 @@
-"""Sharding constraints: the identity with the sharding of its result."""
+"""Sharding constraints: the identity with a given sharding."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def _emit(builder: FunctionBuilder, x: Value, *, sharding: Sharding, layout: Any
 
 
 def emit_constraint(builder: FunctionBuilder, x: Value, sharding: Sharding) -> Value:
-    """Write the constraint of a value to a sharding; one on a single device says nothing within a program."""
+    """Write the constraint of a value to a sharding; a single-device sharding has no effect inside of a program."""
     unconstrained_dims = unconstrained_dimensions(sharding)
     if isinstance(sharding, SingleDeviceSharding):
         return x
     own = x.aval.explicit_sharding
     if own is not None and isinstance(sharding, NamedSharding) and sharding.mesh.auto_axes:
-        # The type says the split over explicit axes, and this is about the others.
+        # The type has the split over explicit axes; the constraint adds the other axes.
         pairs = zip(own.spec.partitions, full_entries(sharding.spec, x.aval.ndim), strict=True)
         entries = [q if q is UNCONSTRAINED and p is None else axes_of_entry(p) + axes_of_entry(q) for p, q in pairs]
         sharding = sharding.update(spec=own.spec.update(partitions=tuple(entries)))
@@ -65,7 +65,7 @@ def _evaluate(
 ) -> Array:
     own = mesh_sharding(array)
     if isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh):
-        # The devices of an abstract mesh are those of the array's own mesh, or of the one in force.
+        # An abstract mesh takes the devices of the array's own mesh, or of the mesh in force.
         meshes = [*([own.mesh] if isinstance(own, NamedSharding) else []), context_mesh()]
         sharding = next((sharding.update(mesh=m) for m in meshes if m.abstract_mesh == sharding.mesh), sharding)
     if unconstrained_dims and isinstance(sharding, NamedSharding):
@@ -74,7 +74,7 @@ def _evaluate(
         new = full_entries(sharding.spec, array.ndim)
         entries = [old[i] if i in unconstrained_dims else entry for i, entry in enumerate(new)]
         sharding = sharding.update(spec=PartitionSpec(*entries))
-    # XLA pads values inside of programs; arrays are in equal shards.
+    # Arrays have equal shards; only inside of programs XLA pads them.
     sharding.shard_shape(array.shape)
     with guards.lift_guards():
         placed = put_at(array, sharding)
@@ -160,9 +160,9 @@ def _path_of_leaf(tree: Any, position: int) -> str:
 
 
 def _check_axes(x: Array, sharding: Sharding) -> None:
-    """Raise ValueError if a user's constraint names mesh axes that are not the compiler's.
+    """Raise ValueError if a user's constraint names manual or explicit mesh axes.
 
-    Where all axes in force are explicit a constraint asserts what the type says: AssertionError if it differs.
+    If all axes in force are explicit, a constraint asserts the sharding in the type: AssertionError if it differs.
     """
     if not isinstance(sharding, NamedSharding):
         return
@@ -171,12 +171,12 @@ def _check_axes(x: Array, sharding: Sharding) -> None:
         wanted = full_entries(sharding.spec, len(own.spec))
         if wanted != full_entries(own.spec, len(wanted)) or sharding.sums != own.sums:
             raise AssertionError(
-                f"with_sharding_constraint: on explicit axes it asserts, and the type of the array says {own.spec} "
-                f"where {sharding.spec} is given; change it with xtrace.reshard(x, {sharding.spec})"
+                f"with_sharding_constraint: on explicit axes it asserts, and the array's type has the spec {own.spec} "
+                f"instead of {sharding.spec}; change it with xtrace.reshard(x, {sharding.spec})"
             )
         return
     named = [axis for entry in sharding.spec.partitions for axis in axes_of_entry(entry)]
-    # In `shard_map` a value is a piece along the manual axes.
+    # In `shard_map` a value is a shard along the manual axes.
     manual = {*mesh.manual_axes, *context_abstract_mesh().manual_axes}
     for axis in [*named, *sharding.spec.unreduced]:
         if axis in manual or axis in mesh.explicit_axes:
@@ -188,11 +188,11 @@ def _check_axes(x: Array, sharding: Sharding) -> None:
 
 
 def constrain(x: Array, sharding: Sharding, layout: Any = None) -> Any:
-    """Return `x` with a sharding, in a layout if one is given."""
+    """Return `x` constrained to a sharding, and to a layout if one is given."""
     own = aval_of(x).explicit_sharding
     if isinstance(sharding, NamedSharding):
         if not sharding.mesh.explicit_axes:
-            # The result is on a mesh of the compiler's axes, whatever the operand is on.
+            # The constraint has no explicit axes, so the result's type has no sharding.
             x = cast_to_auto(x)
         elif sharding.mesh.are_all_axes_explicit and own not in (None, explicit_part(sharding, aval_of(x).ndim)):
             x = reshard_p.bind_positional((x,), (sharding,))
@@ -203,19 +203,19 @@ def constrain(x: Array, sharding: Sharding, layout: Any = None) -> Any:
 
 
 def constrain_all(values: Sequence[Any], shardings: Sequence[Sharding | None]) -> list[Any]:
-    """Return values, each with its sharding; None leaves a value unchanged."""
+    """Return values, each constrained to its sharding; None leaves a value unchanged."""
     if not shardings:
         return list(values)
     return [x if s is None else constrain(x, s) for x, s in zip(values, shardings, strict=True)]
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """Return a tree of arrays, each with its sharding over a mesh.
+    """Return a tree of arrays, each constrained to its sharding.
 
     Args:
         x: a pytree of arrays.
-        shardings: a sharding, a `Format` with one, or a `PartitionSpec` on the mesh of `set_mesh`, or a tree prefix of
-            these; None leaves an array as it is. ``P.UNCONSTRAINED`` leaves a dimension to the compiler.
+        shardings: a sharding, a `Format` with one, a `PartitionSpec` on the mesh of `set_mesh`, or a tree prefix of
+            these. None leaves an array unchanged; ``P.UNCONSTRAINED`` leaves a dimension to the compiler.
 
     Returns:
         A pytree of the structure of `x`.

@@ -1,4 +1,4 @@
-"""Arrays that the compiler shards alike."""
+"""Sharding groups: arrays that the compiler shards alike."""
 
 from __future__ import annotations
 

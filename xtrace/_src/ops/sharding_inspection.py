@@ -1,4 +1,4 @@
-"""Looking at the shardings of arrays, also of those inside of compiled programs."""
+"""Inspection and pictures of shardings, of arrays and of values inside of compiled programs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from xtrace._src.xla import shardings
 
 
 class Inspector:
-    """A function of shardings, and what XLA calls while it partitions a program; the equation keeps these alive."""
+    """A user's function of shardings, and the callbacks through which XLA calls it; equations keep them alive."""
 
     __slots__ = ("callback", "_handlers")
 
@@ -34,7 +34,7 @@ class Inspector:
         self._handlers: dict[Mesh, shardings.InspectionHandler] = {}
 
     def handler(self, mesh: Mesh, ndim: int) -> bytes:
-        """Return the address of the function that XLA calls, as bytes."""
+        """Return the address of the callback as bytes."""
 
         def call(parts: tuple[int, ...], numbers: tuple[int, ...]) -> None:
             self.callback(sharding_with_tiles(mesh, (*parts, *(1,) * (ndim - len(parts))), numbers))
@@ -90,12 +90,12 @@ CALLING_PYTHON.add(inspect_sharding_p)
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], Any]) -> None:
-    """Give the sharding of each array of a tree to a function, inside of traced functions that of the compiler.
+    """Call a function with the sharding of each array of a tree; for traced values, with the compiler's choice.
 
     Args:
         value: a pytree of arrays.
-        callback: a function of a sharding. For a traced value it is called when the program is compiled, and not when
-            it runs; of a program on one device, when it is lowered.
+        callback: a function of a sharding. For a traced value it is called when the program is compiled, not when it
+            runs; for a program on one device, when it is lowered.
 
     Raises:
         TypeError: a leaf of `value` is no array, or `callback` is no function.
@@ -123,19 +123,19 @@ def visualize_sharding(
     shape: Sequence[int], sharding: Sharding, *, use_color: bool = True, scale: float = 1.0, min_width: int = 9,
     max_width: int = 80, color_map: Callable[[float], Any] | None = None,
 ) -> None:
-    """Print a picture of the pieces of an array, each with the devices that hold it.
+    """Print a picture of the shards of an array, each with its devices.
 
     Args:
         shape: the shape of the array, of one or two axes.
         sharding: its sharding.
-        use_color: whether pieces have colours, where the output can show them and the package rich is installed.
+        use_color: whether to colour shards, if the output can show it and the package rich is installed.
         scale: a factor of the size.
-        min_width: the least width of a piece in characters, with its borders.
-        max_width: the greatest width of the picture; it may be wider where the numbers of the devices need it.
-        color_map: a function from numbers between 0 and 1 to red, green, blue and alpha; None for colours of its own.
+        min_width: the least width of a shard in characters, with its borders.
+        max_width: the greatest width of the picture; device numbers that need more room exceed it.
+        color_map: a function from numbers between 0 and 1 to red, green, blue and alpha; None for default colours.
 
     Raises:
-        ValueError: `shape` has no axis or more than two, or cannot be split so.
+        ValueError: `shape` has no axis or more than two, or the sharding does not divide it.
 
     Example:
         >>> xtrace.debug.visualize_sharding((2,), jnp.ones(2).sharding)
@@ -157,7 +157,7 @@ def visualize_sharding(
 
 
 def _print_in_color(lines: list[list[tuple[str, Any]]], colors: dict[Any, str]) -> bool:
-    """Print the lines of a picture in colour if rich is there; return whether they are printed."""
+    """Print the lines of a picture in colour and return True; return False if rich is not installed."""
     try:
         import rich.console  # heavy third-party
         import rich.text  # heavy third-party
@@ -174,10 +174,10 @@ def _print_in_color(lines: list[list[tuple[str, Any]]], colors: dict[Any, str]) 
 
 
 def visualize_array_sharding(arr: Array, **kwargs: Any) -> None:
-    """Print a picture of the pieces of `arr`, as `visualize_sharding` does.
+    """Print a picture of the shards of `arr`, as `visualize_sharding` does.
 
     Args:
-        arr: an array of one or two axes; of a traced one the picture is printed when the program is compiled.
+        arr: an array of one or two axes; for a traced one the picture is printed when the program is compiled.
         kwargs: the options of `visualize_sharding`.
 
     Raises:

@@ -1,9 +1,9 @@
-"""Solutions of equations by a user's solver, with derivatives of the exact solution and not of the solver's steps."""
+"""Custom solvers: users' solvers of equations, differentiated through the exact solution and not the solver's steps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 from xtrace._src.algebra.families import add_any, neg
 from xtrace._src.algebra.vector_space import convert_to, zeros
@@ -27,50 +27,56 @@ from xtrace._src.transforms.lower import emit_equations
 from xtrace._src.transforms.scopes import JVP, TRANSPOSE, call_in_scopes, program_scopes, scope, scopes_of_program
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
+_Tree = TypeVar("_Tree")
+_Value = TypeVar("_Value")
 
-class LinearSolve(NamedTuple):
-    """A value for each function of a linear system: matvec and solve, and for its transpose vecmat and transpose_solve.
 
-    The values of the transpose are None if it is not given.
+class LinearSolve(NamedTuple, Generic[_Value]):
+    """One value for each function of a linear system, and of its transpose: jaxprs, constants or their numbers.
+
+    The jaxprs of the transpose, `vecmat` and `transpose_solve`, are None if it was not given.
     """
 
-    matvec: Any
-    vecmat: Any
-    solve: Any
-    transpose_solve: Any
+    matvec: _Value
+    vecmat: _Value
+    solve: _Value
+    transpose_solve: _Value
 
-    def transpose(self) -> LinearSolve:
+    def transpose(self) -> LinearSolve[_Value]:
         """Return the values for the transposed system."""
         return LinearSolve(self.vecmat, self.matvec, self.transpose_solve, self.solve)
 
-    def split(self, values: Sequence[Any]) -> tuple[LinearSolve, list[Any]]:
-        """Return the constants of each function, by the lengths `self`, and the right-hand side after them."""
-        parts, start = [], 0
-        for length in self:
-            parts.append(list(values[start : start + length]))
-            start += length
-        return LinearSolve(*parts), list(values[start:])
+_Consts = LinearSolve[list[Any]]
+_Jaxprs = LinearSolve[ClosedJaxpr]
 
 
-def _bind(consts: LinearSolve, jaxprs: LinearSolve, right: Sequence[Any]) -> list[Any]:
+def split_operands(lengths: LinearSolve[int], operands: Sequence[Any]) -> tuple[_Consts, list[Any]]:
+    """Split operands into the constants of each function, whose numbers are `lengths`, and the right-hand side."""
+    parts, start = [], 0
+    for length in lengths:
+        parts.append(list(operands[start : start + length]))
+        start += length
+    return LinearSolve(*parts), list(operands[start:])
+
+
+def _bind(consts: _Consts, jaxprs: _Jaxprs, right: Sequence[Any]) -> list[Any]:
     lengths = LinearSolve(*map(len, consts))
     operands = [*[c for part in consts for c in part], *right]
     return linear_solve.bind_positional(operands, (lengths, jaxprs))
 
 
-def _abstract(*avals: ShapedArray, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[ShapedArray]:
+def _abstract(*avals: ShapedArray, const_lengths: LinearSolve[int], jaxprs: _Jaxprs) -> list[ShapedArray]:
     """Return the solution of a linear system, and the auxiliary results of the solver."""
-    consts, right = const_lengths.split(avals)
+    consts, right = split_operands(const_lengths, avals)
     expected = jaxprs.solve.in_avals
     operands = [*consts.solve, *right]
     if len(operands) != len(expected) or not all(map(same_type, operands, expected)):
         raise TypeError(f"custom_linear_solve: the solver takes {expected}, it was called with {operands}")
-    result: list[ShapedArray] = jaxprs.solve.out_avals
-    return result
+    return jaxprs.solve.out_avals
 
 
-def _emit(builder: FunctionBuilder, *values: Value, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Value]:
-    consts, right = const_lengths.split(values)
+def _emit(builder: FunctionBuilder, *values: Value, const_lengths: LinearSolve[int], jaxprs: _Jaxprs) -> list[Value]:
+    consts, right = split_operands(const_lengths, values)
     jaxpr, results = jaxprs.solve.jaxpr, builder.results
     operands: dict[Atom, Value] = dict(zip(jaxpr.invars, [*consts.solve, *right], strict=True))
     emitted = emit_equations(builder, jaxpr, operands)
@@ -78,17 +84,16 @@ def _emit(builder: FunctionBuilder, *values: Value, const_lengths: LinearSolve, 
     return emitted
 
 
-def _effects(*, jaxprs: LinearSolve, **_: object) -> Effects:
-    result: Effects = jaxprs.solve.effects
-    return result
+def _effects(*, jaxprs: _Jaxprs, **_: object) -> Effects:
+    return jaxprs.solve.effects
 
 
 def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, const_lengths: LinearSolve, jaxprs: LinearSolve
+    primals: Sequence[Any], tangents: Sequence[Any], *, const_lengths: LinearSolve[int], jaxprs: _Jaxprs
 ) -> tuple[list[Any], list[Any]]:
     # A x = b: dx = A⁻¹ (db - dA x), where dA x is the tangent of matvec at a fixed x.
-    consts, right = const_lengths.split(primals)
-    dconsts, dright = const_lengths.split(tangents)
+    consts, right = split_operands(const_lengths, primals)
+    dconsts, dright = split_operands(const_lengths, tangents)
     results = _bind(consts, jaxprs, right)
     count = len(right)
     solution = results[:count]
@@ -119,9 +124,9 @@ def _subtract_tangents(x: Array | None, y: Array | None) -> Any:
 
 
 def _transpose(
-    cotangents: Sequence[Any], *operands: Array, const_lengths: LinearSolve, jaxprs: LinearSolve
+    cotangents: Sequence[Any], *operands: Array, const_lengths: LinearSolve[int], jaxprs: _Jaxprs
 ) -> list[Any]:
-    consts, right = const_lengths.split(operands)
+    consts, right = split_operands(const_lengths, operands)
     if jaxprs.transpose_solve is None:
         raise TypeError(
             "transpose_solve required for backwards mode automatic differentiation of custom_linear_solve; pass it, or "
@@ -138,11 +143,11 @@ def _transpose(
 
 
 def _batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, const_lengths: LinearSolve,
-    jaxprs: LinearSolve,
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, const_lengths: LinearSolve[int],
+    jaxprs: _Jaxprs,
 ) -> tuple[list[Any], list[int]]:
-    consts, right = const_lengths.split(operands)
-    where, places = const_lengths.split(axes)
+    consts, right = split_operands(const_lengths, operands)
+    where, places = split_operands(const_lengths, axes)
     new_consts: list[Any] = []
     new_jaxprs: list[Any] = []
     for closed, own, at in zip(jaxprs, consts, where, strict=True):
@@ -166,21 +171,23 @@ linear_solve = ListPrimitive(
 
 
 def _check_like(
-    function: str, what: str, body: Body, tree: PyTreeDef, avals: Sequence[ShapedArray], has_aux: bool
+    function: str, argument: str, body: Body, tree: PyTreeDef, avals: Sequence[ShapedArray], has_aux: bool
 ) -> Any:
-    """Return the tree of the auxiliary result, None without one; the result itself must have the types `avals`."""
+    """Raise an error unless `body` returns `tree` of types `avals`; return the tree of the auxiliary result, if any."""
     out_tree, aux = body.out_tree, None
     if has_aux:
         parts = out_tree.children() if out_tree is not None else []
         if len(parts) != 2:
-            raise ValueError(f"{function}: {what} must return a pair with has_aux=True, it returned {out_tree}")
+            raise ValueError(f"{function}: {argument} must return a pair with has_aux=True, it returned {out_tree}")
         out_tree, aux = parts
     if out_tree != tree:
-        raise TypeError(f"{function}: {what} must return the structure {tree} of its argument, it returned {out_tree}")
+        raise TypeError(
+            f"{function}: {argument} must return the structure {tree} of its argument, it returned {out_tree}"
+        )
     out_avals = body.out_avals[: len(avals)]
     if not all(map(same_type, out_avals, avals)):
         raise ValueError(
-            f"{function}: {what} output shapes and dtypes must match its argument, got "
+            f"{function}: {argument} output shapes and dtypes must match its argument, got "
             f"{[a.str_short() for a in out_avals]} and {[a.str_short() for a in avals]}"
         )
     return aux
@@ -191,7 +198,7 @@ def _reuse_staged(
 ) -> Callable[..., Any]:
     """Return a function that evaluates `body` for arguments of its types, and calls `function` for others.
 
-    Without it, nested functions would be traced a number of times that is exponential in the depth.
+    Otherwise the number of traces would be exponential in the depth of nested solvers.
     """
 
     def call(x: ArrayLike) -> Any:
@@ -204,19 +211,66 @@ def _reuse_staged(
     return call
 
 
+class _Problem(NamedTuple):
+    """A user's equation and solver, staged on the type of the solution."""
+
+    tree: PyTreeDef
+    avals: Sequence[ShapedArray]
+    equation: Body
+    solver: Body
+    aux_tree: Any
+
+    def unflatten(self, results: Sequence[Any], has_aux: bool) -> Any:
+        """Return the solution, or the pair of the solution and the auxiliary result."""
+        count = len(self.avals)
+        x = pytree.tree_unflatten(self.tree, results[:count])
+        return (x, pytree.tree_unflatten(self.aux_tree, results[count:])) if has_aux else x
+
+
+def _stage_problem(
+    name: str, argument: str, function: Callable[..., Any], solve: Callable[..., Any], tree: PyTreeDef,
+    avals: Sequence[ShapedArray], has_aux: bool,
+) -> _Problem:
+    """Stage `function`, which `name` calls `argument`, and its solver; both must return `tree` of types `avals`."""
+    in_tree = pytree.treedef_tuple([tree])
+    equation = stage_body(name, function, in_tree, avals)
+    _check_like(name, argument, equation, tree, avals, False)
+    staged = _reuse_staged(function, equation, tree, avals)
+
+    def solution(x: Array) -> Any:
+        return solve(staged, x)
+
+    solver = stage_body(name, solution, in_tree, avals)
+    return _Problem(tree, avals, equation, solver, _check_like(name, "solve", solver, tree, avals, has_aux))
+
+
+@overload
+def custom_linear_solve(
+    matvec: Callable[..., Any], b: _Tree, solve: Callable[..., Any], transpose_solve: Callable[..., Any] | None = ...,
+    symmetric: bool = ..., has_aux: Literal[False] = ...,
+) -> _Tree: ...
+
+
+@overload
+def custom_linear_solve(
+    matvec: Callable[..., Any], b: Any, solve: Callable[..., Any], transpose_solve: Callable[..., Any] | None = ...,
+    symmetric: bool = ..., has_aux: bool = ...,
+) -> Any: ...
+
+
 def custom_linear_solve(
     matvec: Callable[..., Any], b: Any, solve: Callable[..., Any], transpose_solve: Callable[..., Any] | None = None,
     symmetric: bool = False, has_aux: bool = False,
 ) -> Any:
-    """Solve ``matvec(x) = b`` with a solver of one's own, with the derivatives of the exact solution.
+    """Solve ``matvec(x) = b`` with a user's solver, differentiated through the exact solution.
 
     Args:
         matvec: a linear function of trees like `b`.
         b: a tree of floating arrays.
-        solve: a function of `matvec` and a right-hand side, which returns the solution.
-        transpose_solve: such a function for the transposed system, which reverse mode needs.
+        solve: a function of `matvec` and a right-hand side that returns the solution.
+        transpose_solve: the same for the transposed system; reverse mode needs it.
         symmetric: whether the system is its own transpose.
-        has_aux: whether the solvers return pairs, of the solution and other results without derivatives.
+        has_aux: whether the solvers return pairs of the solution and auxiliary results, which have no derivatives.
 
     Returns:
         The solution, a tree like `b`, or a pair.
@@ -233,19 +287,10 @@ def custom_linear_solve(
     for argument, function in (("matvec", matvec), ("solve", solve)):
         check_function(argument, function)
     leaves, tree, avals = leaves_of("b", b)
-    in_tree, count = pytree.treedef_tuple([tree]), len(leaves)
-    product = stage_body(name, matvec, in_tree, avals)
-    _check_like(name, "matvec", product, tree, avals, False)
-
-    staged = _reuse_staged(matvec, product, tree, avals)
-
-    def solution(x: Array) -> Any:
-        return solve(staged, x)
-
-    solver = stage_body(name, solution, in_tree, avals)
-    aux = _check_like(name, "solve", solver, tree, avals, has_aux)
-    vecmat: ClosedJaxpr | None = None
-    back: ClosedJaxpr | None = None
+    problem = _stage_problem(name, "matvec", matvec, solve, tree, avals, has_aux)
+    product, solver, count = problem.equation, problem.solver, len(leaves)
+    vecmat: Any = None
+    back: Any = None
     vecmat_consts: list[Any] = []
     back_consts: list[Any] = []
     if symmetric:
@@ -266,28 +311,27 @@ def custom_linear_solve(
         def transposed_solution(x: Array) -> Any:
             return transpose_solve(times_transposed, x)
 
-        body = stage_body(name, transposed_solution, in_tree, avals)
+        body = stage_body(name, transposed_solution, pytree.treedef_tuple([tree]), avals)
         _check_like(name, "transpose_solve", body, tree, avals, has_aux)
         back, back_consts = body.jaxpr, body.consts
     consts = LinearSolve(product.consts, vecmat_consts, solver.consts, back_consts)
     results = _bind(consts, LinearSolve(product.jaxpr, vecmat, solver.jaxpr, back), leaves)
-    x = pytree.tree_unflatten(tree, results[:count])
-    return (x, pytree.tree_unflatten(aux, results[count:])) if has_aux else x
+    return problem.unflatten(results, has_aux)
 
 
 def custom_root(
     f: Callable[..., Any], initial_guess: Any, solve: Callable[..., Any], tangent_solve: Callable[..., Any],
     has_aux: bool = False,
 ) -> Any:
-    """Find a root of a function with a solver of one's own, with the derivatives of the exact root.
+    """Find a root of a function with a user's solver, differentiated through the exact root.
 
     Args:
         f: a function of trees like `initial_guess`.
         initial_guess: a tree of floating arrays; it has no derivative.
-        solve: a function of `f` and a guess, which returns the root.
+        solve: a function of `f` and a guess that returns the root.
         tangent_solve: a function of a linear g and y that solves ``g(x) = y``; use `custom_linear_solve` in it for
             reverse mode through an iterative solver.
-        has_aux: whether `solve` returns a pair, of the root and other results without derivatives.
+        has_aux: whether `solve` returns a pair of the root and auxiliary results, which have no derivatives.
 
     Returns:
         The root, a tree like `initial_guess`, or a pair.
@@ -306,17 +350,8 @@ def custom_root(
     for argument, function in (("f", f), ("solve", solve), ("tangent_solve", tangent_solve)):
         check_function(argument, function)
     leaves, tree, avals = leaves_of("initial_guess", initial_guess)
-    in_tree, count = pytree.treedef_tuple([tree]), len(leaves)
-    residual = stage_body(name, f, in_tree, avals)
-    _check_like(name, "f", residual, tree, avals, False)
-
-    staged = _reuse_staged(f, residual, tree, avals)
-
-    def root(x: Array) -> Any:
-        return solve(staged, x)
-
-    solver = stage_body(name, root, in_tree, avals)
-    aux = _check_like(name, "solve", solver, tree, avals, has_aux)
+    problem = _stage_problem(name, "f", f, solve, tree, avals, has_aux)
+    residual, solver, count = problem.equation, problem.solver, len(leaves)
     split = len(residual.consts)
 
     def linear_solution(at: object, y: Array) -> Any:
@@ -341,8 +376,7 @@ def custom_root(
             f"{[a.str_short() for a in linear_solver.out_avals]}"
         )
     closed_over = [*residual.consts, *solver.consts, *linear_solver.consts]
-    # The operands of the call are all closed-over values: the derivative is with respect to those of f, and its value
-    # depends on the others as well.
+    # The call takes all closed-over values: the derivative is with respect to f's, but depends on the others as well.
     opened = solver.jaxpr.jaxpr
     first, last = split + len(solver.consts), len(closed_over)
     inputs = [
@@ -370,9 +404,7 @@ def custom_root(
         parameters = (name, call, Rule(rule, "root_jvp"), 0, False)
         return custom_jvp_call.bind_positional(values, parameters)
 
-    results = bind_root([*closed_over, *leaves])
-    x = pytree.tree_unflatten(tree, results[:count])
-    return (x, pytree.tree_unflatten(aux, results[count:])) if has_aux else x
+    return problem.unflatten(bind_root([*closed_over, *leaves]), has_aux)
 
 
 def _instantiate_zeros(tangents: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:

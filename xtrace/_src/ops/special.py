@@ -8,7 +8,7 @@ from typing import Any
 
 from xtrace._src.algebra.families import Elementwise, Unary, binary, elementwise, mul, neg, unary
 from xtrace._src.algebra.kinds import FLOAT
-from xtrace._src.algebra.vector_space import broadcast_in_dim, broadcast_like, convert_element_type
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_element_type
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -24,8 +24,8 @@ from xtrace._src.ops.selection import select
 from xtrace._src.transforms.jvp import jvp
 
 
-def _compute_in_float32(formula: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `formula` computed in float32 for dtypes with fewer bits."""
+def _compute_in_float32(formula: Callable[..., Any]) -> Callable[..., Array]:
+    """Return `formula` with operands of narrower dtypes computed in float32."""
 
     def compute(*operands: Array) -> Array:
         dtype = operands[0].dtype
@@ -119,9 +119,9 @@ bessel_i0e: Unary = unary(
 
 # I1'(x) = I0(x) - I1(x) / x, which is 1/2 at 0; the factor exp(-|x|) adds -sign(x).
 def _bessel_i1e_derivative(t: Array, x: Array, r: Array) -> Array:
-    smallest = constant_like(x, dtypes.finfo(aval_of(x).dtype).eps)
-    is_far = gt(abs(x), smallest)
-    divisor = select(is_far, x, broadcast_like(smallest, x))
+    smallest = dtypes.finfo(aval_of(x).dtype).eps
+    is_far = gt(abs(x), constant_like(x, smallest))
+    divisor = select(is_far, x, constants_like(x, smallest))
     slope = sub(bessel_i0e(divisor), mul(r, add(sign(divisor), reciprocal(divisor))))
     return mul(t, select(is_far, slope, constants_like(x, 0.5)))
 
@@ -184,8 +184,8 @@ def _until_small(
 ) -> list[Any]:
     """Return `values` after repeating ``more, values = step(n, *values, *given)`` for n = 1, 2, ….
 
-    An element is final if it is not `active`, or once its `more` is False; the loop ends when all are final, or after
-    `most` steps.
+    An element is final if it is not `active`, or once its `more` is False. The loop ends when all elements are final,
+    or after `most` steps.
     """
     count, axes = len(values), tuple(range(active.ndim))
 
@@ -204,7 +204,7 @@ def _until_small(
 def _gamma_series(a: Array, x: Array, active: object, differentiated: bool) -> tuple[Any, Any]:
     """Return the sum of x**n / ((a + 1) … (a + n)) over n = 0, 1, …, and its derivative by a.
 
-    The sum ends when its value, or the derivative if `differentiated`, does not change any more.
+    The sum ends when its value, or with `differentiated` its derivative, has converged.
     """
     smallest = float(dtypes.finfo(x.dtype).eps)
 
@@ -260,25 +260,25 @@ def _gamma_fraction(a: Array, x: Array, active: object, differentiated: bool) ->
 
 
 def _is_far(x: Array) -> Array:
-    """Return the mask of `x` so large that P(a, x) is 0 for a > x and 1 for a < x, where squares may overflow."""
+    """Return the mask of elements whose squares may overflow; there P(a, x) is 0 for a > x and 1 for a < x."""
     return x > math.pow(dtypes.finfo(x.dtype).max, 0.5) / 16
 
 
 def _mask_regular(a: Array, x: Array) -> tuple[Any, Any, Any]:
-    """Return the mask of elements for which P(a, x) is computed, and `a` and `x` with 1 for the others."""
+    """Return the mask of elements for which P(a, x) is computed, and `a` and `x` with 1 in place of the others."""
     regular = (a > 0) & (x > 0) & ~_is_far(x)
     one = constants_like(x, 1)
     return regular, select(regular, a, one), select(regular, x, one)
 
 
-# The logarithms of the densities are differences of large numbers for large parameters. There and near the mean, by
-# Stirling's formula (DLMF 5.11.1), the large parts cancel: with u = (x - a) / a, for one, a log x - x - log Γ(a) is
+# For large parameters the logarithm of a density is a difference of large numbers. Near the mean, Stirling's formula
+# (DLMF 5.11.1) cancels the large parts: with u = (x - a) / a, a log x - x - log Γ(a) becomes
 # a (log(1 + u) - u) + log(a / 2π) / 2 - δ(a).
 _LARGE = 16
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
 
 
-def _stirling_rest(a: Any) -> Any:
+def _stirling_remainder(a: Any) -> Any:
     """Return δ(a), the remainder of Stirling's formula for log Γ(a), for large `a`."""
     rest = constants_like(a, 0)
     for coefficient in reversed(_STIRLING):
@@ -286,8 +286,8 @@ def _stirling_rest(a: Any) -> Any:
     return rest / a
 
 
-# (artanh(r) - r) / r³ of r² up to 1/9, in float32 and in float64: polynomials through its values at Chebyshev's points.
-_ARTANH_REST = {
+# (artanh(r) - r) / r³ as a polynomial in r² up to 1/9, interpolated at Chebyshev points, for float32 and float64.
+_ARTANH_REMAINDER = {
     32: (0.33333333325011805, 0.2000000538497483, 0.1428515286094183, 0.11132355604500663, 0.08732351232720387,
          0.10393808427873376),
     64: (0.3333333333333333, 0.19999999999999762, 0.1428571428580005, 0.11111111099118386, 0.09090909948981357,
@@ -296,12 +296,12 @@ _ARTANH_REST = {
 }
 
 
-def _log1p_rest(u: Any) -> Any:
+def _log1p_remainder(u: Any) -> Any:
     """Return log(1 + u) - u for u in [-1/2, 1/2], as 2 artanh(r) - u with r = u / (2 + u)."""
     r = u / (2 + u)
     square = r * r
     total = constants_like(u, 0)
-    for coefficient in reversed(_ARTANH_REST[dtypes.bit_width(u.dtype)]):
+    for coefficient in reversed(_ARTANH_REMAINDER[dtypes.bit_width(u.dtype)]):
         total = total * square + coefficient
     return 2 * square * r * total - u * r
 
@@ -311,12 +311,12 @@ def _log_density(a: Array, x: Array) -> Array:
     u = (x - a) / a
     near = (a > _LARGE) & (abs(u) < 0.5)
     u = select(near, u, constants_like(u, 0))
-    central = a * _log1p_rest(u) + 0.5 * log(a / (2 * math.pi)) - _stirling_rest(a)
+    central = a * _log1p_remainder(u) + 0.5 * log(a / (2 * math.pi)) - _stirling_remainder(a)
     return select(near, central, a * log(x) - x - lgamma(a))
 
 
-# From this parameter on, in float32 and in float64, Temme's uniform expansion has full precision (DLMF 8.12.3, with the
-# coefficients of 8.12.8). The series and the fraction would need about the square root of the parameter of terms.
+# From this parameter on, for float32 and float64, Temme's uniform expansion has full precision (DLMF 8.12.3, with the
+# coefficients of 8.12.8). The series and the fraction would need about sqrt(a) terms.
 _UNIFORM = {32: 2.0**14, 64: 2.0**17}
 _UNIFORM_TERMS = (
     (-1 / 3, 1 / 12, -2 / 135, 1 / 864, 1 / 2835, -139 / 777600, 1 / 25515, -571 / 261273600),
@@ -329,7 +329,7 @@ def _uniform(a: Array, x: Array, upper: bool) -> Array:
     # Beyond these bounds both are 0 or 1.
     u = clamp(constants_like(x, -0.5), (x - a) / a, constants_like(x, 0.5))
     # -η² / 2 = log(1 + u) - u.
-    half_square = -_log1p_rest(u)
+    half_square = -_log1p_remainder(u)
     eta = sign(u) * sqrt(2 * half_square)
     rest: Array = constants_like(x, 0)
     for terms in reversed(_UNIFORM_TERMS):
@@ -377,8 +377,8 @@ def _incomplete_gamma(upper: bool) -> Any:
     return lower_fun(_compute_in_float32(formula))
 
 
-def _slope_over_density(a: Array, x: Array) -> Any:
-    """Return the mask of computed elements, dP(a, x)/da over x**a exp(-x) / Γ(a), and `a` and `x` for the mask."""
+def _slope_over_density(a: Array, x: Array) -> tuple[Any, ...]:
+    """Return the mask of computed elements, dP(a, x)/da divided by x**a exp(-x) / Γ(a), and the masked `a` and `x`."""
     regular, inner_a, inner_x = _mask_regular(a, x)
     by_fraction = (inner_x > 1) & (inner_x > inner_a)
     total, slope = _gamma_series(inner_a, inner_x, regular & ~by_fraction, True)
@@ -404,16 +404,15 @@ def _igamma_grad_a(a: Array, x: Array) -> Array:
 
 
 def _sample_slope(a: Array, x: Array) -> Array:
-    # By the implicit function theorem -(dP/da) / (dP/dx), and dP/dx is the density over x.
+    # By the implicit function theorem -(dP/da) / (dP/dx); dP/dx is x**a exp(-x) / Γ(a) divided by x.
     regular, ratio, _, inner_x = _slope_over_density(a, x)
     return _fill_edges(a, x, regular, -ratio * inner_x)
 
 
 @lower_fun
 @_compute_in_float32
-def _sample_slope_by_a(a: Array, x: Array) -> Array:
-    result: Array = jvp(lambda a: [_sample_slope(a, x)], [a], [constants_like(a, 1)])[1][0]
-    return result
+def _sample_slope_by_a(a: Array, x: Array) -> Any:
+    return jvp(lambda a: [_sample_slope(a, x)], [a], [constants_like(a, 1)])[1][0]
 
 
 # The density x**(a - 1) exp(-x) / Γ(a).
@@ -522,8 +521,8 @@ def _log_gamma_ratio(p: Any, q: Any) -> Any:
     large = (q > _LARGE) & (p < q)
     q_, ratio = select(large, q, constants_like(q, _LARGE)), select(large, p / q, constants_like(q, 0))
     below = ratio < 0.5
-    rest = select(below, _log1p_rest(select(below, ratio, constants_like(q, 0))), log1p(ratio) - ratio)
-    corrections = _stirling_rest(p + q_) - _stirling_rest(q_)
+    rest = select(below, _log1p_remainder(select(below, ratio, constants_like(q, 0))), log1p(ratio) - ratio)
+    corrections = _stirling_remainder(p + q_) - _stirling_remainder(q_)
     ratio_of_large = p * log(q_) + (p + q_ - 0.5) * rest + (p - 0.5) * ratio + corrections
     return select(large, ratio_of_large, lgamma(p + q) - lgamma(q))
 
@@ -534,8 +533,9 @@ def _log_beta_density(p: Any, q: Any, y: ArrayLike, z: ArrayLike, log_y: Any, lo
     u, v = distance / p, -distance / q
     near = (p > _LARGE) & (q > _LARGE) & (abs(u) < 0.5) & (abs(v) < 0.5)
     u, v = [select(near, w, constants_like(w, 0)) for w in (u, v)]
-    rests = _stirling_rest(p + q) - _stirling_rest(p) - _stirling_rest(q)
-    central = p * _log1p_rest(u) + q * _log1p_rest(v) + 0.5 * log(q / (2 * math.pi * p * (p + q))) + rests
+    rest = _stirling_remainder(p + q) - _stirling_remainder(p) - _stirling_remainder(q)
+    scale = 0.5 * log(q / (2 * math.pi * p * (p + q)))
+    central = p * _log1p_remainder(u) + q * _log1p_remainder(v) + scale + rest
     # The ratio with the larger parameter uses Stirling's formula if that parameter is large.
     constant = select(p < q, _log_gamma_ratio(p, q) - lgamma(p + 1), _log_gamma_ratio(q, p) - log(p) - lgamma(q))
     return select(near, central, p * log_y + q * log_z + constant)

@@ -34,7 +34,7 @@ def _batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | Non
 
 
 def _transpose(cotangent: Array, operand: Array) -> list[Any]:
-    # Under vmap, cond applies it to tangents of branches that are not selected as well: their cotangent is zero.
+    # Under vmap, cond also applies this to tangents of branches that are not selected: their cotangent is zero.
     return [None]
 
 

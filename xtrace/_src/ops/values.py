@@ -1,4 +1,4 @@
-"""The dtype of a value, and its staging as a constant of the program being traced."""
+"""The dtype of a value, and the staging of a value as a constant of the traced program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from xtrace._src.runtime.transfer import to_constant
 
 
 def dtype(x: Any) -> Any:
-    """Return the dtype that a value has as an array.
+    """Return the dtype of a value as an array.
 
     Args:
         x: an array, a scalar, a dtype or a scalar class.
@@ -43,7 +43,7 @@ def dtype(x: Any) -> Any:
 
 @linear("stage", sharding=same, emit=lambda builder, x: x, transpose=lambda t, x: t, moves_elements=False)
 def stage(x: ArrayLike, /) -> Array:
-    """Record a value in the program that is being traced, so that operations on it are recorded as well.
+    """Record a value in the traced program, so that operations on it are recorded as well.
 
     Args:
         x: an array, a scalar or a traced value.
@@ -65,6 +65,6 @@ def stage(x: ArrayLike, /) -> Array:
     except TypeError:
         raise TypeError(f"stage: {not_an_array(x)}") from None
     value = x if isinstance(x, Array) else to_constant(x)
-    # Arrays that the caller may write to are copied by now.
+    # to_constant has copied a NumPy array, which the caller may write to.
     staged = current_trace.get().constant(np.asarray(value) if not aval.shape else value, aval)
     return value if staged is None else staged

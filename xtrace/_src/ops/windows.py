@@ -1,4 +1,4 @@
-"""Windows over an array: reductions, and gathering from and scattering to the extreme element of each window."""
+"""Windows over an array: reductions, and gathers and scatters at the extreme element of each window."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ from xtrace._src.transforms.stage import stage
 
 
 class Window(NamedTuple):
-    """The geometry of windows, by axes of the operand; its fields are the parameters of window operations, in order.
+    """The geometry of windows along each axis of the operand; the fields are the parameters of window operations.
 
-    window_dimensions: the sizes of a window. window_strides: the distances of windows. padding: the numbers of neutral
-    elements before and after the operand. base_dilation, window_dilation: the distances of the elements of the operand
-    and of a window.
+    window_dimensions: the sizes of a window. window_strides: the steps from window to window. padding: the numbers of
+    neutral elements before and after the operand. base_dilation, window_dilation: the steps from element to element of
+    the operand and of a window.
     """
 
     window_dimensions: tuple[int, ...]
@@ -61,12 +61,12 @@ class Window(NamedTuple):
         return tuple(sizes)
 
     def with_axis(self, axis: int) -> Window:
-        """Return the windows on an operand with an axis inserted, along which windows have size 1."""
+        """Return the window for an operand with an axis inserted; along it the window has size 1."""
         trivial: tuple[Any, ...] = (1, 1, (0, 0), 1, 1)
         return Window._make([(*values[:axis], one, *values[axis:]) for values, one in zip(self, trivial, strict=True)])
 
     def texts(self) -> dict[str, str]:
-        """Return the texts of the StableHLO attributes."""
+        """Return the StableHLO attributes as text."""
         return {
             "window_dimensions": attributes.integers(self.window_dimensions),
             "window_strides": attributes.integers(self.window_strides),
@@ -96,14 +96,11 @@ def _canonical_window(
         numbers = (1,) * rank if values is None else integer_tuple(argument, values)
         if len(numbers) != rank:
             raise TypeError(
-                f"{called_function()}: {argument} must have one entry for each of the operand's {rank} "
-                f"axes, got {numbers} for an "
-                f"operand of shape {tuple(shape)}"
+                f"{called_function()}: {argument} must have one entry for each of the operand's {rank} axes, got "
+                f"{numbers} for an operand of shape {tuple(shape)}"
             )
         if any(n < 1 for n in numbers):
-            raise TypeError(
-                f"{called_function()}: {argument} must be positive on every axis, got {numbers}"
-            )
+            raise TypeError(f"{called_function()}: {argument} must be positive on every axis, got {numbers}")
         entries[argument] = numbers
     if isinstance(padding, str):
         # As in JAX, the operand's size before dilation determines the padding.
@@ -116,9 +113,8 @@ def _canonical_window(
         pads = [()]
     if len(pads) != rank or any(len(pair) != 2 for pair in pads):
         raise TypeError(
-            f"{called_function()}: padding must be 'VALID', 'SAME', 'SAME_LOWER' or a pair (before, "
-            "after) of integers for each of "
-            f"the operand's {rank} axes, got {abbreviate(padding)}"
+            f"{called_function()}: padding must be 'VALID', 'SAME', 'SAME_LOWER' or a pair (before, after) of "
+            f"integers for each of the operand's {rank} axes, got {abbreviate(padding)}"
         )
     return Window(
         entries["window_dimensions"], entries["window_strides"], tuple([(low, high) for low, high in pads]),
@@ -138,21 +134,20 @@ def reduce_window_shape_tuple(
         window_dimensions: the sizes of the window.
         window_strides: the strides of the window.
         padding: pairs (low, high).
-        base_dilation, window_dilation: the distances of elements of operand and window; None for 1.
+        base_dilation, window_dilation: the dilations of the operand and of the window; None for 1.
 
     Returns:
         A tuple of integers.
 
     Raises:
-        TypeError: an argument has not one entry for each axis.
+        TypeError: an argument does not have one entry for each axis.
 
     Example:
         >>> lax.reduce_window_shape_tuple((5,), (2,), (1,), [(0, 0)])
         (4,)
     """
     window = _canonical_window(
-        operand_shape, window_dimensions, window_strides, padding, base_dilation,
-        window_dilation,
+        operand_shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
     )
     return window.result_shape(operand_shape)
 
@@ -161,7 +156,7 @@ def _write_windows(
     builder: FunctionBuilder, operands: Sequence[Value], start: Sequence[Value],
     region: Callable[[], tuple[FunctionBuilder, Sequence[Value]]], window: Window, results: Sequence[ShapedArray],
 ) -> list[Value]:
-    """Write the reduction of each window, from the elements `start`, with the body that `region` writes."""
+    """Write the reduction of each window from the values `start`; `region` writes the body."""
     if not results[0].size:
         return [builder.broadcast_operand(x, aval.shape) for x, aval in zip(start, results, strict=True)]
     if any(not is_symbolic(n) and n < 0 for pair in window.padding for n in pair):
@@ -207,8 +202,8 @@ class WindowReduction(ArrayPrimitive):
 
 
 def _sum_transpose(cotangent: Array, operand: Any, **parameters: Any) -> list[Any]:
-    # The cotangent of an element is the sum of those of the windows that contain it: a window sum of the cotangent,
-    # dilated by the strides.
+    # The cotangent of an element is the sum over the windows that contain it: a window sum of the cotangent, dilated by
+    # the strides.
     window, shape = Window(**parameters), operand.aval.shape
     configuration = []
     for n, windows, size, stride, (low, _), base, dilation in zip(
@@ -218,10 +213,10 @@ def _sum_transpose(cotangent: Array, operand: Any, **parameters: Any) -> list[An
         before = extent - 1 - low
         after = dilated_size(n, base) + extent - 1 - dilated_size(windows, stride) - before
         configuration.append((before, after, stride - 1))
-    spread = pad(cotangent, zero_like(cotangent), configuration)
+    dilated = pad(cotangent, zero_like(cotangent), configuration)
     ones = (1,) * len(shape)
     back = Window(window.window_dimensions, window.base_dilation, ((0, 0),) * len(shape), ones, window.window_dilation)
-    return [reduce_window_sum.bind_positional((spread,), back)]
+    return [reduce_window_sum.bind_positional((dilated,), back)]
 
 
 def _extreme_jvp(
@@ -285,7 +280,7 @@ def _region(builder: FunctionBuilder, jaxpr: Jaxpr) -> tuple[FunctionBuilder, li
 
 @memoize_by_owner
 def _jvp_computation(jaxpr: Jaxpr, smooth: tuple[bool, ...]) -> Jaxpr:
-    """Return the computation on elements and the tangents of the `smooth` ones."""
+    """Return the jvp of a computation, as a computation on elements and the tangents of the `smooth` ones."""
     count = len(smooth)
 
     def both(*values: ArrayLike) -> list[Any]:
@@ -335,7 +330,7 @@ def _reduce_window_batch(
     return reduce_window.bind_positional([*arrays, *operands[count:]], values), [0] * count
 
 
-# The computations for which a window operation exists, if init_value is its neutral element.
+# The window operations that compute the same as these computations, if init_value is their neutral element.
 _MONOIDS: dict[str, WindowReduction] = {"add": reduce_window_sum, "max": reduce_window_max, "min": reduce_window_min}
 
 
@@ -364,12 +359,12 @@ def reduce_window(
     Args:
         operand: an array, or a tree of arrays of one shape.
         init_value: a scalar, or a tree of scalars, the neutral elements of the function; they are also the padding.
-        computation: a function of two scalars, or of two trees of them, that returns the same.
+        computation: a function from two scalars to one, or from two trees of scalars to one.
         window_dimensions: for each axis the size of the window.
-        window_strides: for each axis the distance of windows; None for 1.
+        window_strides: for each axis the step from window to window; None for 1.
         padding: "VALID", "SAME", "SAME_LOWER", or for each axis the numbers of elements (before, after).
-        base_dilation: for each axis the distance of elements of `operand`; None for 1.
-        window_dilation: for each axis the distance of elements of the window; None for 1.
+        base_dilation: for each axis the step from element to element of `operand`; None for 1.
+        window_dilation: for each axis the step from element to element of the window; None for 1.
 
     Returns:
         An array, or a tree of arrays, with one element for each window.
@@ -400,8 +395,8 @@ def reduce_window(
     return pytree.tree_unflatten(tree, reduce_window.bind_positional([*arrays, *initial], (jaxpr, (), *window)))
 
 
-# The derivatives of window extremes, transposes of each other: gathering from, and adding to, the positions of the
-# extremes of windows.
+# The derivatives of window extremes, transposes of each other: a gather from, and a scatter to, the positions of the
+# extremes.
 
 
 def _gather_abstract(
@@ -533,7 +528,7 @@ def _write_scatter(
     builder: FunctionBuilder, operand: Value, source: Value, start: Value, chosen: Any, scattered: Any, window: Window
 ) -> Value:
     texts = {k: v for k, v in window.texts().items() if "dilations" not in k}
-    # XLA partitions windows wrongly that overlap: it leaves elements out.
+    # XLA partitions overlapping windows wrongly: it leaves elements out.
     axes = [i for i, n in enumerate(window.window_dimensions) if n > 1]
     operand, source = builder.gather_along(operand, axes), builder.gather_along(source, axes)
     operands, regions = [operand, source, start], [chosen, scattered]
@@ -616,10 +611,10 @@ def select_and_scatter(
     window_strides: Sequence[int], padding: Sequence[tuple[int, int]], source: ArrayLike, init_value: ArrayLike,
     scatter: Callable[[Any, Any], Any],
 ) -> Array:
-    """Combine `source`, one element for each window, into the place in its window that ``select(x, y)`` prefers.
+    """Scatter `source`, one element for each window, to the element of its window that ``select(x, y)`` prefers.
 
-    The result has the operand's shape and is `init_value`, the neutral element of ``scatter(x, y)``, elsewhere.
-    TypeError if shapes or dtypes do not agree.
+    ``scatter(x, y)`` combines elements with the same target. The result has the operand's shape; elements that are no
+    target are `init_value`, the neutral element of `scatter`. TypeError if shapes or dtypes do not agree.
     """
     name = "select_and_scatter"
     aval = operand_aval(operand)

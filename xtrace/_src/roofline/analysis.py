@@ -1,4 +1,4 @@
-"""`roofline`: the work and the traffic of a function, counted from its jaxpr without running it."""
+"""`roofline`: the work and the memory traffic of a function, counted from its jaxpr."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from xtrace._src.roofline.results import RooflineResult, RooflineRuleContext, Ro
 from xtrace._src.roofline.rules import RULES, Rule, count_nothing
 from xtrace._src.transforms.dce import eliminate_dead_code
 
-# Operations whose jaxprs run an unknown number of times.
+# Operations with jaxprs that run an unknown number of times.
 _UNCOUNTED = frozenset((cond_p, while_p, linear_solve))
 
 _user_rules: dict[Primitive, Rule] = {}
@@ -35,14 +35,14 @@ _user_rules: dict[Primitive, Rule] = {}
 
 @dataclasses.dataclass(frozen=True)
 class _Counting:
-    """Counts the work of a program, with options for all its equations."""
+    """Counts the work of a program; the fields are options for all equations."""
 
     mesh: BaseMesh | None
     pin_lhs: bool
     pin_rhs: bool
 
     def count(self, jaxpr: Jaxpr, kept: Iterable[Var] = ()) -> RooflineResult:
-        """Return the sum over the equations, with the peak of the bytes of values in use; inputs `kept` stay in use."""
+        """Return the sum over the equations, with the peak memory; the inputs `kept` stay in use."""
         last: dict[Atom, int] = {}
         for i, equation in enumerate(jaxpr.eqns):
             last.update(dict.fromkeys(equation.invars, i))
@@ -59,18 +59,18 @@ class _Counting:
         return dataclasses.replace(total, peak_hbm_bytes=peak)
 
     def count_equation(self, equation: JaxprEqn, kept: Sequence[bool]) -> RooflineResult:
-        """Count an equation by a rule, or by the jaxpr that it runs once.
+        """Return the result of an equation, by a rule or by its jaxpr.
 
         kept: for each operand, whether it is in use after the equation.
         """
         primitive = equation.primitive
         rule = _user_rules.get(primitive) or RULES.get(primitive)
         if rule is None:
-            held = [p for p in equation.parameters if isinstance(p, ClosedJaxpr)]
-            if len(held) == 1 and primitive not in _UNCOUNTED:
+            jaxprs = [p.jaxpr for p in equation.parameters if isinstance(p, ClosedJaxpr)]
+            if len(jaxprs) == 1 and primitive not in _UNCOUNTED:
                 mesh = equation.params["mesh"] if primitive is shard_map_p else self.mesh
-                inputs = [v for v, k in zip(held[0].jaxpr.invars, kept, strict=False) if k]
-                return dataclasses.replace(self, mesh=mesh).count(held[0].jaxpr, inputs)
+                inputs = [v for v, k in zip(jaxprs[0].invars, kept, strict=False) if k]
+                return dataclasses.replace(self, mesh=mesh).count(jaxprs[0], inputs)
             return RooflineResult()
         operands, results = [x.aval for x in equation.invars], [v.aval for v in equation.outvars]
         context = RooflineRuleContext(
@@ -88,14 +88,14 @@ def _sum_bytes(values: set[Any]) -> int:
 
 
 def register_roofline(prim: Primitive) -> Callable[[Rule], Rule]:
-    """Return a decorator of the rule that says what a primitive computes and moves.
+    """Return a decorator that registers the roofline rule of a primitive.
 
     Args:
         prim: the primitive.
 
     Returns:
-        A decorator. The rule is called with a `RooflineRuleContext`, a `RooflineShape` for each operand and the
-        parameters as keywords, and returns a `RooflineResult`.
+        A decorator of a rule ``rule(context, *shapes, **parameters)``. The rule gets a `RooflineRuleContext` and a
+        `RooflineShape` for each operand, and returns a `RooflineResult`.
 
     Raises:
         TypeError: `prim` is no primitive.
@@ -118,7 +118,7 @@ def register_roofline(prim: Primitive) -> Callable[[Rule], Rule]:
 
 
 def register_standard_roofline(prim: Primitive) -> None:
-    """Declare that a primitive counts nothing, as one that is fused with others.
+    """Register a rule without any work for a primitive, such as one that is fused with others.
 
     Args:
         prim: the primitive.
@@ -146,25 +146,25 @@ def roofline(
     f: Callable[..., Any], mesh: BaseMesh | None = None, in_specs: Any = None, out_specs: Any = None, *,
     pin_lhs_in_vmem: bool = False, pin_rhs_in_vmem: bool = False, vjp: bool = False, print_jaxpr: bool = False,
 ) -> Callable[..., tuple[Any, RooflineResult]]:
-    """Return a function that counts what `f` computes, reads, writes and sends, on one device.
+    """Return a function that counts the operations, memory traffic and communication of `f` on one device.
 
-    Nothing runs. Operations that are not contractions are taken to be fused with those around them. The body of a scan
-    counts once; branches and loops of unknown length do not count.
+    Nothing runs. Contractions count as they are; all other operations count as fused. The body of a scan counts once;
+    branches and loops of unknown length do not count.
 
     Args:
         f: a function of pytrees of arrays.
-        mesh: the devices. With it and the specifications, `f` is a function of shards, as that of `shard_map`.
+        mesh: the devices. With a mesh and specifications, `f` is a function of shards, as for `shard_map`.
         in_specs: a `PartitionSpec` for each argument, or a tree prefix.
         out_specs: a `PartitionSpec` for each result, or a tree prefix.
         pin_lhs_in_vmem: whether left operands of contractions are in fast memory already.
-        pin_rhs_in_vmem: the same of right operands.
-        vjp: whether to count the gradient of `f`, of which the results are the cotangents of the arguments; with a
-            mesh its backward part only.
+        pin_rhs_in_vmem: whether right operands of contractions are in fast memory already.
+        vjp: whether to count the gradient of `f`, a function from the arguments to their cotangents; with a mesh only
+            its backward part.
         print_jaxpr: whether to print the jaxpr.
 
     Returns:
-        A function of the arguments, or of `ShapeDtypeStruct` in their place, that returns a pair: the ShapeDtypeStructs
-        of the results, and a `RooflineResult`.
+        A function of the arguments, or of their `ShapeDtypeStruct`, that returns a pair: the `ShapeDtypeStruct` of each
+        result, and a `RooflineResult`.
 
     Raises:
         TypeError: `f` cannot be called, or its arguments or results are no arrays.
@@ -197,7 +197,7 @@ def roofline(
 
 
 def _make_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function from arguments to their cotangents; cotangents of results are made after the forward pass."""
+    """Return the function from arguments to their cotangents, for zero cotangents of the results."""
 
     def gradient(*args: Any) -> Any:
         results, pullback = vjp_of(f, *args)
@@ -208,15 +208,15 @@ def _make_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
 
 def _find_function_of_shards(jaxpr: Jaxpr) -> Jaxpr:
     """Return the last function of shards in a jaxpr: the function itself, or the backward part of its gradient."""
-    held = [e.params["jaxpr"].jaxpr for e in jaxpr.eqns if e.primitive is shard_map_p]
-    return held[-1] if held else jaxpr
+    functions = [e.params["jaxpr"].jaxpr for e in jaxpr.eqns if e.primitive is shard_map_p]
+    return functions[-1] if functions else jaxpr
 
 
 def roofline_and_grad(
     f: Callable[..., Any], mesh: BaseMesh, in_specs: Any, out_specs: Any, *, pin_lhs_in_vmem: bool = False,
     pin_rhs_in_vmem: bool = False, print_jaxpr: bool = False,
 ) -> Callable[..., tuple[Any, RooflineResult, RooflineResult]]:
-    """Return a function that counts what `f` and its gradient need: `roofline` with and without ``vjp``.
+    """Return a function that counts the work of `f` and of its gradient: `roofline` without and with ``vjp``.
 
     Args:
         f: a function of shards.
@@ -224,12 +224,12 @@ def roofline_and_grad(
         in_specs: a `PartitionSpec` for each argument, or a tree prefix.
         out_specs: a `PartitionSpec` for each result, or a tree prefix.
         pin_lhs_in_vmem: whether left operands of contractions are in fast memory already.
-        pin_rhs_in_vmem: the same of right operands.
+        pin_rhs_in_vmem: whether right operands of contractions are in fast memory already.
         print_jaxpr: whether to print the jaxprs.
 
     Returns:
-        A function of the arguments that returns the ShapeDtypeStructs of the results of `f`, its `RooflineResult`, and
-        that of the backward part of its gradient.
+        A function of the arguments that returns the `ShapeDtypeStruct` of each result of `f`, the `RooflineResult` of
+        `f`, and the `RooflineResult` of the backward part of its gradient.
 
     Raises:
         TypeError: `f` cannot be called, or its arguments or results are no arrays.

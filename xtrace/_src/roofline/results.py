@@ -1,4 +1,4 @@
-"""The results of rooflines, and the shapes that rules get."""
+"""The results of rooflines, and the arguments of rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from xtrace._src.core.primitive import Primitive
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RooflineShape:
-    """The shape and the dtype of an operand or a result, as rules get them.
+    """The shape and the dtype of an operand or a result.
 
     Args:
         shape: the sizes of the dimensions.
@@ -32,7 +32,7 @@ class RooflineShape:
 
     @classmethod
     def from_aval(cls, aval: ShapedArray) -> RooflineShape:
-        """Return the shape and dtype of a type."""
+        """Return the shape and the dtype of `aval`."""
         if not isinstance(aval, ShapedArray):
             raise TypeError(f"RooflineShape.from_aval: expected the type of an array, got {abbreviate(aval)}")
         return cls(shape=aval.shape, dtype=aval.dtype)
@@ -58,23 +58,22 @@ def bytes_of(aval: ShapedArray) -> int:
     if not isinstance(aval, ShapedArray):
         return 0
     physical = physical_aval(aval)
-    result: int = math.prod(physical.shape) * physical.dtype.itemsize
-    return result
+    return int(math.prod(physical.shape) * physical.dtype.itemsize)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RooflineRuleContext:
-    """What a rule knows of its equation besides the shapes of operands.
+    """The equation and the options of a rule's call.
 
     Args:
-        name_stack: the scopes of the equation.
+        name_stack: the named scopes of the equation.
         primitive: its operation.
         avals_in: the types of its operands.
         avals_out: the types of its results.
         jaxpr_eqn_ctx: None; JAX has settings of the equation there.
         mesh: the mesh of the devices, or None.
-        pin_lhs_in_vmem: whether left operands of contractions are taken to be in fast memory already.
-        pin_rhs_in_vmem: the same of right operands.
+        pin_lhs_in_vmem: whether left operands of contractions are in fast memory already.
+        pin_rhs_in_vmem: whether right operands of contractions are in fast memory already.
 
     Example:
         >>> from xtrace.experimental import roofline
@@ -99,16 +98,16 @@ class RooflineRuleContext:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RooflineResult:
-    """The work and the traffic of a program on one device. Results are added, and multiplied by numbers.
+    """The work and the traffic of a program on one device; results may be added, and multiplied by numbers.
 
     Args:
-        flops: the floating-point operations of contractions, which run on matrix units.
-        unfused_flops: those of all operations.
-        ici_bytes: for each mesh axis the bytes that its links carry.
-        ici_latency: for each mesh axis the number of hops, one after the other.
-        hbm_bytes: the bytes read and written if everything but contractions is fused.
-        peak_hbm_bytes: the most bytes of values that are in use at one time; of a sum the larger one.
-        unfused_hbm_bytes: the bytes read and written if nothing is fused.
+        flops: the number of floating-point operations of contractions, which run on matrix units.
+        unfused_flops: the number of floating-point operations of all operations.
+        ici_bytes: for each mesh axis the number of bytes on its links.
+        ici_latency: for each mesh axis the number of consecutive hops.
+        hbm_bytes: the number of bytes read and written if all operations but contractions are fused.
+        peak_hbm_bytes: the largest number of bytes in use at one time; a sum has the larger peak.
+        unfused_hbm_bytes: the number of bytes read and written without fusion.
 
     Example:
         >>> from xtrace.experimental.roofline import RooflineResult
@@ -121,14 +120,16 @@ class RooflineResult:
     unfused_flops: int = 0
     ici_bytes: dict[str, int] = dataclasses.field(default_factory=dict)
     ici_latency: dict[str, int] = dataclasses.field(default_factory=dict)
-    # Bytes of contractions; bytes in use at one time; bytes of all operations.
-    hbm_bytes: int = dataclasses.field(default=0)
-    peak_hbm_bytes: int = dataclasses.field(default=0)
-    unfused_hbm_bytes: int = dataclasses.field(default=0)
+    # The traffic of the memory, with fusion.
+    hbm_bytes: int = 0
+    # The largest number of bytes in use at one time.
+    peak_hbm_bytes: int = 0
+    # The traffic of the memory, without fusion.
+    unfused_hbm_bytes: int = 0
 
     @classmethod
     def zeros(cls) -> RooflineResult:
-        """Return the result of a program that does nothing."""
+        """Return the result of an empty program."""
         return cls()
 
     def __add__(self, other: object) -> Any:

@@ -1,7 +1,7 @@
 """The work, memory traffic and communication of operations.
 
-The numbers are JAX's; operations without a rule count nothing in JAX either. Collectives run on a torus of links, whose
-axes are the mesh axes.
+The counts are JAX's, where an operation without a rule counts nothing. Collectives run on a torus of links, with a ring
+for each mesh axis.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _list_results(context: RooflineRuleContext) -> list[RooflineShape]:
 
 
 def _count_unfused(flops: int, moved: int) -> RooflineResult:
-    """Return the result of an operation that is fused with those around it."""
+    """Return the result of a fused operation."""
     return RooflineResult(unfused_flops=flops, unfused_hbm_bytes=moved)
 
 
@@ -106,7 +106,7 @@ def _dot_general(
 ) -> RooflineResult:
     (result,) = _list_results(context)
     flops = 2 * result.size * math.prod([x.shape[axis] for axis in dimension_numbers[0][0]])
-    # The result is where the left operand is.
+    # The result is in the memory of the left operand.
     moved = 0 if context.pin_lhs_in_vmem else x.bytes + result.bytes
     moved += 0 if context.pin_rhs_in_vmem else y.bytes
     return RooflineResult(flops=flops, unfused_flops=flops, hbm_bytes=moved, unfused_hbm_bytes=moved)
@@ -115,7 +115,7 @@ def _dot_general(
 def _count_taps(
     size: int, window: int, outputs: int, stride: int, padding: tuple[int, int], dilation: int, window_dilation: int
 ) -> int:
-    """Count the elements that the windows along one dimension cover, without padding and dilation gaps."""
+    """Return the number of elements under all windows along one dimension, without padding and dilation gaps."""
     positions = [
         output * stride + tap * window_dilation - padding[0] for output in range(outputs) for tap in range(window)
     ]
@@ -141,13 +141,13 @@ def _convolution(
 
 
 def _find_axis_sizes(context: RooflineRuleContext, axes: Any) -> dict[Any, int]:
-    """Return the sizes of the mesh axes of a collective, by name; axes that the mesh does not have do not count."""
+    """Return the sizes of a collective's axes by name, without axes that the mesh does not have."""
     sizes = {} if context.mesh is None else dict(context.mesh.shape_tuple)
     return {name: sizes[name] for name in (axes if isinstance(axes, (tuple, list)) else (axes,)) if name in sizes}
 
 
 def _count_on_links(sizes: Mapping[Any, int], sent: int, hops: int) -> RooflineResult:
-    """Return the result of a collective that sends `sent` bytes over the links of each axis."""
+    """Return the result of a collective that sends `sent` bytes over the links of each axis, in `hops` hops."""
     return RooflineResult(ici_bytes=dict.fromkeys(sizes, sent), ici_latency=dict.fromkeys(sizes, hops))
 
 
@@ -186,7 +186,7 @@ def _all_to_all(context: RooflineRuleContext, *operands: RooflineShape, axis_nam
     sizes = _find_axis_sizes(context, axis_name)
     if math.prod(sizes.values()) == 1:
         return _count_on_links(sizes, 0, 0)
-    # On average a block travels a quarter of the longest ring. Two devices share one link for both directions.
+    # On average a block travels a quarter of the longest ring. Two devices have one link for both directions.
     quarters = max(sizes.values()) * (2 if 2 in sizes.values() else 1)
     sent = sum([x.bytes for x in operands]) * quarters // 4
     return _count_on_links(sizes, sent, sum([n // 2 for n in sizes.values()]))
@@ -205,7 +205,7 @@ def _ppermute(
 
 
 def _find_route(sizes: Sequence[int], source: int, target: int) -> Iterator[Any]:
-    """Return the links between two devices of a torus, the shorter way around each axis.
+    """Yield the links between two devices of a torus, the shorter way around each axis.
 
     As in JAX, the links of each axis are at the source's position along the other axes.
     """
@@ -225,8 +225,8 @@ def _find_route(sizes: Sequence[int], source: int, target: int) -> Iterator[Any]
 def _find_coordinates(sizes: Sequence[int], index: int) -> list[int]:
     coordinates = []
     for size in reversed(sizes):
-        index, place = divmod(index, size)
-        coordinates.append(place)
+        index, coordinate = divmod(index, size)
+        coordinates.append(coordinate)
     return coordinates[::-1]
 
 

@@ -29,7 +29,7 @@ from xtrace._src.core.dtypes import DType
 from xtrace._src.core.memory_layout import Format, Layout, is_default
 from xtrace._src.core.shardings import NamedSharding, Sharding, SingleDeviceSharding, pieces
 from xtrace._src.core.tables import memoize
-from xtrace._src.runtime.callback_errors import failure_behind
+from xtrace._src.runtime.callback_errors import find_callback_error
 from xtrace._src.xla import buffers
 from xtrace._src.xla.buffers import Buffer
 from xtrace._src.xla.clients import Device, lowering_platform
@@ -42,7 +42,7 @@ with late_modules(globals()):
 
 
 class Shard:
-    """The piece of an array that one device holds.
+    """The piece of an array on one device.
 
     Args:
         device: the device.
@@ -65,10 +65,10 @@ class Shard:
 
 
 class Placement:
-    """A type and the place of the data, put there explicitly if `committed`; interned, as avals are.
+    """A type and the place of the data; interned, as avals are.
 
-    The place is a device, or a sharding over the devices of a mesh. `layout` is None where the elements lie in memory
-    as they do by default.
+    place: a device, or a sharding over the devices of a mesh. committed: whether the data was put there explicitly.
+    layout: the layout in memory; None for the default one.
     """
 
     __slots__ = ("aval", "place", "committed", "layout", "__weakref__")
@@ -79,7 +79,7 @@ class Placement:
         self.aval, self.place, self.committed, self.layout = aval, place, committed, layout
 
     def describe_place(self) -> str:
-        """Return the device as messages show it; of an array on a mesh the specification."""
+        """Return the text of the place in messages: the device, or the specification of an array on a mesh."""
         return str(self.place.spec if isinstance(self.place, NamedSharding) else self.place)
 
 
@@ -90,7 +90,7 @@ _lock = threading.Lock()
 def placement(
     aval: ShapedArray, place: Device | Sharding, committed: bool = True, layout: Layout | None = None
 ) -> Placement:
-    """Return the one `Placement` of `aval` on a device, or on several as a sharding says, in a layout."""
+    """Return the one `Placement` of these fields; `place` is a device, or a sharding over several."""
     key = (aval, place, committed, layout)
     known = _placements.get(key)
     if known is None:
@@ -100,7 +100,7 @@ def placement(
 
 
 class _Deleted:
-    """The signature of arrays whose memory is gone: it is in no cache, so they never reach an executable."""
+    """The signature of arrays whose memory was freed. No cache has it, so these arrays never reach an executable."""
 
     def __repr__(self) -> str:
         return "<deleted>"
@@ -110,10 +110,10 @@ DELETED = _Deleted()
 
 
 class ConcreteArray(Array):
-    """An immutable array on a device; its data may still be being computed.
+    """An immutable array on a device; its data may not be computed yet.
 
-    `signature` is the key of caches: the aval if the array is where data goes by default, else a `Placement`, which
-    says where it is and whether it was put there explicitly; `DELETED` once the memory is gone.
+    `signature` is its key in caches: the aval if the array is in the default place, else a `Placement`; `DELETED` after
+    its memory was freed.
     """
 
     __slots__ = ("aval", "buffer", "signature", "key_uses", "_host", "__weakref__")
@@ -121,10 +121,10 @@ class ConcreteArray(Array):
     aval: ShapedArray
     buffer: Buffer
     signature: Any
-    # The account of random keys, where their use is checked.
+    # The recorded uses of random keys, if their reuse is checked.
     key_uses: Any
 
-    # A Python function here would be a fifth of the cost of dispatch; whoever makes an array sets its attributes.
+    # A Python function here would take a fifth of the time of dispatch, so the makers of arrays set the attributes.
     if not TYPE_CHECKING:
         __init__ = object.__init__
 
@@ -135,11 +135,11 @@ class ConcreteArray(Array):
 
     @property
     def device(self) -> Any:
-        """The device that holds the array; of an array on a mesh the sharding."""
+        """The device of the array; for an array on a mesh, its sharding."""
         return mesh_sharding(self) or self.buffer._sharding._device
 
     def devices(self) -> set[Any]:
-        """Return the devices that hold the array."""
+        """Return the devices of the array."""
         return self.sharding.device_set
 
     @property
@@ -151,13 +151,13 @@ class ConcreteArray(Array):
 
     @property
     def format(self) -> Format:
-        """How the elements lie in memory, and on which device."""
+        """The layout of the elements in memory, and the sharding."""
         layout = None if self.is_deleted() else Layout(*buffers.layout_of(self.buffer))
         return Format(layout, self.sharding)
 
     @property
     def traceback(self) -> Any:
-        """Where in Python the array was computed, if the runtime recorded it."""
+        """The Python traceback of the computation of the array, if the runtime recorded it."""
         return self._live_buffer().traceback
 
     @property
@@ -204,7 +204,7 @@ class ConcreteArray(Array):
         return sharding is None or sharding.is_fully_replicated
 
     def block_until_ready(self) -> ConcreteArray:
-        """Wait until the data is there, and return the array."""
+        """Wait until the data is computed, and return the array."""
         buffer = self._live_buffer()
         try:
             buffers.wait_for(buffer)
@@ -214,20 +214,20 @@ class ConcreteArray(Array):
         return self
 
     def is_ready(self) -> bool:
-        """Return whether the data is there already."""
+        """Return whether the data is computed already."""
         return buffers.is_ready(self._live_buffer())
 
     def is_deleted(self) -> bool:
-        """Return whether the memory was given back, by `delete` or by donation."""
+        """Return whether the memory was freed, by `delete` or by donation."""
         return bool(self.buffer.is_deleted())
 
     def delete(self) -> None:
-        """Give the memory back now; the array cannot be used any more."""
+        """Free the memory now; the array cannot be used any more."""
         self.buffer.delete()
         self.note_deletion()
 
     def note_deletion(self) -> None:
-        """Keep the array out of compiled programs if its memory is gone, as after a donation."""
+        """Keep the array out of compiled programs if its memory was freed, for example by a donation."""
         if self.buffer.is_deleted():
             self.signature = DELETED
             with contextlib.suppress(AttributeError):
@@ -239,15 +239,15 @@ class ConcreteArray(Array):
         return self.buffer
 
     def platform(self) -> str:
-        """Return the name of the platform that the array is on."""
+        """Return the name of the array's platform."""
         return str(self.sharding.devices[0].platform)
 
     def clone(self) -> ConcreteArray:
-        """Return a copy in memory of its own, of the same type and in the same place."""
+        """Return a copy in new memory, with the same type and place."""
         return self.__deepcopy__({})
 
     def unsafe_buffer_pointer(self) -> int:
-        """Return the address of the data on the device; it says nothing once the array is gone."""
+        """Return the address of the data on the device; it is invalid after the array is freed."""
         if mesh_sharding(self) is not None:
             raise ValueError(f"unsafe_buffer_pointer: {self._describe_pieces()}")
         return int(self._live_buffer().unsafe_buffer_pointer())
@@ -262,11 +262,11 @@ class ConcreteArray(Array):
         return f"computing the array {describe_types([self.aval])} on {self.device}"
 
     def copy_to_host_async(self) -> None:
-        """Start moving the data to the host. On CPU it is there already."""
+        """Do nothing but check that the array is not deleted: reading it copies the data."""
         self._live_buffer()
 
     def on_device_size_in_bytes(self) -> int:
-        """Return how much memory the array takes on its device."""
+        """Return the bytes of memory of the array on its device."""
         return int(self._live_buffer().on_device_size_in_bytes())
 
     @property
@@ -280,7 +280,7 @@ class ConcreteArray(Array):
         return int(self.dtype.itemsize)
 
     def host(self) -> np.ndarray[Any, Any]:
-        """Return the data as a read-only NumPy array: on CPU a view that shares the memory."""
+        """Return the data as a read-only NumPy array; on CPU, a view that shares the memory."""
         buffer = self._live_buffer()
         with contextlib.suppress(AttributeError):
             return self._host
@@ -300,13 +300,13 @@ class ConcreteArray(Array):
         return view
 
     def physical_array(self) -> np.ndarray[Any, Any]:
-        """Return the result of `host`; of an extended dtype the array of the storage."""
+        """Return the result of `host`; for an extended dtype, the array of the storage."""
         if isinstance(self.aval.dtype, dtypes.ExtendedDType):
             return self._copy_to_host(self._live_buffer(), self.aval.dtype.physical)
         return self.host()
 
     def _copy_to_host(self, buffer: Buffer, dtype: DType) -> np.ndarray[Any, Any]:
-        """Return all of the data, put together from the pieces of an array on a mesh."""
+        """Return all of the data; the pieces of an array on a mesh are joined."""
         sharding = mesh_sharding(self)
         if sharding is None:
             return buffers.to_host(buffer, dtype)
@@ -317,7 +317,7 @@ class ConcreteArray(Array):
             )
         if sharding.is_fully_replicated:
             if not sharding.is_fully_addressable:
-                # The pieces do not say which processes they come from.
+                # A wait for one piece would not watch the other processes, on which the computation depends.
                 buffers.wait_for(buffer)
             return buffers.to_host(buffers.pieces_of(buffer)[0], dtype)
         if not sharding.is_fully_addressable:
@@ -428,7 +428,7 @@ class ConcreteArray(Array):
         return self._describe()
 
     def _repr_html_(self) -> str | None:
-        """Return what notebooks show of an array on several devices: its text and which device holds which piece."""
+        """Return HTML for notebooks: for an array on several devices, its text and a picture of its pieces."""
         sharding = mesh_sharding(self)
         if sharding is None or sharding.num_devices < 2:
             return None
@@ -471,7 +471,7 @@ class ConcreteArray(Array):
         if not self.size:
             return f"Array([], shape={self.shape}, {tail}"
         body = np.array2string(self.host(), separator=", ", prefix="Array(", suffix=",")
-        # JAX's rule, to the letter: a type that does not fit is set off by spaces, on the same line.
+        # As in JAX: if the dtype does not fit, spaces precede it, but no newline.
         fits = len(body.rsplit("\n", 1)[-1]) + len(tail) + 3 <= np.get_printoptions()["linewidth"]
         return f"Array({body},{' ' if fits else ' ' * len('Array(')}{tail}"
 
@@ -484,7 +484,7 @@ class ConcreteArray(Array):
             return self
         if layout_of(self) is not None:
             # As in JAX, the copy has the default layout. Few arrays have another one.
-            copied: ConcreteArray = resharding.relayout(self, None)
+            copied = resharding.relayout(self, None)
         else:
             copied = new_array(self.aval, buffers.copy(self._live_buffer()), self.signature)
         with contextlib.suppress(AttributeError):
@@ -494,7 +494,7 @@ class ConcreteArray(Array):
 
 @memoize(4096)
 def device_sharding(sharding: Sharding) -> DeviceSharding:
-    """Return the form of a sharding over a mesh that jaxlib takes."""
+    """Return jaxlib's form of a sharding over a mesh."""
     kind = None if memory_space_of_kind(sharding.memory_kind) is MemorySpace.Device else sharding.memory_kind
     return DeviceSharding(sharding.devices, sharding.tiles, kind, sharding)
 
@@ -510,7 +510,7 @@ def mesh_sharding(array: ConcreteArray) -> Sharding | None:
 
 @memoize(1024)
 def single_device_sharding(device: Device, memory_kind: str | None = None) -> SingleDeviceSharding:
-    """Return the sharding that puts all of an array on `device`."""
+    """Return the one sharding of whole arrays on `device`."""
     return SingleDeviceSharding(device, memory_kind)
 
 
@@ -521,7 +521,7 @@ def layout_of(array: ConcreteArray) -> Layout | None:
 
 
 def known_layout(layout: Any, shape: Shape, dtype: DType, device: Device) -> Layout | None:
-    """Return jaxlib's layout of an array on a device, None if it is the default one, which some devices tile."""
+    """Return jaxlib's layout as a `Layout`; None for the device's default one, which may be tiled."""
     known = Layout.from_pjrt_layout(layout)
     if is_default(known) or (known.tiling and str(layout) == str(buffers.default_layout(shape, dtype, device))):
         return None
@@ -529,27 +529,27 @@ def known_layout(layout: Any, shape: Shape, dtype: DType, device: Device) -> Lay
 
 
 def new_array(aval: ShapedArray, buffer: Buffer, signature: object = None) -> ConcreteArray:
-    """Return an array of type `aval` that holds `buffer`; without `signature` it is where data goes by default."""
+    """Return an array of type `aval` with `buffer`; without `signature`, it is in the default place."""
     array = ConcreteArray()
     array.aval, array.buffer, array.signature = aval, buffer, aval if signature is None else signature
     return array
 
 
 def describe_types(avals: Sequence[ShapedArray]) -> str:
-    """Return the types of arrays and, in brackets, how many bytes they have."""
+    """Return the types of arrays and, in parentheses, their size in bytes."""
     stored = [physical_aval(a) for a in avals]
     size = sum([a.size * a.dtype.itemsize for a in stored if isinstance(a.dtype, np.dtype)])
     return f"{', '.join([a.str_short(short_dtypes=False) for a in avals])} ({size} bytes)"
 
 
 def explain_failure(error: BaseException, what: str) -> None:
-    """Add to the runtime's error that `what` needed more memory than there is, if that was the reason.
+    """Add a note to the runtime's error if there was not enough memory for `what`.
 
-    If a Python function that the program called is behind it, the error that says so is raised instead.
+    If a callback of the program caused the error, raise the callback's error instead.
     """
-    behind = failure_behind(error)
-    if behind is not None:
-        raise behind
+    cause = find_callback_error(error)
+    if cause is not None:
+        raise cause
     if "RESOURCE_EXHAUSTED" in str(error) or "Out of memory" in str(error):
         error.add_note(
             f"There is not enough memory for {what}. Free arrays with x.delete(), donate inputs that are no longer "
@@ -558,7 +558,7 @@ def explain_failure(error: BaseException, what: str) -> None:
 
 
 def deleted_message(aval: ShapedArray) -> str:
-    """Say that an array's memory is gone."""
+    """Return the message that an array's memory was freed."""
     return (
         f"Array has been deleted with shape={aval.str_short(short_dtypes=False)}. Its memory was given back by "
         "delete() or donated to a jitted function (donate_argnums); keep a copy (x.copy()) if it is needed afterwards"

@@ -1,6 +1,6 @@
-"""Errors of the Python functions that compiled programs call, kept until the program's own error reaches the caller.
+"""Errors of callbacks, the Python functions that compiled programs call, kept until the program's error is raised.
 
-XLA hands on the text of an error and nothing else; so the text says which one it was.
+XLA passes on only the text of an error, so the text has the number of the kept error.
 """
 
 from __future__ import annotations
@@ -19,27 +19,26 @@ _numbers = itertools.count()
 
 
 class Failure(NamedTuple):
-    """An error that a callback raised, and the callback in words."""
+    """An error that a callback raised, and a description of the callback."""
 
     error: BaseException
     callback: str
 
     def make_error(self) -> BaseException:
-        """Return the error for whoever called the program: XLA's class, with the callback's error as its cause.
+        """Return the error for the caller of the program: XLA's class, with the callback's error as its cause.
 
-        An error that is no `Exception`, such as KeyboardInterrupt, is meant for the whole process and is left as it is.
+        An error that is no `Exception`, such as KeyboardInterrupt, concerns the whole process and is returned itself.
         """
         error = self.error
         if not isinstance(error, Exception):
             return error
-        text = f"INTERNAL: {self.callback} raised {type(error).__name__}: {error}"
-        raised: BaseException = CompileError(text)
+        raised: BaseException = CompileError(f"INTERNAL: {self.callback} raised {type(error).__name__}: {error}")
         raised.__cause__ = error
         return raised
 
 
-def keep(failure: Failure) -> str:
-    """Keep a failure, and return the text that finds it again; only the last ones are kept."""
+def keep_failure(failure: Failure) -> str:
+    """Keep a failure, and return the text by which it is found again; only the last ones are kept."""
     hide_frames(failure.error)
     number = next(_numbers)
     _kept[number] = failure
@@ -47,8 +46,8 @@ def keep(failure: Failure) -> str:
     return f"[xtrace callback {number}] {failure.callback} raised {type(failure.error).__name__}: {failure.error}"
 
 
-def failure_behind(error: BaseException) -> BaseException | None:
-    """Return the error to raise in place of the runtime's `error`, if a callback is behind that."""
+def find_callback_error(error: BaseException) -> BaseException | None:
+    """Return the error to raise in the place of the runtime's `error`, if a callback caused it; else None."""
     mark = _MARK.search(str(error))
     failure = _kept.get(int(mark[1])) if mark is not None else None
     return None if failure is None else failure.make_error()

@@ -1,4 +1,4 @@
-"""Python functions that compiled programs call, the order of programs that do so, and waiting for their effects."""
+"""Callbacks, the Python functions that compiled programs call: their order, and waiting for their effects."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.source import Position, describe
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.arrays import explain_failure
-from xtrace._src.runtime.callback_errors import Failure, keep
+from xtrace._src.runtime.callback_errors import Failure, keep_failure
 from xtrace._src.runtime.transfer import array_from_host, current_device
 from xtrace._src.xla import buffers, clients
 
 
-class _OfThread(threading.local):
-    """What a thread is doing: how many callbacks it is inside of, and the end of its last ordered program."""
+class _ThreadState(threading.local):
+    """The state of a thread: the number of callbacks that it is inside of, and the end of its last ordered program."""
 
     inside = 0
     last: Any = None
 
 
-_thread = _OfThread()
+_thread = _ThreadState()
 _pending: collections.deque[Any] = collections.deque()
 _failed: list[Exception] = []
 _lock = threading.Lock()
 
-# So many programs may be under way before the caller waits for the first of them.
-_MOST_PENDING = 64
+# The number of programs with effects that may be running before the caller waits for the first of them.
+_MAX_PENDING = 64
 
 
 @contextlib.contextmanager
 def inside_callback() -> Any:
-    """Run a callback: traces around it do not concern it, and it waits for no effects."""
+    """A block for a callback: it runs outside of all traces, and `effects_barrier` does not wait in it."""
     _thread.inside += 1
     token = current_trace.set(base_trace)
     try:
@@ -50,12 +50,12 @@ def inside_callback() -> Any:
 
 
 class HostCallback:
-    """A Python function in the form in which XLA calls it: NumPy arrays in, a tuple of NumPy arrays out.
+    """A Python function in XLA's form: it takes NumPy arrays and returns a tuple of NumPy arrays.
 
     `function` takes arrays of the types `in_avals` and returns a list of NumPy arrays of exactly the types `out_avals`:
-    XLA would read past the end of others. An `ordered` one is given a token before the operands, and gives it back.
-    Whatever it raises, the program's error is found by it again. channels: the numbers of those by which operands and
-    results are transferred, where that is how the program calls it.
+    XLA would read past the end of others. An `ordered` callback takes a token before the operands, and returns it. An
+    error is kept, and the program's error has the number of it. channels: the numbers of the channels of operands and
+    results, in a program that calls by transfers; else None.
     """
 
     __slots__ = ("function", "in_avals", "out_avals", "ordered", "name", "place", "channels")
@@ -69,7 +69,7 @@ class HostCallback:
         self.ordered, self.name, self.place, self.channels = ordered, name, place, channels
 
     def types(self) -> tuple[list[Any], list[Any]]:
-        """The shapes and dtypes of the NumPy arrays that it takes, and of those that it returns."""
+        """Return the types of the NumPy arrays that it takes, and of those that it returns."""
         return list(map(physical_aval, self.in_avals)), self.out_avals
 
     def __call__(self, *operands: Any) -> tuple[Any, ...]:
@@ -81,24 +81,27 @@ class HostCallback:
                 assert kinds == [(a.shape, a.dtype) for a in self.out_avals], kinds
         except BaseException as error:
             failure = Failure(error, f"{self.name}, called at {describe(self.place)},")
-            raise RuntimeError(keep(failure)) from None
+            raise RuntimeError(keep_failure(failure)) from None
         return (None, *results) if self.ordered else tuple(results)
 
     @staticmethod
     def _array(operand: np.ndarray[Any, Any], aval: ShapedArray) -> Any:
-        """Return an operand, which is gone after the call, as an array on a CPU."""
+        """Return an operand, whose memory is freed after the call, as an array on a CPU."""
         device = None if current_device().platform == "cpu" else clients.local_devices("cpu")[0]
         stored = physical_aval(aval)
         if operand.dtype != stored.dtype:
             operand = operand.view(stored.dtype)
         if operand.shape != stored.shape:
-            # The piece that a device of a mesh holds.
+            # The operand is the piece of one device of a mesh.
             aval = aval.update(shape=operand.shape[: aval.ndim])
         return array_from_host(operand, aval, device)
 
 
 def wrap_execution(execute: Callable[..., tuple[Any, Any]], ordered: bool) -> Callable[..., Any]:
-    """Return `execute` of a program with effects, without its end: an ordered one waits for the one before it."""
+    """Return a function from a program's inputs to its results, from `execute`, which also returns the end.
+
+    The end is recorded, for `effects_barrier`. An `ordered` program first waits for the previous one of the thread.
+    """
     _wait_at_exit()
 
     def run(inputs: Sequence[Any]) -> Any:
@@ -109,7 +112,7 @@ def wrap_execution(execute: Callable[..., tuple[Any, Any]], ordered: bool) -> Ca
             _thread.last = end
         with _lock:
             _pending.append(end)
-            first = _pending.popleft() if len(_pending) > _MOST_PENDING and not _thread.inside else None
+            first = _pending.popleft() if len(_pending) > _MAX_PENDING and not _thread.inside else None
         if first is not None:
             _wait_for(first)
         return results
@@ -118,10 +121,10 @@ def wrap_execution(execute: Callable[..., tuple[Any, Any]], ordered: bool) -> Ca
 
 
 def wait_for_ordered() -> None:
-    """Wait until the last program with ordered effects that this thread started has ended, well or not."""
+    """Wait for the end, with or without an error, of the last program with ordered effects in this thread."""
     end, _thread.last = _thread.last, None
     if end is not None:
-        # Whoever waits for its results, or for all effects, is told.
+        # An error is raised where the program's results, or all effects, are waited for.
         with contextlib.suppress(Exception):
             buffers.wait_for(end)
 
@@ -140,12 +143,12 @@ def _wait_at_exit() -> None:
 
 
 def effects_barrier() -> None:
-    """Wait until the prints and callbacks of the programs called so far are done.
+    """Wait until the prints and callbacks of all programs that were called before are done.
 
-    Inside a callback it returns at once, since the program that called it ends only after it.
+    Inside a callback it returns at once, because the program of the callback ends only after it.
 
     Raises:
-        Exception: the first error of a callback that was not raised before.
+        Exception: the first error of a callback that was not raised yet.
 
     Example:
         >>> xtrace.effects_barrier()

@@ -1,6 +1,6 @@
-"""Bytes with a checksum: a head and a payload behind the magic number and the version of their format.
+"""Bytes with a checksum: the magic number and the version of their format, a head and a payload.
 
-The checksum finds damage; it says nothing of who wrote the bytes.
+The checksum detects damage; it does not authenticate the writer.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ _CHECKSUM_SIZE = hashlib.sha256().digest_size
 
 
 class WrongBytesError(ValueError):
-    """Bytes are not what was written."""
+    """Bytes are of another format, incomplete or damaged."""
 
 
 class Format(NamedTuple):
     """A format of bytes with a checksum.
 
-    magic: eight bytes, with which all start. version: that of the format. content: what they are, for messages.
+    magic: the first eight bytes. version: the version of the format. content: a noun for the bytes, for messages.
     """
 
     magic: bytes
@@ -34,7 +34,7 @@ class Format(NamedTuple):
         return b"".join([start, _checksum(start, head, payload), head, payload])
 
     def decode(self, data: bytes) -> tuple[bytes, bytes]:
-        """Return the head and the payload that `encode` got; WrongBytesError for all bytes that it did not return."""
+        """Return the head and the payload of bytes from `encode`; WrongBytesError for other bytes."""
         if not data.startswith(self.magic) or len(data) < _START.size + _CHECKSUM_SIZE:
             raise WrongBytesError(f"the {len(data)} bytes are no {self.content}")
         _, version, head_size, payload_size = _START.unpack_from(data)

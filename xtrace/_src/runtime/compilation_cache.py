@@ -1,15 +1,15 @@
-"""Compiled programs that are kept on disk: found by the module's text and all else that they depend on."""
+"""The cache of compiled programs on disk; the key of a program is its module's text and all that it depends on."""
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import os
 import re
 import threading
 import time
+import zlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from xtrace._src.core import compilation_cache_settings as cache_settings
 from xtrace._src.core import monitoring
@@ -19,6 +19,7 @@ from xtrace._src.runtime.checked_bytes import WrongBytesError
 from xtrace._src.runtime.disk_cache import PROGRAM, TRACE, DiskCache, Entry
 from xtrace._src.xla import executables
 from xtrace._src.xla.clients import Device
+from xtrace._src.xla.stripped_executables import StrippedExecutable, strip_executable
 
 REQUESTS = "/jax/compilation_cache/compile_requests_use_cache"
 HITS = "/jax/compilation_cache/cache_hits"
@@ -26,7 +27,7 @@ MISSES = "/jax/compilation_cache/cache_misses"
 RETRIEVAL = "/jax/compilation_cache/cache_retrieval_time_sec"
 SAVED = "/jax/compilation_cache/compile_time_saved_sec"
 
-# A string, which stays, or a reference to a source location.
+# A string, which is kept, or a source location, which is removed.
 _LOCATIONS = re.compile(r'"(?:[^"\\]|\\.)*"| loc\((?:#loc\d*|"(?:[^"\\]|\\.)*")\)')
 
 
@@ -34,21 +35,21 @@ class CompilationCacheInfo(NamedTuple):
     """The state of the compilation cache on disk.
 
     Attributes:
-        directory: the folder, None where compiled programs are not kept.
-        entries: the number of programs in it.
-        size: their size in bytes.
-        hits: how many programs of this process were loaded from it.
-        misses: how many found no entry that could be used, and were compiled.
-        stored: how many this process wrote.
-        wrong: how many entries differed from what was written, and were moved aside.
-        rejected: how many right entries XLA refused to load.
-        failed: how often the folder could not be read or written.
-        not_cacheable: how many programs run in several processes, or call Python functions from other devices than
-            CPUs, and are compiled each time.
+        directory: the folder, None if compiled programs are not kept.
+        entries: the number of programs in the folder.
+        size: the size of these programs in bytes.
+        hits: the number of programs that this process loaded from the folder.
+        misses: the number of programs without a usable entry, which were compiled.
+        stored: the number of programs that this process wrote.
+        wrong: the number of damaged entries, which were moved aside.
+        rejected: the number of undamaged entries that XLA refused to load.
+        failed: the number of failures to read or write the folder.
+        not_cacheable: the number of programs that are compiled each time, because they run in several processes, or
+            call Python functions from other devices than CPUs.
         traces: the number of traces in the folder (see the setting ``xtrace_trace_cache``).
-        trace_hits: how often this process found the trace of a function, and neither traced nor lowered it.
-        trace_misses: how often there was no trace that could be used, and the function was traced.
-        trace_uncertain: how often it could not be told what a function depends on, and it was traced.
+        trace_hits: the number of functions whose trace was found, and which were neither traced nor lowered.
+        trace_misses: the number of functions without a usable trace, which were traced.
+        trace_uncertain: the number of functions that were traced because their dependencies could not be determined.
     """
 
     directory: str | None
@@ -70,34 +71,34 @@ class CompilationCacheInfo(NamedTuple):
 _STATE = ("directory", "entries", "size", "traces")
 _counts: dict[str, int] = {name: 0 for name in CompilationCacheInfo._fields if name not in _STATE}
 _lock = threading.Lock()
-# Each problem is reported once, and so many of them.
+# Each problem is reported once, up to a limit.
 _warned: set[str] = set()
-_MOST_WARNINGS = 64
+_MAX_WARNINGS = 64
 
 
-_Found = tuple[Any, Callable[[], bytes] | None]
+_Result = TypeVar("_Result")
 
 
-def compile_or_load(*compilation: Any) -> _Found:
-    """Return the executable of a module, from the folder ``jax_compilation_cache_dir`` if it is there.
+def compile_or_load(*compilation: Any) -> tuple[Any, KeptCode | None]:
+    """Load the executable of a module from the folder ``jax_compilation_cache_dir``, or compile and store it.
 
-    With one from there comes the function that reads its bytes again, otherwise None. compilation: the arguments of
-    `executables.compile_text`. A compiled program is stored if its compilation took long enough. Errors of the folder
-    are warnings, unless the setting ``jax_raise_persistent_cache_errors`` says otherwise; those of the compiler are
-    `compile_text`'s.
+    The second result is the code of a loaded executable, None for a compiled one.
+    compilation: the arguments of `executables.compile_text`. A program is stored only if its compilation took long
+    enough. Errors of the folder are warnings, or raised with the setting ``jax_raise_persistent_cache_errors``. Raises
+    the errors of `compile_text`.
     """
     place = _place_of(*compilation, counted=True)
-    executable, read_again = load_at(place, *compilation)
-    return (_compile_and_keep(place, compilation), None) if executable is None else (executable, read_again)
+    executable, code = load_at(place, *compilation)
+    return (_compile_and_keep(place, compilation), None) if executable is None else (executable, code)
 
 
-def load(*compilation: Any) -> _Found:
-    """Return the executable of a module from the folder, or None; as `compile_or_load` otherwise."""
+def load(*compilation: Any) -> tuple[Any, KeptCode | None]:
+    """Load the executable of a module from the folder as `compile_or_load` does; None for both if it is not there."""
     return load_at(_place_of(*compilation, counted=True), *compilation)
 
 
-def compile_and_keep(*compilation: Any) -> _Found:
-    """Return the executable of a module that `load` has not found, compiled and stored; see `compile_or_load`."""
+def compile_and_keep(*compilation: Any) -> tuple[Any, KeptCode | None]:
+    """Compile and store the executable of a module that `load` did not find; see `compile_or_load`."""
     return _compile_and_keep(_place_of(*compilation), compilation), None
 
 
@@ -108,8 +109,8 @@ def _place_of(
     text: str, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None,
     callbacks: Sequence[Callable[..., Any]], partitioned: executables.Partitioned | None, *, counted: bool = False,
 ) -> _Place | None:
-    """Return the folder and the key of a program; None if it cannot be kept, which may be `counted`."""
-    # The text names functions in Python by their places; on other platforms they are reached through channels.
+    """Return the folder and the key of a program; None if it cannot be kept. counted: whether to count the request."""
+    # On CPU the text names callbacks by position; on other platforms they use channels of this process.
     calls_python = callbacks and devices[0].platform != "cpu"
     if calls_python or len({d.process_index for d in devices}) > 1:
         if counted:
@@ -124,26 +125,25 @@ def _place_of(
 
 
 def open_cache() -> DiskCache | None:
-    """Return the folder that the settings name, None if it cannot be used, which is reported."""
+    """Return the folder of the settings; None, after a report, if it cannot be used."""
     directory = os.path.abspath(os.path.expanduser(cache_settings.directory.value))
-    cache: DiskCache | None = attempt("opened", lambda: _open_cache(directory))
-    return cache
+    return attempt("opened", lambda: _open_cache(directory))
 
 
 def key_in_cache(cache: DiskCache, *compilation: Any) -> bytes | None:
-    """Return the key of a program that is in the folder, None if it is not there."""
+    """Return the key of a program if it is in the folder, else None."""
     place = _place_of(*compilation)
     return place[1] if place is not None and cache.has(place[1]) else None
 
 
 def read_trace(cache: DiskCache, key: bytes) -> bytes | None:
-    """Return what was kept of a trace, None if it is not there or wrong."""
+    """Return the payload of a trace in the folder; None if it is missing or damaged."""
     entry = attempt("read", lambda: cache.read(key, kind=TRACE))
-    return None if entry is None else bytes(entry.payload)
+    return None if entry is None else entry.payload
 
 
 def keep_trace(cache: DiskCache, key: bytes, payload: bytes, seconds: float) -> None:
-    """Keep what a trace gave in the folder; making it took so many seconds."""
+    """Write the payload of a trace to the folder, with the seconds that the trace took."""
     size = cache_settings.max_size.value
     attempt("written", lambda: cache.write(key, Entry(payload, seconds), -1 if size is None else size, TRACE))
 
@@ -158,7 +158,7 @@ def _compile_and_keep(place: _Place | None, compilation: tuple[Any, ...]) -> Any
 
 
 def compilation_cache_info() -> CompilationCacheInfo:
-    """Return the state of the compilation cache on disk: its folder, its entries, and how this process used it.
+    """Return the state of the compilation cache on disk: its folder, its entries, and the counts of this process.
 
     Returns:
         A named tuple with `directory`, `entries`, `size` in bytes, `traces`, and the counts of this process: `hits`,
@@ -166,7 +166,7 @@ def compilation_cache_info() -> CompilationCacheInfo:
         `trace_uncertain`.
 
     Raises:
-        OSError: the folder cannot be read, or could be written by another user.
+        OSError: the folder cannot be read, or another user could write to it.
 
     Example:
         >>> xtrace.cache_info().directory is None
@@ -187,7 +187,7 @@ def count_entries(cache: DiskCache) -> tuple[list[int], int]:
 
 
 def reset_cache() -> None:
-    """Forget how this process used the compilation cache; its folder and the entries stay.
+    """Reset the counts of the compilation cache in this process; the folder and its entries stay.
 
     The counts of `xtrace.cache_info` start at zero again, and the folder is checked again at the next compilation.
 
@@ -213,12 +213,65 @@ def _key_of(text: str, compilation: bytes) -> bytes:
     return hashlib.sha256(b"%d:" % len(compilation) + compilation + text.encode()).digest()
 
 
+# Bytes of the stripped code's length, at the start of a payload.
+_SIZE = 8
+
+
+class KeptCode(NamedTuple):
+    """The code of a program in the folder: without the HLO that it runs without, if it could be stripped, and whole.
+
+    The whole is compressed, to a fifth of its size or so.
+    """
+
+    stripped: bytes | None
+    compressed: bytes
+
+    @classmethod
+    def decode(cls, payload: bytes) -> KeptCode:
+        """Return the code in the payload of an entry; WrongBytesError if it is none."""
+        start = _SIZE
+        size = int.from_bytes(payload[:start], "little")
+        if len(payload) < start + size:
+            raise WrongBytesError(f"the {len(payload)} bytes are no compiled program")
+        return cls(payload[start : start + size] or None, payload[start + size :])
+
+    @classmethod
+    def of_executable(cls, executable: Any) -> KeptCode:
+        """Return the code of a program that was compiled here; XLA's error if the runtime cannot write it."""
+        code = executables.serialize_executable(executable)
+        is_cpu = executable.local_devices()[0].platform == "cpu"
+        return cls(strip_executable(code) if is_cpu else None, zlib.compress(code, 1))
+
+    def encode(self) -> bytes:
+        """Return the payload of an entry."""
+        stripped = self.stripped or b""
+        return b"".join([len(stripped).to_bytes(_SIZE, "little"), stripped, self.compressed])
+
+    def read(self) -> bytes:
+        """Return the serialized program, whole; WrongBytesError for other bytes."""
+        try:
+            return zlib.decompress(self.compressed)
+        except zlib.error as error:
+            raise WrongBytesError(f"a compiled program cannot be decompressed: {error}") from None
+
+    def load(self, *compilation: Any) -> Any:
+        """Return the executable; XLA's error if it refuses it. compilation: what `load_executable` takes after it."""
+        if self.stripped is None:
+            return executables.load_executable(self.read(), *compilation)
+        whole = KeptCode(None, self.compressed)
+        try:
+            running = executables.load_executable(self.stripped, *compilation)
+        except executables.CompileError:
+            return whole.load(*compilation)
+        return StrippedExecutable(running, lambda: whole.load(*compilation))
+
+
 def load_at(
     place: tuple[DiskCache, bytes] | None, text: str, devices: Sequence[Device],
     compiler_options: Mapping[str, Any] | None, callbacks: Sequence[Callable[..., Any]],
     partitioned: executables.Partitioned | None,
-) -> _Found:
-    """Return the executable kept at a place, None if it is not there, is wrong, or is refused."""
+) -> tuple[Any, KeptCode | None]:
+    """Load the executable at a place as `compile_or_load` does; None for both if it is missing, damaged or refused."""
     if place is None:
         return None, None
     cache, key = place
@@ -226,11 +279,11 @@ def load_at(
     entry = attempt("read", lambda: cache.read(key))
     executable = None
     if entry is not None:
+        options = executables.with_safe_fusions(text, devices[0], compiler_options)
         try:
-            executable = executables.load_executable(
-                entry.payload, text, devices, compiler_options, partitioned, callbacks
-            )
-        except executables.CompileError as error:
+            code = KeptCode.decode(entry.payload)
+            executable = code.load(devices, options, partitioned, callbacks)
+        except (executables.CompileError, WrongBytesError) as error:
             count("rejected")
             cache.set_aside(key)
             _report(f"XLA refused a program in {cache.directory}, and it is compiled again: {error}", error)
@@ -243,26 +296,19 @@ def load_at(
     seconds = time.perf_counter() - start
     monitoring.record_event_duration_secs(RETRIEVAL, seconds)
     monitoring.record_event_duration_secs(SAVED, entry.seconds - seconds)
-    return executable, functools.partial(_read_again, cache, key)
-
-
-def _read_again(cache: DiskCache, key: bytes) -> bytes:
-    entry = cache.read(key)
-    if entry is None:
-        raise FileNotFoundError(f"the program was loaded from {cache.directory}, and is no longer there")
-    return entry.payload
+    return executable, code
 
 
 def _store(cache: DiskCache, key: bytes, executable: Any, seconds: float) -> None:
-    payload = executables.serialize_executable(executable)
+    payload = KeptCode.of_executable(executable).encode()
     if len(payload) >= (cache_settings.min_entry_size.value or 0):
         size = cache_settings.max_size.value
         if cache.write(key, Entry(payload, seconds), -1 if size is None else size):
             count("stored")
 
 
-def attempt(verb: str, action: Callable[[], Any]) -> Any:
-    """Return ``action()``, None if the folder or an entry is at fault, which is reported."""
+def attempt(verb: str, action: Callable[[], _Result]) -> _Result | None:
+    """Return ``action()``; None, after a report, if the folder or an entry fails. verb: for the report."""
     try:
         return action()
     except WrongBytesError as error:
@@ -279,7 +325,7 @@ def _report(message: str, error: Exception) -> None:
         error.add_note(message)
         raise error
     with _lock:
-        warned = message in _warned or len(_warned) >= _MOST_WARNINGS
+        warned = message in _warned or len(_warned) >= _MAX_WARNINGS
         if not warned:
             _warned.add(message)
     if not warned:

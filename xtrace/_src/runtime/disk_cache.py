@@ -1,8 +1,8 @@
-"""A folder of compiled programs and of traces, one file an entry, that many processes share.
+"""A folder of compiled programs and traces, one file for each entry, which many processes share.
 
-An entry is written under a temporary name and renamed, so a reader never sees a part of one. Its checksum is verified
-at each reading; a wrong entry is moved aside. A compiled program is code that runs with the user's rights, so a folder
-or an entry that another user could write is refused.
+An entry is written under a temporary name and renamed, so a reader never sees an incomplete one. Each read verifies its
+checksum; a damaged entry is moved aside. A compiled program is code that runs with the user's rights, so a folder or an
+entry that another user could write is refused.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from typing import NamedTuple
 
 from xtrace._src.runtime.checked_bytes import Format, WrongBytesError
 
-# The kinds of entries are the endings of their files' names.
+# The kinds of entries, which are the endings of file names.
 PROGRAM, TRACE = ".program", ".trace"
 _FORMATS = {
-    PROGRAM: Format(b"xtrace\x00c", 2, "compiled program"), TRACE: Format(b"xtrace\x00t", 1, "trace of a program"),
+    PROGRAM: Format(b"xtrace\x00c", 3, "compiled program"), TRACE: Format(b"xtrace\x00t", 1, "trace of a program"),
 }
 # The key, and the seconds that the compilation took.
 _HEAD = struct.Struct("<32sd")
 _NAME = re.compile(r"([0-9a-f]{64})(\.program|\.trace)")
 _TEMPORARY = ".temporary"
 _QUARANTINE = "quarantine"
-# A temporary file of this age was left by a process that was killed.
+# A temporary file that is older was left behind by a process that was killed.
 _ABANDONED_SECONDS = 3600.0
 
 
 class UnsafeDirectoryError(OSError):
-    """The folder of the cache, or an entry, could be written by another user."""
+    """Another user could write to the folder of the cache, or to an entry."""
 
 
 class Entry(NamedTuple):
-    """A compiled program, or what is known of its trace, and the seconds that making it took."""
+    """The bytes of a compiled program or a trace, and the seconds that it took to make."""
 
     payload: bytes
     seconds: float
 
 
 class DiskCache:
-    """The compiled programs in the folder `directory`, which is made when the first one is written.
+    """The cache in the folder `directory`, which is made when the first entry is written.
 
     Raises `UnsafeDirectoryError` for a folder that another user could write.
     """
@@ -56,10 +56,10 @@ class DiskCache:
         self._has_old_files = True
 
     def read(self, key: bytes, use: bool = True, kind: str = PROGRAM) -> Entry | None:
-        """Return the entry of `key`, a SHA-256 digest, and mark it as used if it is for `use`; None if there is none.
+        """Return the entry of `key`, a SHA-256 digest; None if there is none. use: whether this counts as a use.
 
-        Raises `WrongBytesError` for a wrong entry, which is moved aside, `UnsafeDirectoryError` for one that another
-        user could write, and OSError.
+        Raises `WrongBytesError` for a damaged entry, which is moved aside, `UnsafeDirectoryError` for an entry that
+        another user could write, and OSError.
         """
         path = self._path(key, kind)
         try:
@@ -85,13 +85,14 @@ class DiskCache:
             raise
 
     def has(self, key: bytes) -> bool:
-        """Whether there is a program for a key, right or wrong."""
+        """Whether there is a program for a key, damaged or not."""
         return os.path.lexists(self._path(key, PROGRAM))
 
     def write(self, key: bytes, entry: Entry, max_size: int = -1, kind: str = PROGRAM) -> bool:
-        """Store an entry; where `max_size`, in bytes, is not negative, evict those that were used longest ago.
+        """Store an entry, and evict the least recently used ones beyond `max_size` bytes, unless that is negative.
 
-        Returns whether it was stored: an entry larger than that is not. Raises OSError, and leaves no part of an entry.
+        Returns whether the entry was stored; one larger than `max_size` is not. Raises OSError, and then leaves no
+        incomplete entry.
         """
         content = _FORMATS[kind].encode(_HEAD.pack(key, entry.seconds), entry.payload)
         if 0 <= max_size < len(content):
@@ -109,7 +110,7 @@ class DiskCache:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
-        # The entry is stored, whatever becomes of the others.
+        # The entry is stored, even if the eviction of others fails.
         with contextlib.suppress(OSError):
             if self._has_old_files:
                 self._has_old_files = False
@@ -119,9 +120,9 @@ class DiskCache:
         return True
 
     def set_aside(self, key: bytes, inode: int | None = None, kind: str = PROGRAM) -> None:
-        """Move the entry of `key` into the folder of wrong entries, where nothing reads it.
+        """Move the entry of `key` into the folder of damaged entries, where nothing reads it.
 
-        With `inode` only the file of that number: another process may have put a right one in its place.
+        inode: the number of the damaged file; another process may have replaced it by a good one.
         """
         folder, path = os.path.join(self.directory, _QUARANTINE), self._path(key, kind)
         with contextlib.suppress(OSError):
@@ -130,9 +131,9 @@ class DiskCache:
                 os.rename(path, os.path.join(folder, os.path.basename(path)))
 
     def verify(self) -> tuple[int, list[str]]:
-        """Return the number of right entries, and the names of those that are wrong or cannot be read.
+        """Return the number of good entries, and the names of entries that are damaged or cannot be read.
 
-        Wrong ones are moved aside. When an entry was used last stays as it is.
+        Damaged entries are moved aside. This does not count as a use of the entries.
         """
         right, wrong = 0, []
         for name, _ in self.files():
@@ -144,7 +145,7 @@ class DiskCache:
         return right, wrong
 
     def clear(self) -> int:
-        """Delete all entries, wrong and abandoned ones, too; return the number of files."""
+        """Delete all entries, and damaged and abandoned files; return the number of deleted files."""
         count = 0
         for folder in (self.directory, os.path.join(self.directory, _QUARANTINE)):
             with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
@@ -163,7 +164,7 @@ class DiskCache:
                         yield item.name, item.stat(follow_symlinks=False)
 
     def count_wrong(self) -> int:
-        """Return the number of entries that were moved aside."""
+        """Return the number of damaged entries that were moved aside."""
         try:
             return len(os.listdir(os.path.join(self.directory, _QUARANTINE)))
         except FileNotFoundError:
@@ -189,7 +190,7 @@ class DiskCache:
             for item in entries:
                 if item.name.endswith(_TEMPORARY):
                     with contextlib.suppress(FileNotFoundError):
-                        # A clock that was set back must not keep them for ever.
+                        # With `abs`, files from the future are deleted, too, after the clock was set back.
                         if abs(time.time() - item.stat(follow_symlinks=False).st_mtime) > _ABANDONED_SECONDS:
                             _delete(item.path)
 
@@ -220,7 +221,7 @@ def _decode(content: bytes, key: bytes, kind: str) -> Entry:
 
 
 def _delete(path: str) -> bool:
-    """Delete a file, and return whether it was there."""
+    """Delete a file; return whether it existed."""
     try:
         os.unlink(path)
     except FileNotFoundError:

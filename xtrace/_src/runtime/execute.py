@@ -1,4 +1,4 @@
-"""Compiled programs on concrete arrays."""
+"""Running compiled programs on concrete arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from xtrace._src.core import compilation_cache_settings as cache_settings
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, physical_aval
-from xtrace._src.core.effects import NO_EFFECTS, Effects, has_consequences
+from xtrace._src.core.effects import NO_EFFECTS, Effects, has_side_effects
 from xtrace._src.core.errors import IndivisibleError
 from xtrace._src.core.memory_layout import Format, Layout, Layouts
 from xtrace._src.core.mesh import Mesh
@@ -51,10 +51,10 @@ with late_modules(globals()):
 class Assignment(NamedTuple):
     """The devices of a program, and whether an input was put there explicitly.
 
-    A program on a mesh is partitioned over its devices: `inputs` and `results` are the shardings of the jaxpr's inputs
-    and results, None where XLA chooses; `ranks` are the inputs' numbers of axes, and `depending` are the results that
-    depend on an input with a sharding. `apart` are the meshes of results that are on another one, None for `mesh`.
-    `layouts` are None where all inputs and results have the default one.
+    A program on a mesh is partitioned over its devices. `inputs` and `results` are the shardings of the jaxpr's inputs
+    and results, None where XLA chooses. `ranks` are the inputs' numbers of axes. `depending` says of each result
+    whether it depends on an input with a sharding. `apart` has the mesh of each result on another mesh, None for
+    `mesh`. `layouts` is None if all inputs and results have the default layout.
     """
 
     devices: tuple[Device, ...]
@@ -74,11 +74,11 @@ class Assignment(NamedTuple):
 
     @property
     def platform(self) -> str:
-        """The platform that programs for the devices are lowered for."""
+        """The platform for which the program is lowered."""
         return lowering_platform(self.devices[0])
 
     def move(self, devices: Sequence[Device]) -> Assignment:
-        """Return the same partition over as many other devices."""
+        """Return the same partition over other devices, as many as before."""
         assert self.mesh is not None
         mesh = self.mesh.update(devices=np.array([*devices, None], object)[:-1].reshape(self.mesh.axis_sizes))
 
@@ -91,7 +91,7 @@ class Assignment(NamedTuple):
         return self._replace(devices=tuple(devices), mesh=mesh, inputs=inputs, results=results, apart=())
 
     def keep(self, kept: Sequence[int] | None) -> Assignment:
-        """Return the assignment of the program that takes the inputs at the positions `kept` only."""
+        """Return the assignment of a program with only the inputs at the positions `kept`; None keeps all."""
         layouts = self.layouts.keep(kept) if self.layouts is not None else None
         if kept is None or self.mesh is None:
             return self._replace(layouts=layouts)
@@ -102,33 +102,33 @@ class Assignment(NamedTuple):
 class Program:
     """An executable with the data for calling it.
 
-    `inputs` and `results` are the shardings on a mesh, None for a program on one device. `layouts` are None where all
-    inputs and results have the default one. `kept` are the positions of
-    the inputs the program reads; `hidden` are the buffers of `constants`, passed before them. `run` takes the kept
-    inputs' arrays and returns a list of results. `callbacks` are Python functions it calls, and `effects` their side
-    effects. `read_code` returns the bytes that the executable was loaded from, since the runtime cannot write such a
-    one again; None if it was compiled.
+    `inputs` and `results` are the shardings on a mesh, None for a program on one device. `layouts` is None if all
+    inputs and results have the default layout. `kept` are the positions of the inputs that the program reads; None if
+    it reads all. `hidden` are the buffers of `constants`, passed before the inputs. `run` takes the arrays of the kept
+    inputs and returns a list of results. `callbacks` are the Python functions that it calls, `effects` their side
+    effects. `kept_code` is the code of a loaded executable, which the runtime cannot serialize again; None for one that
+    was compiled.
     """
 
     __slots__ = (
         "executable", "device", "out_avals", "hidden", "kept", "committed", "callbacks", "effects", "run", "handlers",
-        "inputs", "results", "layouts", "execute", "constants", "read_code",
+        "inputs", "results", "layouts", "execute", "constants", "kept_code",
     )
 
     def __init__(
         self, executable: Any, assignment: Assignment, out_avals: Sequence[ShapedArray], *, hidden: Sequence[Any] = (),
         kept: Sequence[int] | None = None, callbacks: Sequence[Callable[..., Any]] = (), effects: Effects = NO_EFFECTS,
-        read_code: Callable[[], bytes] | None = None,
+        kept_code: compilation_cache.KeptCode | None = None,
     ) -> None:
-        """Make the program; `assignment` is that of the inputs that are kept."""
-        self.callbacks, self.effects, self.read_code = callbacks, effects, read_code
+        """Make the program; `assignment` has only the kept inputs."""
+        self.callbacks, self.effects, self.kept_code = callbacks, effects, kept_code
         self.executable, self.device, self.out_avals = executable, assignment.device, list(out_avals)
         self.kept, self.committed = kept, assignment.committed
         self.inputs: list[Sharding] | None = None
         self.results: list[Sharding] | None = None
         places: Sequence[Any] = [self.device] * len(self.out_avals)
         if assignment.mesh is None:
-            # A type may say a mesh whose devices are not known here; the array is on none.
+            # A type may have a mesh without known devices; the array itself is on no mesh.
             self.out_avals = [a if a.explicit_sharding is None else a.update(sharding=None) for a in self.out_avals]
             self.constants = [constant_on(x, self.device) for x in hidden]
         else:
@@ -137,7 +137,7 @@ class Program:
             places = [device_sharding(sharding) for sharding in self.results]
             meshes = [assignment.mesh, *[s.mesh for s in self.results if isinstance(s, NamedSharding)]]
             if any(mesh.explicit_axes for mesh in meshes):
-                # The types of results on explicit axes say their split.
+                # The types of results on explicit axes have their split.
                 pairs = zip(self.out_avals, self.results, strict=True)
                 self.out_avals = [place_type(aval, sharding) for aval, sharding in pairs]
         self.hidden = [x.buffer for x in self.constants]
@@ -150,7 +150,7 @@ class Program:
         self.run = self._runner()
 
     def signatures_of_results(self) -> list[Any]:
-        """What each result's `signature` is: committed to the device if an input was, or to the devices of a mesh."""
+        """Return the `signature` of each result: committed if an input is, or if the program is on a mesh."""
         layouts: Sequence[Any] = [None] * len(self.out_avals) if self.layouts is None else self.layouts.results
         if self.results is not None:
             rows = zip(self.out_avals, self.results, layouts, strict=True)
@@ -159,7 +159,7 @@ class Program:
         return [signature_on(aval, self.device, self.committed, layout) for aval, layout in pairs]
 
     def _read_layouts(self, given: Layouts) -> Layouts:
-        """Return the layouts of the inputs that are kept and of the results, also those that XLA has chosen."""
+        """Return the layouts of the kept inputs and of the results, in which XLA's choices replace `Layout.AUTO`."""
         inputs, results = executables.layouts_of(self.executable)
 
         def read(chosen: Sequence[Any], given: Sequence[Any], avals: Sequence[ShapedArray]) -> tuple[Any, ...]:
@@ -171,11 +171,9 @@ class Program:
 
     def _runner(self) -> Callable[[Sequence[ConcreteArray]], list[ConcreteArray]]:
         execute = self.execute
-        if self.callbacks and has_consequences(self.effects):
+        if self.callbacks and has_side_effects(self.effects):
             ordered = any(e.ordered for e in self.effects)
-            execute = callbacks.wrap_execution(
-                executables.executor_with_end(self.executable), ordered
-            )
+            execute = callbacks.wrap_execution(executables.executor_with_end(self.executable), ordered)
         handlers, collect_garbage = self.handlers, buffers.collect_garbage
         results = list(zip(self.out_avals, self.signatures_of_results(), strict=True))
         hidden = self.hidden
@@ -203,7 +201,7 @@ class Program:
         return run_with_float0 if float0 else run
 
     def __call__(self, values: Sequence[Any], names: Callable[[], Sequence[str]] | None = None) -> list[ConcreteArray]:
-        """Call with all inputs, of any kind that `to_concrete` takes; `names` gives their names for errors."""
+        """Call with all inputs, in any form that `to_concrete` takes; `names` returns their names for errors."""
         if self.kept is not None:
             values = [values[i] for i in self.kept]
         device = self.device
@@ -231,15 +229,15 @@ class Program:
             raise
 
     def sharding_of_input(self, position: int) -> Sharding:
-        """Return where the program takes an input from; `position` is that among the kept ones."""
+        """Return the sharding in which the program takes an input; `position` counts kept inputs."""
         return self.inputs[position] if self.inputs is not None else single_device_sharding(self.device)
 
     def layout_of_input(self, position: int) -> Layout | None:
-        """Return the layout in which the program takes an input, None for the default one; `position` as above."""
+        """Return the layout in which the program takes an input, None for the default; as `sharding_of_input`."""
         return self.layouts.inputs[position] if self.layouts is not None else None
 
     def takes(self, arrays: Sequence[ConcreteArray]) -> bool:
-        """Return whether all arrays are where the program takes them."""
+        """Return whether all arrays have the places and layouts of the program's kept inputs."""
         if any(layout_of(x) != self.layout_of_input(i) for i, x in enumerate(arrays)):
             return False
         if self.inputs is None:
@@ -249,7 +247,7 @@ class Program:
         )
 
     def _put(self, position: int, value: Any) -> ConcreteArray:
-        """Return a value as an array where the program takes the input at `position`."""
+        """Return a value as an array in the place and layout of the kept input at `position`."""
         wanted = self.inputs[position] if self.inputs is not None else None
         if wanted is None:
             array = to_input(value, self.device)
@@ -267,7 +265,7 @@ class Program:
 
 
 class Origin(enum.Enum):
-    """Where a program comes from: the folder of compiled programs if it is there, else the compiler."""
+    """The source of a program: the folder of compiled programs, the compiler, or both in turn."""
 
     FOLDER_OR_COMPILER = "compile_or_load"
     FOLDER = "load"
@@ -280,27 +278,27 @@ def compile_program(
     compiler_options: Mapping[str, Any] | None = None, *, callbacks: Sequence[Callable[..., Any]] = (),
     hidden: Sequence[Any] = (), origin: Origin = Origin.FOLDER_OR_COMPILER, **details: Any,
 ) -> Program | None:
-    """Compile StableHLO text, which calls `callbacks` by their places, for the devices of `assignment`.
+    """Compile StableHLO text, which calls `callbacks` by position, for the devices of `assignment`.
 
-    None where it was to come from the folder of compiled programs, and is not there.
+    Returns None if the program should come from the folder of compiled programs, and is not there.
     """
     partitioned = request_partitioning(assignment, len(hidden))
     compilation = text, assignment.devices, compiler_options, callbacks, partitioned
-    read_code: Callable[[], bytes] | None = None
+    code: compilation_cache.KeptCode | None = None
     if cache_settings.directory.value is not None and cache_settings.enabled.value and origin.value:
         find = getattr(compilation_cache, origin.value)
-        executable, read_code = find(*compilation)
+        executable, code = find(*compilation)
     else:
         executable = None if origin is Origin.FOLDER else executables.compile_text(*compilation)
     if executable is None:
         return None
     return Program(
-        executable, assignment, out_avals, callbacks=callbacks, hidden=hidden, read_code=read_code, **details
+        executable, assignment, out_avals, callbacks=callbacks, hidden=hidden, kept_code=code, **details
     )
 
 
 def request_partitioning(assignment: Assignment, hidden: int) -> executables.Partitioned | None:
-    """Return the shardings that XLA chooses for a program with so many hidden inputs, None for one on one device."""
+    """Return the inputs and results whose sharding XLA chooses, after `hidden` inputs; None for one device."""
     if assignment.mesh is None:
         return None
     free = [*[False] * hidden, *[s is None for s in assignment.inputs]]
@@ -308,9 +306,10 @@ def request_partitioning(assignment: Assignment, hidden: int) -> executables.Par
 
 
 def sharding_of_constant(constant: object, mesh: Mesh) -> Sharding:
-    """Return the sharding of an array that a program on `mesh` closes over: its own if it is on the mesh's devices.
+    """Return the sharding of an array that a program on `mesh` closes over: its own if its devices are the mesh's.
 
-    From the same devices in another order the pieces are moved.
+    An array on an equal mesh of other devices, or in another order, keeps its specification. Any other array is
+    replicated.
     """
     own = mesh_sharding(constant) if type(constant) is ConcreteArray else None
     if own is not None and own.devices == mesh.flat_devices:
@@ -320,13 +319,16 @@ def sharding_of_constant(constant: object, mesh: Mesh) -> Sharding:
 
 
 def _in_memory(sharding: Sharding, aval: ShapedArray) -> Sharding:
-    """Return the sharding with the pieces in the memory that the type says."""
+    """Return the sharding with the pieces in the memory of the type `aval`."""
     kind = aval.memory_space.kind
     return sharding if sharding.memory_kind == kind else sharding.with_memory_kind(kind)
 
 
 def _split_as_type(aval: ShapedArray, mesh: Mesh, parts: tuple[int, ...], numbers: tuple[int, ...]) -> Sharding:
-    """Return the sharding of a result whose type says the split over some axes of the mesh, on which it has them."""
+    """Return the sharding of a result whose type has its split over the explicit axes of the mesh.
+
+    XLA's tiles are kept if they agree with the type.
+    """
     own = aval.explicit_sharding
     mesh = mesh.update(axis_types=own.mesh.axis_types)
     chosen = sharding_with_tiles(mesh, parts, numbers)
@@ -339,22 +341,20 @@ def _split_as_type(aval: ShapedArray, mesh: Mesh, parts: tuple[int, ...], number
 def shardings_of(
     executable: Any, assignment: Assignment, hidden: Sequence[Any], out_avals: Sequence[ShapedArray]
 ) -> tuple[list[Sharding], list[Sharding]]:
-    """Return the shardings of a compiled program's inputs and results: those given, and those that XLA has chosen."""
+    """Return the shardings of a compiled program's inputs and results: the given ones, and XLA's choices."""
     mesh, inputs, results = assignment.mesh, assignment.inputs, assignment.results
     assert mesh is not None
-    # Results that are sharded as the first input is, and depend on one, have its very sharding, as in JAX.
+    # As in JAX, a result with the tiles of the first input, which depends on a sharded input, has the same sharding.
     first, rank = next(zip(inputs, assignment.ranks, strict=True), (None, 0))
 
-    def choose(
-        parts: tuple[int, ...], numbers: tuple[int, ...], ndim: int, depends: bool, on: Mesh
-    ) -> Sharding:
+    def choose(parts: tuple[int, ...], numbers: tuple[int, ...], ndim: int, depends: bool, on: Mesh) -> Sharding:
         whole = parts + (1,) * (ndim - len(parts))
         is_alike = depends and on is mesh and ndim == rank
         if is_alike and isinstance(first, NamedSharding) and first.tiles(ndim) == (whole, numbers):
             return first
         return sharding_with_tiles(on, parts, numbers)
 
-    # XLA says nothing of a program on a mesh of one device.
+    # XLA returns no shardings for a program on a mesh of one device.
     whole: tuple[tuple[int, ...], tuple[int, ...]] = (), tuple(range(mesh.size))
     if None in inputs:
         tiles = shardings.tiles_of_parameters(executable, mesh.size)[len(hidden) :] or [whole] * len(inputs)

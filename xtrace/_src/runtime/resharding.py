@@ -1,4 +1,4 @@
-"""Arrays that lie otherwise on the same devices, in other pieces or another layout, by a compiled program."""
+"""Resharding of arrays on the same devices, and changes of their layout, by compiled programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from xtrace._src.xla.buffers import Buffer
 
 
 def reshard(array: ConcreteArray, new: Sharding, layout: Layout | None = None) -> Buffer:
-    """Return the buffer of an array that is split anew over the same devices, in a layout, None for the default one."""
+    """Return the buffer of an array in the sharding `new` over the same devices, in a layout; None is the default."""
     stored = physical_aval(array.aval.update(sharding=None))
     run = _resharding_program(stored, array.sharding, new, layout_of(array), layout)
     (buffer,) = run([array._live_buffer()])
@@ -25,7 +25,7 @@ def reshard(array: ConcreteArray, new: Sharding, layout: Layout | None = None) -
 
 
 def relayout(array: ConcreteArray, layout: Layout | None) -> ConcreteArray:
-    """Return an array in the same place in another layout, None for the default one."""
+    """Return an array in the same place, in another layout; None is the default."""
     aval, sharding = array.aval, array.sharding
     buffer = reshard(array, sharding, layout)
     known = known_layout(buffer._pjrt_layout, aval.shape, aval.dtype, sharding.devices[0])
@@ -38,7 +38,7 @@ def relayout(array: ConcreteArray, layout: Layout | None) -> ConcreteArray:
 def _resharding_program(
     aval: ShapedArray, old: Sharding, new: Sharding, old_layout: Layout | None, layout: Layout | None
 ) -> Callable[[list[Buffer]], list[Buffer]]:
-    """Return the program that splits an array of type `aval` anew, and orders its elements in memory anew."""
+    """Return the program that changes the sharding and the layout of an array of type `aval`."""
     on_one = isinstance(new, SingleDeviceSharding)
     module = ModuleBuilder("reshard", clients.lowering_platform(old.devices[0]), num_partitions=len(old.devices))
     main = FunctionBuilder(module, "main", "reshard", public=True)
@@ -50,7 +50,7 @@ def _resharding_program(
         return ", ".join(filter(None, texts))
 
     x = main.argument(aval, attributes(old, old_layout))
-    # Newer partitioners form sums at a constraint, and refuse to between an argument and a result.
+    # Newer partitioners add up unreduced values at a constraint, but not between an argument and a result.
     main.return_values([x if on_one else main.constrain(x, new)], [attributes(new, layout)])
     partitioned = None if on_one else executables.Partitioned([False], [False])
     executable = executables.compile_text(module.text(), old.devices, None, (), partitioned)

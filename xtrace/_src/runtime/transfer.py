@@ -1,4 +1,4 @@
-"""Moving data: host to device, device to device, device to host; and which device is meant."""
+"""Transfers of data from host to device, between devices, and from device to host; the default device."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from xtrace._src.xla.late_modules import late_modules
 with late_modules(globals()):
     from xtrace._src.runtime import resharding
 
-clients.request_with(lambda: clients.Request(
+clients.set_request(lambda: clients.Request(
     config.platforms.value or config.platform_name.value or config.xla_backend.value or None,
     config.num_cpu_devices.value, config.cpu_enable_async_dispatch.value, config.cuda_visible_devices.value,
     config.pjrt_client_create_options.value, config.cpu_collectives.value,
@@ -70,14 +70,14 @@ _first_device: list[Device] = []
 
 
 def first_device() -> Device:
-    """Return the device that data goes to when nothing says otherwise."""
+    """Return the default device of data without the setting ``jax_default_device``."""
     if not _first_device:
         _first_device.append(clients.local_devices()[0])
     return _first_device[0]
 
 
 def forget_first_device() -> None:
-    """Let data go to the first device of a client that is made anew; arrays stay where they are, and say so."""
+    """Forget the first device, before clients are made anew; existing arrays record their present device."""
     for array in gc.get_objects():
         if type(array) is ConcreteArray and hasattr(array, "signature") and isinstance(array.signature, ShapedArray):
             array.signature = placement(array.aval, array.device, False)
@@ -85,14 +85,14 @@ def forget_first_device() -> None:
 
 
 def signature_on(aval: ShapedArray, device: Device, committed: bool, layout: Layout | None = None) -> Any:
-    """Return the `signature` of an array of type `aval` on `device`, in a layout if it is not the default one."""
+    """Return the `signature` of an array of type `aval` on `device`; `layout` is None for the default one."""
     if layout is None and not committed and device is first_device():
         return aval
     return placement(aval, device, committed, layout)
 
 
 def current_device() -> Device:
-    """Return the device that uncommitted data goes to: the setting ``jax_default_device``, or the first one."""
+    """Return the device of new uncommitted data: the setting ``jax_default_device``, or the first device."""
     chosen: Device | str | None = config.default_device.value
     if chosen is None:
         return first_device()
@@ -100,7 +100,7 @@ def current_device() -> Device:
 
 
 def committed_sharding(value: object) -> Sharding | None:
-    """Return the sharding that an array or a description of one is committed to; None if there is none."""
+    """Return the sharding to which an array, or a description of one, is committed; None for other values."""
     if type(value) is ConcreteArray:
         return value.sharding if value.committed else None
     sharding = value.sharding if isinstance(value, ShapeDtypeStruct) else None
@@ -108,7 +108,7 @@ def committed_sharding(value: object) -> Sharding | None:
 
 
 def committed_layout(value: object) -> Layout | None:
-    """Return the layout that an array or a description of one is committed to, None for the default one."""
+    """Return the layout to which an array, or a description of one, is committed; None for the default one."""
     if type(value) is ConcreteArray:
         return layout_of(value) if value.committed else None
     layout: Any = value.format.layout if isinstance(value, ShapeDtypeStruct) else None
@@ -116,7 +116,7 @@ def committed_layout(value: object) -> Layout | None:
 
 
 def sharding_like(value: object, shape: tuple[int, ...], weak_type: bool) -> Sharding | None:
-    """Return the sharding of a new array made like `value`, with that shape and weak type; None for the default."""
+    """Return the sharding of a new array like `value`, of the given shape and weak type; None for the default."""
     sharding = None if weak_type else committed_sharding(value)
     if sharding is None or value.shape == shape or sharding.is_fully_replicated:  # type: ignore[attr-defined]
         return sharding
@@ -124,7 +124,7 @@ def sharding_like(value: object, shape: tuple[int, ...], weak_type: bool) -> Sha
 
 
 def committed_device(value: object) -> Device | None:
-    """Return the one device that `value` is committed to, an array or a description of one; None if there is none."""
+    """Return the one device to which an array, or a description of one, is committed; None if there is none."""
     return getattr(committed_sharding(value), "device", None)
 
 
@@ -133,7 +133,8 @@ def array_from_host(
 ) -> ConcreteArray:
     """Return a concrete array of type `aval` with the data of a NumPy array, copied unless `copy` is false.
 
-    For an extended dtype, the data are those of the storage. Of float0, which has none, it is a NumPy array.
+    For an extended dtype, `value` is the array of the storage. For float0, which has no data, the result is a NumPy
+    array.
     """
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)  # type: ignore[return-value]
@@ -150,9 +151,9 @@ def array_from_host(
 def array_from_pieces(
     value: np.ndarray[Any, Any], aval: ShapedArray, sharding: Sharding, *, shared: bool = False
 ) -> ConcreteArray:
-    """Return an array on a mesh with the data of a NumPy array, of an extended dtype the storage.
+    """Return an array on a mesh with the data of a NumPy array; for an extended dtype, the array of the storage.
 
-    shared: whether the array may share the memory of `value`, which nobody changes.
+    shared: whether the array may share the memory of `value`, which nobody must change then.
     """
     stored = physical_aval(aval)
     if value.dtype != stored.dtype:
@@ -160,7 +161,7 @@ def array_from_pieces(
     division = _divide(sharding, aval.shape)
     parts = [value[index] for index in division.indices]
     if division.numbers is not None:
-        # The runtime takes one piece for several devices only if it need not copy it.
+        # The runtime accepts one piece for several devices only if it can share its memory.
         parts = [np.asarray(x, order="C") if shared else np.array(x, order="C") for x in parts]
         parts = [np.array(x) if x.ctypes.data % buffers.ALIGNMENT else x for x in parts] if shared else parts
         parts = [parts[i] for i in division.numbers]
@@ -175,7 +176,8 @@ def array_from_pieces(
 class _Division(NamedTuple):
     """The pieces of an array for the devices of this process.
 
-    `indices` are those of the different pieces; `numbers` say for each device which one it holds, None for one each.
+    `indices` are the slices of the different pieces. `numbers` has the number of the piece of each device; None if each
+    device has its own piece.
     """
 
     devices: list[Device]
@@ -185,7 +187,7 @@ class _Division(NamedTuple):
 
 @memoize(4096)
 def _divide(sharding: Sharding, shape: Shape) -> _Division:
-    """Return the pieces of an array of shape `shape`; IndivisibleError if it cannot be split so."""
+    """Return the pieces of an array of shape `shape`; IndivisibleError if its parts do not divide the shape."""
     sharding.shard_shape(shape)
     local = sharding.addressable_devices
     known: dict[Any, int] = {}
@@ -206,16 +208,16 @@ def array_on_mesh(
     aval: ShapedArray, sharding: Sharding, parts: Sequence[Any], devices: Sequence[Device],
     layout: Layout | None = None,
 ) -> ConcreteArray:
-    """Return the array with the given pieces on the devices of this process: buffers, or NumPy arrays of its own.
+    """Return the array with the given pieces on the devices of this process.
 
-    layout: that of all the buffers.
+    parts: buffers, or NumPy arrays that nobody else uses. layout: the layout of all buffers.
     """
     buffer = buffers.put_pieces(physical_aval(aval), device_sharding(sharding), list(parts), list(devices))
     return new_array(aval, buffer, placement(aval, sharding, layout=layout))
 
 
 def constant_from_host(value: np.ndarray[Any, Any], aval: ShapedArray, *, copy: bool = True) -> Array:
-    """Return NumPy data as an array, or under a trace as a constant of the program."""
+    """Return NumPy data as an array; under a trace, as a constant of the program."""
     trace = current_trace.get()
     if trace is not base_trace:
         with np.errstate(over="ignore"):
@@ -226,9 +228,9 @@ def constant_from_host(value: np.ndarray[Any, Any], aval: ShapedArray, *, copy: 
 
 
 def dlpack_device(source: Any) -> Device:
-    """Return the device that the memory of an object with ``__dlpack_device__`` is on; ValueError for unknown ones.
+    """Return the device of the memory of an object with ``__dlpack_device__``; ValueError for an unknown device.
 
-    Host memory belongs to the first CPU device, whatever the default device.
+    Host memory belongs to the first CPU device, independently of the default device.
     """
     kind, number = source.__dlpack_device__()
     platform = buffers.DLPACK_PLATFORMS.get(int(kind))
@@ -249,9 +251,9 @@ def dlpack_device(source: Any) -> Device:
 
 
 def array_from_dlpack(source: Any, device: Device, copy: bool | None) -> ConcreteArray:
-    """Return a concrete array with the memory of an object with ``__dlpack__``, which is on `device`, as XLA takes it.
+    """Return a concrete array with the memory of an object with ``__dlpack__`` on `device`, or a copy of it.
 
-    BufferError if it does not, or if `copy` is False and it must copy.
+    Raises BufferError if XLA does not accept the memory, or needs a copy and `copy` is False.
     """
     buffer, shape, dtype = buffers.from_dlpack(source, device, copy)
     aval = ShapedArray(shape, dtype)
@@ -260,9 +262,9 @@ def array_from_dlpack(source: Any, device: Device, copy: bool | None) -> Concret
 
 
 def scalar_to_host(value: bool | int | float | complex, aval: ShapedArray) -> np.ndarray[Any, Any]:
-    """Return a Python scalar as a NumPy array of type `aval`, of rank 0; OverflowError if an integer does not fit.
+    """Return a Python scalar as a NumPy array of rank 0 and type `aval`; OverflowError if an integer does not fit.
 
-    For an extended dtype it is the storage of an element, filled with the scalar; for float0 a boolean.
+    For an extended dtype, the result is the storage of an element, filled with the scalar; for float0, it is a boolean.
     """
     if aval.dtype == dtypes.float0:
         return np.zeros((), dtypes.bool_)
@@ -277,8 +279,8 @@ def scalar_to_host(value: bool | int | float | complex, aval: ShapedArray) -> np
 _NUMBERS = bool, int, float, complex
 _SCALARS = frozenset(_NUMBERS)
 _scalars = Table(1024)
-_SCALARS_OF_A_SIGNATURE = 64
-# Python types, and the dtypes that jaxlib makes of their numbers.
+_SCALARS_PER_SIGNATURE = 64
+# Maps Python types to the dtypes that jaxlib makes from their numbers.
 _AS_PYTHON = {
     float: (np.dtype(np.float32), np.dtype(np.float64)), int: (np.dtype(np.int32), np.dtype(np.int64)),
     bool: (np.dtype(bool),),
@@ -286,8 +288,8 @@ _AS_PYTHON = {
 
 
 def scalar_array(value: Any, aval: ShapedArray, device: Device) -> ConcreteArray:
-    """Return a scalar on a device, one that may be shared: only for operands that no user sees and no one donates."""
-    # True equals 1, so the type is part of the key; zeros are equal and told apart by their text.
+    """Return a scalar on a device; it may be shared, so it must not be donated or given to users."""
+    # True equals 1, so the type is a part of the key; 0.0 equals -0.0, so the key of a zero is its text.
     kind = type(value)
     cacheable = kind in _AS_PYTHON
     key = (value or repr(value), kind, aval, device)
@@ -306,8 +308,8 @@ def scalar_array(value: Any, aval: ShapedArray, device: Device) -> ConcreteArray
 
 
 def scalar_buffers(aval: ShapedArray, device: Any) -> Callable[[Any], Any]:
-    """Return the function from floats, integers that fit or bools to buffers of their type `aval`, shared as above."""
-    known = Table(_SCALARS_OF_A_SIGNATURE, nested=True)
+    """Return the function from Python numbers, which must fit, to buffers of their type `aval`, which may be shared."""
+    known = Table(_SCALARS_PER_SIGNATURE, nested=True)
 
     def buffer_of(value: Any) -> Buffer:
         key = value or repr(value)
@@ -321,7 +323,7 @@ def scalar_buffers(aval: ShapedArray, device: Any) -> Callable[[Any], Any]:
 
 
 def to_operand(value: Any) -> ConcreteArray:
-    """Return `value` as `to_concrete` does, for a program that leaves its operands alone: scalars may be shared."""
+    """Return `value` as `to_concrete` does, for a program that does not donate operands: scalars may be shared."""
     kind = type(value)
     if kind in _SCALARS:
         return scalar_array(value, scalar_aval(kind), current_device())
@@ -331,12 +333,12 @@ def to_operand(value: Any) -> ConcreteArray:
 
 
 def as_value(leaf: object) -> Any:
-    """Return an argument as a value that can carry a tangent; outside of tracing, numbers become arrays."""
+    """Return an argument as a value that can have a tangent: outside of tracing, numbers become arrays."""
     return leaf if isinstance(leaf, Tracer) or current_trace.get() is not base_trace else to_operand(leaf)
 
 
 def to_input(value: object, device: Device | None = None) -> ConcreteArray:
-    """Return `value` as programs take it: as `to_concrete` does, and values without data as booleans."""
+    """Return `value` as an input of a program: as `to_concrete` does, but float0 values become arrays of booleans."""
     concrete: Any = to_concrete(value, device)
     if type(concrete) is ConcreteArray:
         return concrete
@@ -348,7 +350,7 @@ def to_input(value: object, device: Device | None = None) -> ConcreteArray:
 def to_concrete(value: Any, device: Device | None = None) -> ConcreteArray:
     """Return `value` (an array, a NumPy value, a Python scalar, a literal) as a concrete array on a device.
 
-    An array of float0 is NumPy's, and nowhere.
+    A value of float0 becomes a NumPy array, which is on no device.
     """
     if type(value) is ConcreteArray:
         return value
@@ -366,7 +368,7 @@ def to_concrete(value: Any, device: Device | None = None) -> ConcreteArray:
 
 
 def to_constant(value: object) -> ConcreteArray:
-    """Return `value` as `to_concrete` does; while a function is traced, this is no transfer that a guard refuses."""
+    """Return `value` as `to_concrete` does; while a function is traced, transfer guards allow it."""
     if current_trace.get() is base_trace or config.transfer_guard_host_to_device.value in (None, "allow"):
         return to_concrete(value)
     with guards.mark_explicit("put"):
@@ -374,21 +376,21 @@ def to_constant(value: object) -> ConcreteArray:
 
 
 def to_array(value: object) -> Array:
-    """Return an operand as an array: an array or tracer as it is, anything else as a constant."""
+    """Return an operand as an array: an array or a tracer unchanged, any other value as a constant."""
     if isinstance(value, Array):
         return value
     return value.to_array() if is_symbolic(value) else to_constant(value)
 
 
 def constant_on(value: object, device: Device) -> ConcreteArray:
-    """Return a constant of a program committed to `device`; it shares the memory of NumPy's, which nobody writes to."""
+    """Return a constant of a program, committed to `device`; a NumPy array, which nobody changes, shares its memory."""
     if type(value) is np.ndarray and value.shape:
         return array_from_host(value, aval_of_value(value), device, copy=False)
     return in_layout(put_on(value, device), None)
 
 
 def put_on(value: object, device: Device, space: MemorySpace | None = None) -> ConcreteArray:
-    """Return `value` committed to `device`, copied there if it is elsewhere, in the memory `space` or the same kind."""
+    """Return `value` committed to `device`, copied if necessary, in the memory `space`; None keeps the kind."""
     array = to_concrete(value, device)
     if type(array) is not ConcreteArray:
         return array
@@ -399,7 +401,7 @@ def put_on(value: object, device: Device, space: MemorySpace | None = None) -> C
     if array.device == device and aval is array.aval:
         return new_array(aval, array._live_buffer(), signature)
     if layout_of(array) is not None:
-        # What a CPU device copies from another one has the default layout, and does not say so.
+        # A copy between CPU devices has the default layout, although it reports another one.
         return in_layout(put_on(in_layout(array, None), device, space), layout_of(array))
     if array.device.client is device.client:
         return new_array(aval, buffers.move(physical_aval(aval), array._live_buffer(), device), signature)
@@ -407,20 +409,19 @@ def put_on(value: object, device: Device, space: MemorySpace | None = None) -> C
 
 
 def _put_piece_on(array: ConcreteArray, aval: ShapedArray, device: Device) -> ConcreteArray:
-    """Return an array on a mesh committed to one device: of a replicated one the copy that is there."""
+    """Return an array on a mesh, committed to one device; a replicated array gives its copy on the device."""
     if array.is_fully_replicated and aval.memory_space is array.aval.memory_space:
         for buffer in buffers.pieces_of(array._live_buffer()):
             if buffer._sharding._device == device:
                 return new_array(aval, buffer, placement(aval, device, layout=layout_of(array)))
     with guards.between_devices():
-        moved: ConcreteArray = array_from_host(array.physical_array(), aval, device)
-    return moved
+        return array_from_host(array.physical_array(), aval, device)
 
 
 def put_at(value: Any, sharding: Sharding, aval: ShapedArray | None = None) -> ConcreteArray:
-    """Return `value`, of type `aval` if that is known, committed to the places that `sharding` says.
+    """Return `value`, of type `aval` if that is known, committed to `sharding`.
 
-    IndivisibleError if it cannot be split so.
+    Raises IndivisibleError if a dimension is not a multiple of its number of parts.
     """
     if isinstance(sharding, SingleDeviceSharding):
         return put_on(value, sharding.device, memory_space_of_kind(sharding.memory_kind))
@@ -446,9 +447,9 @@ def put_at(value: Any, sharding: Sharding, aval: ShapedArray | None = None) -> C
         return in_layout(new_array(aval, copied, placement(aval, sharding)), layout_of(value))
     if own is not None and _needs_program(own, sharding):
         return new_array(aval, resharding.reshard(value, sharding), placement(aval, sharding))
-    # The memory of an array that was put together from its pieces belongs to nobody else.
+    # An array joined from its pieces is new memory, which can be shared.
     is_joined = own is not None and not own.is_fully_replicated
-    # Of rank 0 are the numbers of a program, which come from the host.
+    # Arrays of rank 0 may be numbers from the host, for which no guard is needed.
     with guards.between_devices() if aval.shape else contextlib.nullcontext():
         array = array_from_pieces(value.physical_array(), aval, sharding, shared=is_joined)
     # As in JAX, copies keep the layout, and pieces do not.
@@ -456,7 +457,7 @@ def put_at(value: Any, sharding: Sharding, aval: ShapedArray | None = None) -> C
 
 
 def _put_unreduced(value: Any, sharding: Any, aval: ShapedArray | None) -> ConcreteArray:
-    """Return `value` as a sum along mesh axes: the first device along these has the piece, and the others zeros."""
+    """Return `value` as an unreduced array: the first device along the axes has the piece, the others have zeros."""
     mesh, spec = sharding.mesh, sharding.spec
     value = in_layout(value, None) if type(value) is ConcreteArray else value
     array = put_at(value, sharding.update(spec=spec.update(unreduced=frozenset())), aval)
@@ -470,13 +471,13 @@ def _put_unreduced(value: Any, sharding: Any, aval: ShapedArray | None) -> Concr
 
 
 def place_type(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
-    """Return the type that an array of type `aval` has when it is put where `sharding` says."""
+    """Return the type of an array of type `aval` after it is put in `sharding`."""
     space = memory_space_of_kind(sharding.memory_kind)
     return aval.update(sharding=explicit_part(sharding, aval.ndim), memory_space=space)
 
 
 def _has_same_pieces(old: Sharding, new: Sharding, ndim: int) -> bool:
-    """Whether each piece goes as it is from a device to the one at its place in the other sharding."""
+    """Whether each device has the same piece as the device at its position in the other sharding."""
     if len(old.devices) != len(new.devices) or not old.is_fully_addressable or old.is_unreduced:
         return False
     if old.memory_kind != new.memory_kind:
@@ -485,14 +486,14 @@ def _has_same_pieces(old: Sharding, new: Sharding, ndim: int) -> bool:
 
 
 def _needs_program(old: Sharding, new: Sharding) -> bool:
-    """Whether a program reshards an array, and not the host, whose memory is that of CPU devices."""
+    """Whether a compiled program reshards an array. On CPU the host does it, because it shares the devices' memory."""
     if old.devices != new.devices or old.memory_kind != new.memory_kind:
         return False
     return old.devices[0].platform != "cpu" or not old.is_fully_addressable or old.is_unreduced or new.is_unreduced
 
 
 def in_memory(array: ConcreteArray, space: MemorySpace, committed: bool) -> ConcreteArray:
-    """Return a copy of `array` in the memory `space` of its devices, or of their host; `committed` to it or not."""
+    """Return a copy of `array` in the memory `space` of its devices. committed: whether the copy is committed."""
     own = mesh_sharding(array)
     if own is not None:
         return put_at(array, own.with_memory_kind(space.kind))
@@ -502,7 +503,7 @@ def in_memory(array: ConcreteArray, space: MemorySpace, committed: bool) -> Conc
 
 
 def in_layout(array: ConcreteArray, layout: Any) -> ConcreteArray:
-    """Return an array in a layout, None for the default one: the array itself if it is in this one."""
+    """Return an array in a layout, None for the default one; the array itself if it has this layout."""
     own = layout_of(array)
     if own is layout or isinstance(array.aval.dtype, dtypes.ExtendedDType):
         # Keys have the default layout, as in JAX.
@@ -513,19 +514,19 @@ def in_layout(array: ConcreteArray, layout: Any) -> ConcreteArray:
 
 
 def has_layout(array: ConcreteArray, layout: Layout) -> bool:
-    """Return whether an array lies in memory as a layout says."""
+    """Return whether an array has a layout."""
     own = layout_of(array)
     return (own is None and is_default(layout)) or is_met(layout, own or array.format.layout)  # type: ignore[arg-type]
 
 
 def put_in_format(value: Any, format: Format, aval: ShapedArray | None = None) -> ConcreteArray:
-    """Return `value` as `put_at` does, in the layout of a format, the default one if that says none."""
+    """Return `value` as `put_at` does, in the layout of a format; without one, in the default layout."""
     array = put_at(value, format.sharding, aval)  # type: ignore[arg-type]
     return in_layout(array, format.layout) if type(array) is ConcreteArray else array
 
 
 def _restore_array(value: np.ndarray[Any, Any], weak_type: bool, extended: Any = None) -> ConcreteArray:
-    """Return the array that was pickled, of 64 bits only where these are enabled."""
+    """Return a pickled array; a 64-bit dtype becomes its 32-bit form unless 64-bit dtypes are enabled."""
     aval = ShapedArray(value.shape, dtypes.canonicalize(value.dtype, config.enable_x64.value), weak_type)
     if extended is not None:
         aval = ShapedArray(value.shape[: value.ndim - len(extended.trailing_shape)], extended)
@@ -537,5 +538,5 @@ def _reduce_array(array: ConcreteArray) -> Any:
     return _restore_array, (array.physical_array(), array.weak_type, extended)
 
 
-# Making an array needs a device, of which the class knows nothing; so its pickling is defined here.
+# Unpickling an array needs the default device, which is defined here.
 copyreg.pickle(ConcreteArray, _reduce_array)

@@ -1,1 +1,1 @@
-"""Arrays on disk: a writer and a reader of Zarr, and asynchronous checkpoints."""
+"""Arrays on disk: Zarr files, and asynchronous checkpoints."""

@@ -1,4 +1,4 @@
-"""Each process writes the pieces of arrays on its devices to files, and reads the pieces that its devices need."""
+"""Reading and writing of arrays: each process writes and reads the shards of its devices."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _writers = ThreadPoolExecutor(8, "xtrace_serialization")
 
 
 def is_remote_storage(tspec: Spec | str) -> bool:
-    """Test whether a specification means storage in a cloud.
+    """Return whether a specification is of cloud storage.
 
     Args:
         tspec: a TensorStore specification, or a path.
@@ -39,7 +39,7 @@ def is_remote_storage(tspec: Spec | str) -> bool:
         True for Google's and Amazon's storage.
 
     Raises:
-        TypeError: `tspec` is neither.
+        TypeError: `tspec` is no specification and no path.
 
     Example:
         >>> from xtrace.experimental.array_serialization.serialization import is_remote_storage
@@ -61,10 +61,10 @@ def get_tensorstore_spec(
     """Return the TensorStore specification of a path.
 
     Args:
-        ckpt_path: a path of a file system, or one that begins with gs:// or s3://.
-        ocdbt: whether the array is in a database of several arrays; writing and reading these needs TensorStore.
-        process_idx: the process whose part of a database it is.
-        arr: an array; its shape, dtype and the shape of its pieces are stated as metadata.
+        ckpt_path: a path in a file system, or a path with gs:// or s3://.
+        ocdbt: whether the array is in a database of several arrays; only TensorStore reads and writes databases.
+        process_idx: the number of a process, for its part of a database.
+        arr: an array; its shape and the shape of its shards become metadata.
         driver: the format.
 
     Returns:
@@ -116,12 +116,11 @@ def _find_folder(function: str, spec: Any) -> str:
             "TensorStore, which xtrace does not use. Arrays are written and read as "
             "{'driver': 'zarr', 'kvstore': {'driver': 'file', 'path': ...}}; copy the folder to cloud storage yourself"
         )
-    result: str = os.path.abspath(store["path"])
-    return result
+    return os.path.abspath(str(store["path"]))
 
 
-def _refuse(function: str, **options: Any) -> None:
-    """Raise for options that are objects of TensorStore."""
+def _reject_options(function: str, **options: Any) -> None:
+    """Raise NotImplementedError for options other than None: objects of TensorStore."""
     given = [name for name, value in options.items() if value is not None]
     if given:
         raise NotImplementedError(f"{function}: {', '.join(given)} needs TensorStore; leave it out")
@@ -131,24 +130,24 @@ async def async_serialize(
     arr_inp: Array, tensorstore_spec: Spec, commit_future: list[Any] | None = None, context: Any = None,
     chunk_layout: Any = None, primary_host: int | None = None, replica_id: int = 0, transaction: Any = None,
 ) -> list[Any]:
-    """Write an array to a folder, each process the pieces of its devices; pieces are chunks.
+    """Write an array to a folder; each process writes the shards of its devices, one file for each shard.
 
     Args:
         arr_inp: the array.
-        tensorstore_spec: where to, as `get_tensorstore_spec` returns it; its metadata may state a compressor, by
-            default zlib.
-        commit_future: a list to which a future is added for each file; None to wait for the files.
-        context, chunk_layout: None; they are TensorStore's.
-        primary_host: the process that writes the metadata; None for each one.
-        replica_id: which copy of a piece is written.
-        transaction: None, as `context`.
+        tensorstore_spec: the specification of the folder, see `get_tensorstore_spec`; its metadata may have a
+            compressor, by default zlib.
+        commit_future: a list that receives a future for each shard; None to wait for the files.
+        context, chunk_layout: None; they belong to TensorStore.
+        primary_host: the process that writes the metadata; None for every process.
+        replica_id: the number of the replica to write.
+        transaction: None; it belongs to TensorStore.
 
     Returns:
-        A list of None, one for each piece.
+        A list of None, one for each shard.
 
     Raises:
-        TypeError: `arr_inp` is no array with data, or the specification is none.
-        NotImplementedError: the specification means something other than Zarr in a file system.
+        TypeError: `arr_inp` is no array with data, or `tensorstore_spec` is no specification.
+        NotImplementedError: the specification is not of Zarr in a file system.
 
     Example:
         >>> import asyncio, tempfile
@@ -158,7 +157,7 @@ async def async_serialize(
         [None]
     """
     name = "async_serialize"
-    _refuse(name, context=context, chunk_layout=chunk_layout, transaction=transaction)
+    _reject_options(name, context=context, chunk_layout=chunk_layout, transaction=transaction)
     if not isinstance(arr_inp, Array) or isinstance(arr_inp, Tracer):
         raise TypeError(
             f"{name}: arr_inp must be an array with data, got {abbreviate(arr_inp)}; convert it with "
@@ -175,7 +174,7 @@ async def async_serialize(
     for shard in arr_inp.addressable_shards:
         if shard.replica_id == replica_id:
             start = [s.indices(n)[0] for s, n in zip(shard.index, arr_inp.shape, strict=True)]
-            # Copy the data, since the array may be donated before it is written.
+            # A copy, because the array may be donated before it is written.
             futures.append(_writers.submit(target.write, start, np.array(shard.data)))
     if commit_future is not None:
         commit_future.extend(futures)
@@ -187,16 +186,17 @@ async def async_deserialize(
     in_type: Any, tensorstore_spec: Spec, global_shape: Sequence[int] | None = None, dtype: Any = None,
     byte_limiter: Any = None, context: Any = None, chunk_layout: Any = None, assume_metadata: bool = False,
 ) -> Any:
-    """Read an array from a folder, each process the pieces of its devices.
+    """Read an array from a folder; each process reads the shards of its devices.
 
     Args:
-        in_type: the sharding of the array, a `Format` with one, or a `ShapeDtypeStruct`, which states shape and dtype
-            as well.
-        tensorstore_spec: where from, as `get_tensorstore_spec` returns it.
-        global_shape: the shape: elements beyond that of the folder are zeros, those beyond this one are left out. None
-            for that of the folder.
-        dtype: the dtype to convert to; None for that of the folder.
-        byte_limiter, context, chunk_layout: None; they are TensorStore's.
+        in_type: the sharding of the array, a `Format` with a sharding, or a `ShapeDtypeStruct` with sharding, shape and
+            dtype.
+        tensorstore_spec: the specification of the folder, see `get_tensorstore_spec`.
+        global_shape: the shape of the result, padded with zeros or truncated at the end of each axis; None for the
+            stored shape.
+        dtype: the dtype of the result; None for the stored dtype.
+        byte_limiter: not used.
+        context, chunk_layout: None; they belong to TensorStore.
         assume_metadata: False.
 
     Returns:
@@ -204,8 +204,9 @@ async def async_deserialize(
 
     Raises:
         FileNotFoundError: there is no array.
-        TypeError: `in_type` has no sharding, or the specification is none.
-        NotImplementedError: the specification means something other than Zarr in a file system.
+        TypeError: `in_type` has no sharding, or `tensorstore_spec` is no specification.
+        ValueError: `global_shape` has another number of axes.
+        NotImplementedError: the specification is not of Zarr in a file system.
 
     Example:
         >>> import asyncio, tempfile
@@ -216,7 +217,7 @@ async def async_deserialize(
         Array([0, 1, 2], dtype=int32)
     """
     name = "async_deserialize"
-    _refuse(name, context=context, chunk_layout=chunk_layout, assume_metadata=assume_metadata or None)
+    _reject_options(name, context=context, chunk_layout=chunk_layout, assume_metadata=assume_metadata or None)
     if isinstance(in_type, ShapeDtypeStruct):
         global_shape = in_type.shape if global_shape is None else global_shape
         dtype = in_type.dtype if dtype is None else dtype
@@ -234,13 +235,13 @@ async def async_deserialize(
             f"{source.shape}"
         )
 
-    def piece(index: tuple[slice, ...]) -> np.ndarray[Any, Any]:
+    def read_shard(index: tuple[slice, ...]) -> np.ndarray[Any, Any]:
         bounds = [s.indices(n)[:2] for s, n in zip(index, shape, strict=True)]
         values = source.read([a for a, _ in bounds], [b for _, b in bounds])
         return values if dtype is None else values.astype(dtype)
 
     return await asyncio.to_thread(
-        make_array_from_callback, shape, sharding, piece, source.dtype if dtype is None else dtype
+        make_array_from_callback, shape, sharding, read_shard, source.dtype if dtype is None else dtype
     )
 
 
@@ -252,16 +253,16 @@ def _check_lengths(**lists: Any) -> None:
 
 
 def run_serialization(arrays: Sequence[Array], tensorstore_specs: Sequence[Spec]) -> None:
-    """Write arrays to folders, and wait until they are written.
+    """Write arrays to folders, and wait until all are written.
 
     Args:
         arrays: the arrays.
-        tensorstore_specs: where to: a specification for each, as `get_tensorstore_spec` returns it.
+        tensorstore_specs: the specification of each folder, see `get_tensorstore_spec`.
 
     Raises:
         TypeError: an item is no array, or no specification.
-        ValueError: there are not as many specifications as arrays.
-        NotImplementedError: a specification means something other than Zarr in a file system.
+        ValueError: the numbers of arrays and of specifications differ.
+        NotImplementedError: a specification is not of Zarr in a file system.
 
     Example:
         >>> import tempfile
@@ -287,10 +288,10 @@ def run_deserialization(
 
     Args:
         shardings: the sharding, or the `Format`, of each array.
-        tensorstore_specs: where from: a specification for each, as `get_tensorstore_spec` returns it.
-        global_shapes: the shape of each array; None for those of the folders.
-        dtypes: the dtype that each is converted to; None for those of the folders.
-        concurrent_gb: ignored: one piece at a time is in memory besides the arrays.
+        tensorstore_specs: the specification of each folder, see `get_tensorstore_spec`.
+        global_shapes: the shape of each array; None for the stored shapes.
+        dtypes: the dtype of each array; None for the stored dtypes.
+        concurrent_gb: not used: besides the arrays, one shard at a time is in memory.
 
     Returns:
         The arrays.
@@ -298,8 +299,8 @@ def run_deserialization(
     Raises:
         FileNotFoundError: there is no array.
         TypeError: an item is no sharding, or no specification.
-        ValueError: there are not as many of each, or shapes have another number of axes.
-        NotImplementedError: a specification means something other than Zarr in a file system.
+        ValueError: the numbers of items differ, or a shape has another number of axes.
+        NotImplementedError: a specification is not of Zarr in a file system.
 
     Example:
         >>> import tempfile

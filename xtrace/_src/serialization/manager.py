@@ -34,10 +34,10 @@ _checkpoints = itertools.count()
 
 
 class AsyncManager:
-    """Waits, in a thread, for files that are being written, and for the other processes.
+    """Waits, in a thread, for unfinished files and for the other processes.
 
     Args:
-        timeout_secs: how many seconds it waits for the other processes.
+        timeout_secs: the number of seconds to wait for the other processes.
 
     Raises:
         ValueError: `timeout_secs` is not positive.
@@ -55,20 +55,20 @@ class AsyncManager:
         self._error: BaseException | None = None
 
     def check_for_errors(self) -> None:
-        """Raise the error of a checkpoint that could not be written, once; this does not wait."""
+        """Raise the error of a failed checkpoint, once; this does not wait."""
         error, self._error = self._error, None
         if error is not None:
             raise error
 
     def wait_until_finished(self) -> None:
-        """Wait until the last checkpoint is written, and raise its error."""
+        """Wait until the last checkpoint is written, and raise its error if it failed."""
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.join()
         self.check_for_errors()
 
     def _finish_in_thread(self, futures: Sequence[Any], then: Callable[[], None]) -> None:
-        """Wait for the futures and the other processes in a thread; then process 0 calls `then`."""
+        """Start a thread that waits for the futures and the other processes; then process 0 calls `then`."""
         number = next(_checkpoints)
 
         def finish() -> None:
@@ -83,13 +83,13 @@ class AsyncManager:
         self._thread = threading.Thread(target=finish, name="xtrace_checkpoint")
         self._thread.start()
 
-    def _wait_for_processes(self, place: str) -> int:
-        """Wait for all processes at a barrier; return the number of this one."""
+    def _wait_for_processes(self, barrier: str) -> int:
+        """Wait for all processes at a barrier, and return the number of this process."""
         connection = distributed.connection()
         if connection is None:
             return 0
         try:
-            connection.client.wait_at_barrier(place, int(1000 * self._timeout_secs))
+            connection.client.wait_at_barrier(barrier, int(1000 * self._timeout_secs))
         except distributed.DistributedError as error:
             if "DEADLINE_EXCEEDED" not in str(error):
                 raise
@@ -101,7 +101,7 @@ class AsyncManager:
 
 
 class GlobalAsyncCheckpointManagerBase(abc.ABC):
-    """The base class of managers that write checkpoints of all processes asynchronously.
+    """The base class of managers of asynchronous checkpoints of all processes.
 
     Example:
         >>> from xtrace.experimental.array_serialization import serialization
@@ -112,7 +112,7 @@ class GlobalAsyncCheckpointManagerBase(abc.ABC):
 
     @abc.abstractmethod
     def check_for_errors(self) -> None:
-        """Raise the error of a checkpoint that could not be written; this does not wait."""
+        """Raise the error of a failed checkpoint; this does not wait."""
 
     @abc.abstractmethod
     def wait_until_finished(self) -> None:
@@ -134,10 +134,10 @@ class GlobalAsyncCheckpointManagerBase(abc.ABC):
 
 
 class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBase):
-    """Writes arrays to folders while the program goes on: the data are copied at once, and the files follow.
+    """Writes arrays to folders while the program continues: it copies the data at once and writes files in threads.
 
     Args:
-        timeout_secs: how many seconds a process waits for the others to finish writing.
+        timeout_secs: the number of seconds that a process waits for the others.
 
     Raises:
         ValueError: `timeout_secs` is not positive.
@@ -158,7 +158,7 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
     ) -> None:
         """Start to write arrays, after waiting for the previous checkpoint.
 
-        `on_commit_callback` is called by process 0 when all processes have written their pieces.
+        Process 0 calls `on_commit_callback` when all processes have written their shards.
         """
         self.wait_until_finished()
         if len(arrays) != len(tensorstore_specs):

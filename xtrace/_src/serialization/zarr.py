@@ -1,4 +1,4 @@
-"""Arrays as folders of chunks: version 2 of the Zarr format, as TensorStore writes and reads it."""
+"""Arrays as folders of chunks, in version 2 of the Zarr format; TensorStore reads and writes the same files."""
 
 from __future__ import annotations
 
@@ -46,9 +46,10 @@ def _import_zstandard(folder: str) -> Any:
 
 
 class ZarrArray:
-    """An array in a folder: its type, and chunks of one shape, a file for each.
+    """An array in a folder: its type, and chunks of one shape, each in a file.
 
-    compressor: None, or the name and the level. separator: the text between the numbers in file names.
+    compressor: None, or a name and a level. separator: the text between the numbers in the names of files. fill: the
+    element of missing chunks; None for zero.
     """
 
     __slots__ = ("folder", "shape", "dtype", "chunks", "compressor", "order", "separator", "fill")
@@ -89,27 +90,27 @@ class ZarrArray:
             file.write(data)
         os.replace(unfinished, path)
 
-    def chunk_name(self, numbers: Sequence[int]) -> str:
-        """Return the name of the file of a chunk."""
+    def make_chunk_name(self, numbers: Sequence[int]) -> str:
+        """Return the name of a chunk's file."""
         return self.separator.join(map(str, numbers)) or "0"
 
-    def chunks_of(self, start: Sequence[int], stop: Sequence[int]) -> Iterator[tuple[int, ...]]:
-        """Return the numbers of the chunks that have elements between two corners."""
+    def find_chunks(self, start: Sequence[int], stop: Sequence[int]) -> Iterator[tuple[int, ...]]:
+        """Return the numbers of the chunks with elements between two corners."""
         return itertools.product(*[
             range(a // size, -(-b // size)) for a, b, size in zip(start, stop, self.chunks, strict=True)
         ])
 
     def write(self, start: Sequence[int], values: np.ndarray[Any, Any]) -> None:
-        """Write the chunks of a piece, which begins at `start`, at the corner of a chunk."""
+        """Write the chunks of a shard; `start` is its corner, and the corner of a chunk."""
         stop = [a + n for a, n in zip(start, values.shape, strict=True)]
-        for numbers in self.chunks_of(start, stop):
-            piece = values[tuple([
+        for numbers in self.find_chunks(start, stop):
+            part = values[tuple([
                 slice(i * size - a, (i + 1) * size - a) for i, size, a in zip(numbers, self.chunks, start, strict=True)
             ])]
             # Chunks at the edges are padded to the common shape.
-            whole = np.zeros(self.chunks, self.dtype)
-            whole[tuple(map(slice, piece.shape))] = piece
-            self._write(self.chunk_name(numbers), self._encode(whole.tobytes(self.order)))
+            chunk = np.zeros(self.chunks, self.dtype)
+            chunk[tuple(map(slice, part.shape))] = part
+            self._write(self.make_chunk_name(numbers), self._encode(chunk.tobytes(self.order)))
 
     def _encode(self, data: bytes) -> bytes:
         if self.compressor is None:
@@ -128,10 +129,10 @@ class ZarrArray:
         return _COMPRESSORS[name][1](data)
 
     def read(self, start: Sequence[int], stop: Sequence[int]) -> np.ndarray[Any, Any]:
-        """Return the elements between two corners; zeros outside of the array."""
+        """Return the elements between two corners, with zeros outside of the array."""
         result = np.zeros([b - a for a, b in zip(start, stop, strict=True)], self.dtype)
         inside = [min(b, n) for b, n in zip(stop, self.shape, strict=True)]
-        for numbers in self.chunks_of(start, inside):
+        for numbers in self.find_chunks(start, inside):
             corner = [i * size for i, size in zip(numbers, self.chunks, strict=True)]
             low = [max(a, c) for a, c in zip(start, corner, strict=True)]
             high = [min(b, c + size) for b, c, size in zip(inside, corner, self.chunks, strict=True)]
@@ -142,7 +143,7 @@ class ZarrArray:
         return result
 
     def _read_chunk(self, numbers: Sequence[int]) -> np.ndarray[Any, Any]:
-        path = os.path.join(self.folder, *self.chunk_name(numbers).split("/"))
+        path = os.path.join(self.folder, *self.make_chunk_name(numbers).split("/"))
         try:
             with open(path, "rb") as file:
                 data = self._decode(file.read())
@@ -180,17 +181,16 @@ def open_array(folder: str) -> ZarrArray:
 
 
 def parse_compressor(stated: Mapping[str, Any] | None) -> tuple[str, int] | None:
-    """Return the name and the level of a compressor as metadata state it."""
+    """Return the name and the level of a compressor from its metadata."""
     return None if stated is None else (stated["id"], int(stated.get("level", 1)))
 
 
 def _format_dtype(dtype: np.dtype[Any]) -> str:
-    # Other dtypes share the type codes of NumPy's own, so they are stored by name.
+    # The type codes of other dtypes, such as bfloat16, are not unique, so the name is stored.
     return dtype.str if dtype.type.__module__ == "numpy" else dtype.name
 
 
-def _parse_dtype(name: Any) -> np.dtype[Any]:
+def _parse_dtype(name: Any) -> Any:
     if isinstance(name, str) and name[:1] in "<>|":
         return np.dtype(name)
-    result: np.dtype[Any] = dtypes.resolve(name)
-    return result
+    return dtypes.resolve(name)

@@ -1,4 +1,4 @@
-"""Linear systems with sparse matrices on the host: rows ordered for a narrow band, then elimination inside the band.
+"""A solver of sparse linear systems on the host: it orders the rows for a narrow band, and eliminates inside the band.
 
 The order is Cuthill and McKee's, reversed (George and Liu, "Computer Solution of Large Sparse Positive Definite
 Systems", 1981, chapter 4); the elimination has partial pivots (Golub and Van Loan, "Matrix Computations", section 4.3).
@@ -14,16 +14,16 @@ _Vector = np.ndarray[Any, Any]
 
 
 def _list_neighbours(rows: _Vector, columns: _Vector, size: int) -> tuple[_Vector, _Vector]:
-    """Return the adjacency lists of a pattern's graph, one after another, and where each list begins."""
-    apart = rows != columns
-    ends = np.concatenate([rows[apart], columns[apart]]), np.concatenate([columns[apart], rows[apart]])
+    """Return the concatenated adjacency lists of a pattern's graph, and the start of each list."""
+    is_edge = rows != columns
+    ends = np.concatenate([rows[is_edge], columns[is_edge]]), np.concatenate([columns[is_edge], rows[is_edge]])
     pairs = np.unique(ends[0] * size + ends[1])
     starts = np.searchsorted(pairs, np.arange(size + 1) * size)
     return pairs % size, starts
 
 
-def narrow_order(rows: _Vector, columns: _Vector, size: int) -> _Vector:
-    """Return an order of the rows and columns of a sparse matrix in which its elements are near the diagonal."""
+def find_narrow_order(rows: _Vector, columns: _Vector, size: int) -> _Vector:
+    """Return an order of a sparse matrix' rows and columns that moves its elements near the diagonal."""
     neighbours, starts = _list_neighbours(rows, columns, size)
     degrees = np.diff(starts)
     seen, order = np.zeros(size, bool), np.empty(size, np.int64)
@@ -35,25 +35,25 @@ def narrow_order(rows: _Vector, columns: _Vector, size: int) -> _Vector:
         next_node, filled = filled, filled + 1
         while next_node < filled:
             node = order[next_node]
-            around = neighbours[starts[node] : starts[node + 1]]
-            around = around[~seen[around]]
-            around = around[np.argsort(degrees[around], kind="stable")]
-            seen[around] = True
-            order[filled : filled + len(around)] = around
-            next_node, filled = next_node + 1, filled + len(around)
+            new = neighbours[starts[node] : starts[node + 1]]
+            new = new[~seen[new]]
+            new = new[np.argsort(degrees[new], kind="stable")]
+            seen[new] = True
+            order[filled : filled + len(new)] = new
+            next_node, filled = next_node + 1, filled + len(new)
     return order[::-1]
 
 
 def _eliminate(band: _Vector, below: int, right: _Vector) -> bool:
     """Make a band matrix upper triangular in place, with its right side; return whether it is singular.
 
-    Row i of `band` has the elements from column ``i - below`` on.
+    Row i of `band` begins with column ``i - below``.
     """
     size, width = band.shape
     step = band.strides[1]
     for j in range(size):
         count = min(below + 1, size - j)
-        # The rows from j on, beginning with column j, which each next row has one place further left.
+        # The rows from j on, each from column j on: in `band` that column moves left by one from row to row.
         window = np.lib.stride_tricks.as_strided(
             band[j, below:], (count, width - below), ((width - 1) * step, step)
         )
@@ -70,7 +70,7 @@ def _eliminate(band: _Vector, below: int, right: _Vector) -> bool:
 
 
 def solve_sparse(data: Any, indices: Any, indptr: Any, right: Any, transpose: bool, reorder: bool) -> _Vector:
-    """Return the solution of a linear system whose matrix is stored by rows; NaN if it is singular.
+    """Return the solution of a linear system with a CSR matrix, or with its transpose; NaN if it is singular.
 
     The buffers may be vectors of any library.
     """
@@ -83,10 +83,10 @@ def solve_sparse(data: Any, indices: Any, indptr: Any, right: Any, transpose: bo
     rows, columns, values = rows[inside], columns[inside], values[inside]
     if transpose:
         rows, columns = columns, rows
-    order = narrow_order(rows, columns, size) if reorder else np.arange(size)
-    place = np.empty(size, np.int64)
-    place[order] = np.arange(size)
-    rows, columns = place[rows], place[columns]
+    order = find_narrow_order(rows, columns, size) if reorder else np.arange(size)
+    inverse = np.empty(size, np.int64)
+    inverse[order] = np.arange(size)
+    rows, columns = inverse[rows], inverse[columns]
     below, above = (int(np.max(d, initial=0)) for d in (rows - columns, columns - rows))
     # Row exchanges widen the band to the right.
     width = 2 * below + above + 1

@@ -12,7 +12,7 @@ _Result = TypeVar("_Result")
 
 
 def map_over_batch(function: Callable[..., _Result], batch: Sequence[int], *operands: Any) -> _Result:
-    """Return ``function(*operands)`` mapped over the leading axes `batch`, along which operands may have size 1."""
+    """Return ``function(*operands)`` mapped over leading axes of the sizes `batch`; an operand may have size 1."""
     if not batch:
         return function(*operands)
     shared = [x.shape[0] == 1 != batch[0] for x in operands]
@@ -23,6 +23,6 @@ def map_over_batch(function: Callable[..., _Result], batch: Sequence[int], *oper
 
 
 def common_batch(n_batch: int, *operands: Any) -> tuple[int, ...]:
-    """Return the sizes of the leading `n_batch` axes, along which operands have the same size or 1."""
+    """Return the sizes of the leading `n_batch` axes; each operand has that size or 1."""
     sizes = [{x.shape[i] for x in operands} - {1} for i in range(n_batch)]
     return tuple([size.pop() if size else 1 for size in sizes])

@@ -1,8 +1,8 @@
 """Contractions of the buffers of BCOO arrays with dense arrays and with each other.
 
-Each axis has a label. A left axis has its position as label. A right axis has the label of the left axis that it is
-paired with, or a new one. Batch axes are mapped, sparse axes are gathered and scattered, and dense axes are contracted
-for each stored element.
+Each axis has a label. The label of a left axis is its position. A right axis has the label of its left partner, or a
+new one. Batch axes are mapped, sparse axes are gathered and scattered, and dense axes are contracted for each stored
+element.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _label(left_rank: int, right_rank: int, numbers: Numbers) -> tuple[Labels, L
 
 
 def contract_elements(x: Array, x_labels: Labels, y: Array, y_labels: Labels, kept: Labels) -> tuple[Array, Labels]:
-    """Contract two arrays with labelled axes over their common labels that are not `kept`, and return the labels."""
+    """Contract two arrays over their common labels, except those `kept`; return the result and its labels."""
     common = [i for i in x_labels if i in y_labels]
     batch, contracted = [i for i in common if i in kept], [i for i in common if i not in kept]
     numbers = tuple([
@@ -66,9 +66,9 @@ def _dot_general(
     lhs_data: Array, lhs_indices: Array, rhs: Array, *, dimension_numbers: Numbers, preferred_element_type: Any,
     lhs_spinfo: SparseInfo,
 ) -> Array:
-    """Contract a BCOO array with a dense one."""
+    """Contract a BCOO array with a dense array."""
     shape = lhs_spinfo.shape
-    layout = coordinate_layout("bcoo_dot_general", lhs_data, lhs_indices, shape)
+    layout = coordinate_layout(lhs_data, lhs_indices, shape, function="bcoo_dot_general")
     rhs_labels, result_labels = _label(len(shape), rhs.ndim, dimension_numbers)
     dtype = np.result_type(lhs_data.dtype, rhs.dtype) if preferred_element_type is None else preferred_element_type
     lhs_data, rhs = convert_to(lhs_data, dtype), convert_to(rhs, dtype)
@@ -172,7 +172,7 @@ def product_rows(
     left: tuple[Array, Array], right: tuple[Array, Array], sizes: tuple[Sequence[int], Sequence[int]],
     equal: tuple[Sequence[int], Sequence[int]], kept: tuple[Sequence[int], Sequence[int]],
 ) -> tuple[Array, Array]:
-    """Return the products of all pairs of stored elements that agree in the `equal` columns, and their indices.
+    """Return the products of all pairs of stored elements with equal indices in the `equal` columns, and their indices.
 
     left, right: data with one axis, and rows of indices. sizes: the bounds of the indices. kept: the columns of each
     that are indices of the result. Pairs that do not agree get indices out of bounds.
@@ -200,17 +200,17 @@ def merge_rows(data: Array, rows: Array, sizes: Sequence[int], nse: int) -> tupl
     """Sum the data of equal rows of indices; return sums and distinct rows, in rising order."""
     rows, order, groups = index_rows.group_rows(rows, sizes)
     summed = index_rows.add_at_rows(index_rows.take_rows(data, order), reshape(groups, (groups.size, 1)), (nse,))
-    return summed, index_rows.first_of_each_group(rows, groups, nse, sizes)
+    return summed, index_rows.take_group_rows(rows, groups, nse, sizes)
 
 
 def _spdot_general(
     lhs_data: Array, lhs_indices: Array, rhs_data: Array, rhs_indices: Array, *, lhs_spinfo: SparseInfo,
     rhs_spinfo: SparseInfo, dimension_numbers: Numbers, preferred_element_type: Any,
 ) -> tuple[Array, Array]:
-    """Contract two BCOO arrays, and return the buffers of the BCOO array of the result."""
+    """Contract two BCOO arrays, and return the buffers of the result."""
     (left_contracted, right_contracted), (left_batch, right_batch) = dimension_numbers
-    left = coordinate_layout("bcoo_dot_general", lhs_data, lhs_indices, lhs_spinfo.shape)
-    right = coordinate_layout("bcoo_dot_general", rhs_data, rhs_indices, rhs_spinfo.shape)
+    left = coordinate_layout(lhs_data, lhs_indices, lhs_spinfo.shape, function="bcoo_dot_general")
+    right = coordinate_layout(rhs_data, rhs_indices, rhs_spinfo.shape, function="bcoo_dot_general")
     if left.n_dense or right.n_dense:
         raise NotImplementedError(
             "bcoo_dot_general: two sparse arrays are contracted only if they have no dense axes; "

@@ -16,12 +16,11 @@ from xtrace._src.sparse.layouts import SparseInfo, coordinate_layout
 
 def _todense(data: Array, indices: Array, *, spinfo: SparseInfo) -> Array:
     """Return the dense array of the buffers of a BCOO array."""
-    layout = coordinate_layout("bcoo_todense", data, indices, spinfo.shape)
+    layout = coordinate_layout(data, indices, spinfo.shape, function="bcoo_todense")
     sizes = [spinfo.shape[i] for i in layout.sparse_axes]
-    result = map_over_batch(
+    return map_over_batch(
         lambda data, rows: index_rows.add_at_rows(data, rows, sizes), spinfo.shape[: layout.n_batch], data, indices
     )
-    return result
 
 
 bcoo_todense_p = formula_primitive("bcoo_todense", ("spinfo",), _todense)
@@ -33,7 +32,7 @@ def _fromdense(mat: Array, *, nse: int, n_batch: int, n_dense: int, index_dtype:
 
     def fill(mat: Array) -> tuple[Array, Array]:
         values = index_rows.flatten_sparse(mat, len(sizes))
-        positions = index_rows.first_true(index_rows.row_is_stored(values), nse)
+        positions = index_rows.find_true(index_rows.mark_nonzero_rows(values), nse)
         return index_rows.take_rows(values, positions), index_rows.unravel(positions, sizes, index_dtype)
 
     return map_over_batch(fill, mat.shape[:n_batch], mat)
@@ -50,7 +49,7 @@ def _extract(indices: Array, arr: Array, *, assume_unique: bool) -> Array:
 
     def take(rows: Array, arr: Array) -> Array:
         data = index_rows.gather_axes(arr, rows, range(n_sparse))
-        return data if assume_unique else index_rows.mask_rows(data, index_rows.first_occurrences(rows))
+        return data if assume_unique else index_rows.mask_rows(data, index_rows.mark_first_occurrences(rows))
 
     return map_over_batch(take, arr.shape[:n_batch], indices, arr)
 
@@ -59,7 +58,7 @@ bcoo_extract_p = formula_primitive("bcoo_extract", ("assume_unique",), _extract)
 
 
 def split_permutation(n_batch: int, n_sparse: int, permutation: Sequence[int]) -> list[tuple[int, ...]]:
-    """Split a permutation into one for each kind of axes; NotImplementedError if it mixes kinds."""
+    """Return the permutations of batch, sparse and dense axes; NotImplementedError if `permutation` mixes kinds."""
     bounds = [0, n_batch, n_batch + n_sparse, len(permutation)]
     parts = []
     for kind, start, end in zip(("batch", "sparse", "dense"), bounds[:-1], bounds[1:], strict=True):
@@ -77,7 +76,7 @@ def _transpose(
     data: Array, indices: Array, *, permutation: Sequence[int], spinfo: SparseInfo
 ) -> tuple[Array, Array]:
     """Return the buffers of a BCOO array with its axes permuted."""
-    n_batch, n_sparse, _, _ = coordinate_layout("bcoo_transpose", data, indices, spinfo.shape)
+    n_batch, n_sparse, _, _ = coordinate_layout(data, indices, spinfo.shape, function="bcoo_transpose")
     batch, sparse, dense = split_permutation(n_batch, n_sparse, permutation)
     data = transpose(data, (*batch, n_batch, *[n_batch + 1 + i for i in dense]))
     indices = transpose(indices, (*batch, n_batch, n_batch + 1))
@@ -90,18 +89,18 @@ bcoo_transpose_p = formula_primitive(
 
 
 def _take_in_order(data: Array, order: Array) -> Array:
-    """Permute the stored elements; elements and order may have batch axes of size 1."""
+    """Return the stored elements in `order`; both may have batch axes of size 1."""
     n_batch = order.ndim - 1
     batch = common_batch(n_batch, data, order)
     return map_over_batch(index_rows.take_rows, batch, data, order)
 
 
 def _sort_indices(data: Array, indices: Array, *, spinfo: SparseInfo) -> tuple[Array, Array]:
-    """Return the buffers of a BCOO array in the order of the indices."""
-    n_batch = coordinate_layout("bcoo_sort_indices", data, indices, spinfo.shape).n_batch
+    """Return the buffers of a BCOO array with its indices in rising order."""
+    n_batch = coordinate_layout(data, indices, spinfo.shape, function="bcoo_sort_indices").n_batch
 
     def sort(rows: Array) -> tuple[Array, Array]:
-        order = index_rows.sorting_order(rows)
+        order = index_rows.argsort_rows(rows)
         return index_rows.take_rows(rows, order), order
 
     indices, order = map_over_batch(sort, indices.shape[:n_batch], indices)
@@ -113,12 +112,12 @@ bcoo_sort_indices_p = formula_primitive("bcoo_sort_indices", ("spinfo",), _sort_
 
 def _sum_duplicates(data: Array, indices: Array, *, spinfo: SparseInfo, nse: int) -> tuple[Array, Array]:
     """Return the buffers of a BCOO array with its duplicates summed and its indices in rising order."""
-    layout = coordinate_layout("bcoo_sum_duplicates", data, indices, spinfo.shape)
+    layout = coordinate_layout(data, indices, spinfo.shape, function="bcoo_sum_duplicates")
     sizes = [spinfo.shape[i] for i in layout.sparse_axes]
 
     def group(rows: Array) -> tuple[Array, Array, Array]:
         rows, order, groups = index_rows.group_rows(rows, sizes)
-        return index_rows.first_of_each_group(rows, groups, nse, sizes), order, groups
+        return index_rows.take_group_rows(rows, groups, nse, sizes), order, groups
 
     def add(data: Array, groups: Array) -> Array:
         return index_rows.add_at_rows(data, expand_dims(groups, (1,)), (nse,))

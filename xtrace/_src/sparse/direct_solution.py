@@ -1,4 +1,4 @@
-"""The primitive that solves linear systems with sparse matrices."""
+"""The primitive of sparse linear systems."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from xtrace._src.sparse.rows_and_columns import csr_matvec_p
 
 
 def _spsolve(data: Array, indices: Array, indptr: Array, b: Array, *, tol: float, reorder: int) -> Array:
-    """Solve a linear system whose matrix is stored by rows, on the host."""
+    """Solve a linear system with a CSR matrix on the host."""
     size = b.shape[0]
     known = stop_gradient(data)
 
@@ -28,10 +28,10 @@ def _spsolve(data: Array, indices: Array, indptr: Array, b: Array, *, tol: float
         result = ShapeDtypeStruct((size,), right.dtype)
         return pure_callback(call, result, known, indices, indptr, right, vmap_method="sequential")
 
-    made: Array = custom_linear_solve(
+    solution: Array = custom_linear_solve(
         multiply, b, functools.partial(solve, False), functools.partial(solve, True)
     )
-    return made
+    return solution
 
 
 spsolve_p = formula_primitive("spsolve", ("tol", "reorder"), _spsolve)

@@ -1,4 +1,4 @@
-"""Primitives that are formulas in other operations: their rules follow from the formula."""
+"""Primitives defined by formulas in other operations; the formula gives their rules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Result = TypeVar("_Result")
 class _Rules:
     """The rules of a primitive that computes ``formula(*operands, **parameters)``.
 
-    Jaxprs show the primitive; after differentiation or `vmap` they show the operations of the formula.
+    A jaxpr contains the primitive; after differentiation or `vmap` it contains the operations of the formula.
     """
 
     def __init__(self, name: str, formula: Callable[..., Any], multiple_results: bool) -> None:
@@ -54,8 +54,8 @@ class _Rules:
         self, mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
     ) -> tuple[Any, Any]:
         """Return the mapped formula's results, and the axis of each."""
-        results, places = batch(self._flatten(parameters), mapped, operands, axes)
-        return self._pack(results), self._pack(places)
+        results, out_axes = batch(self._flatten(parameters), mapped, operands, axes)
+        return self._pack(results), self._pack(out_axes)
 
     def transpose(self, cotangents: Any, *operands: Any, **parameters: Any) -> list[Any]:
         """Return the cotangents of the linear operands."""
@@ -73,14 +73,14 @@ class _Rules:
 def formula_primitive(
     name: str, parameters: Sequence[str], formula: Callable[..., _Result], multiple_results: bool = False
 ) -> Operation[..., _Result]:
-    """Return the primitive called `name` that computes ``formula(*operands, **parameters)``.
+    """Return the primitive `name` that computes ``formula(*operands, **parameters)``.
 
-    The formula takes and returns arrays; with `multiple_results` it returns a sequence of them.
+    The formula returns an array, or with `multiple_results` a sequence of arrays.
     """
     rules = _Rules(name, formula, multiple_results)
     made = Primitive(
-        name, parameters, abstract=rules.abstract, emit=lower_fun(formula), jvp=rules.jvp, transpose=rules.transpose,
-        batch=rules.batch, multiple_results=multiple_results,
+        name, parameters, abstract=rules.abstract, emit=lower_fun(rules.formula), jvp=rules.jvp,
+        transpose=rules.transpose, batch=rules.batch, multiple_results=multiple_results,
     )
     made.__doc__ = formula.__doc__
     return made  # type: ignore[return-value]

@@ -1,4 +1,7 @@
-"""Rows of indices of stored elements: sorting, duplicates, and gathers and scatters at them."""
+"""Rows of indices of stored elements: sorting, duplicates, gathers and scatters.
+
+A mask is a vector of booleans, one for each row.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +25,12 @@ from xtrace._src.ops.elementwise import div, rem
 from xtrace._src.ops.reductions import cumsum, reduce_or
 from xtrace._src.ops.selection import select_n
 
-# Elements out of bounds are read as zeros, and are not written.
+# A gather reads zeros out of bounds; a scatter drops updates out of bounds.
 _MODE = GatherScatterMode.FILL_OR_DROP
 
 
 def gather_axes(operand: Array, rows: Array, axes: Sequence[int]) -> Array:
-    """Return ``operand`` indexed at `axes` by the columns of `rows`, as [len(rows), *other axes]; zero outside."""
+    """Return `operand` at the indices `rows` of its `axes`, as [len(rows), *other axes]; zero out of bounds."""
     others = [i for i in range(operand.ndim) if i not in axes]
     if not axes:
         return broadcast_in_dim(operand, (rows.shape[0], *operand.shape), tuple(range(1, operand.ndim + 1)))
@@ -37,12 +40,12 @@ def gather_axes(operand: Array, rows: Array, axes: Sequence[int]) -> Array:
 
 
 def take_rows(x: Array, positions: Array) -> Array:
-    """Return the entries of `x` at `positions` along its first axis; zero outside."""
+    """Return the entries of `x` at `positions` along its first axis; zero out of bounds."""
     return gather_axes(x, expand_dims(positions, (1,)), (0,))
 
 
 def add_at_rows(updates: Array, rows: Array, sizes: Sequence[int]) -> Array:
-    """Return an array of shape [*sizes, *rest] with the sum of `updates` at each row of indices."""
+    """Return the sums of `updates`, of shape [len(rows), *rest], at their rows of indices, as [*sizes, *rest]."""
     rest, count = updates.shape[1:], len(sizes)
     if not count:
         return reduce_sum(updates, (0,))
@@ -54,31 +57,31 @@ def add_at_rows(updates: Array, rows: Array, sizes: Sequence[int]) -> Array:
 
 
 def _wrap(rows: Array, sizes: Sequence[int]) -> Array:
-    """Replace negative indices, which count from the end."""
+    """Return rows without negative indices, which count from the end."""
     if not dtypes.is_signed(rows.dtype) or not rows.size:
         return rows
     return select_n(rows < 0, rows, rows + _make_row(sizes, rows))
 
 
 def _make_row(values: Sequence[int], like: Array) -> Array:
-    """Return integers as an array of one row in the dtype of `like`."""
+    """Return integers as an array of one row with the dtype of `like`."""
     columns = [full((1, 1), v, like.dtype) for v in values]
     return concatenate(columns, 1) if columns else full((1, 0), 0, like.dtype)
 
 
 def outside(rows: Array, sizes: Sequence[int]) -> Array:
-    """Return a mask of the `rows` that have an index outside of `sizes`: they store nothing."""
+    """Return a mask of the rows with an index out of bounds, which have no stored element."""
     return reduce_or(ge(rows, broadcast_in_dim(_make_row(sizes, rows), rows.shape, (0, 1))), (1,))
 
 
 def put_outside(rows: Array, mask: Array, sizes: Sequence[int]) -> Array:
-    """Replace the rows where `mask` is True by the first position out of bounds."""
+    """Return rows with the indices `sizes`, out of bounds, where `mask` is True."""
     wide = broadcast_in_dim(mask, rows.shape, (0,))
     return select_n(wide, rows, broadcast_in_dim(_make_row(sizes, rows), rows.shape, (0, 1)))
 
 
-def first_true(mask: Array, size: int) -> Array:
-    """Return the first `size` positions where a vector is True; missing ones are its length."""
+def find_true(mask: Array, size: int) -> Array:
+    """Return the first `size` positions where `mask` is True; its length for missing positions."""
     length = mask.shape[0]
     slot = cumsum(convert_to(mask, dtypes.int32), 0) - 1
     slot = select_n(mask, full((length,), size, dtypes.int32), slot)
@@ -89,7 +92,7 @@ def first_true(mask: Array, size: int) -> Array:
 
 
 def unravel(positions: Array, sizes: Sequence[int], dtype: DTypeLike) -> Array:
-    """Return positions in a flat array as rows of indices; `sizes` itself for the position after the last."""
+    """Return positions in a flat array as rows of indices; `sizes` for a position after the last element."""
     columns = []
     for axis, size in enumerate(sizes):
         later = constant_like(positions, max(math.prod(sizes[axis + 1 :]), 1))
@@ -101,26 +104,26 @@ def unravel(positions: Array, sizes: Sequence[int], dtype: DTypeLike) -> Array:
 
 
 def ravel(rows: Array, sizes: Sequence[int]) -> Array:
-    """Return rows of indices as positions in the flat array; its size for rows outside."""
-    place = full((rows.shape[0],), 0, rows.dtype)
+    """Return rows of indices as positions in the flat array; its size for rows out of bounds."""
+    position = full((rows.shape[0],), 0, rows.dtype)
     for axis, size in enumerate(sizes):
-        place = place * size + index_in_dim(rows, axis, 1, keepdims=False)
-    return select_n(outside(rows, sizes), place, full(place.shape, math.prod(sizes), place.dtype))
+        position = position * size + index_in_dim(rows, axis, 1, keepdims=False)
+    return select_n(outside(rows, sizes), position, full(position.shape, math.prod(sizes), position.dtype))
 
 
-def sorting_order(rows: Array) -> Array:
-    """Return the stable order that sorts rows lexicographically."""
+def argsort_rows(rows: Array) -> Array:
+    """Return the stable lexicographic order of rows."""
     count, columns = rows.shape
     order = iota(dtypes.int32, count)
     if not columns:
         return order
     keys = [index_in_dim(rows, i, 1, keepdims=False) for i in range(columns)]
-    result: Array = sort((*keys, order), dimension=0, num_keys=columns)[-1]
-    return result
+    sorted_order: Array = sort((*keys, order), dimension=0, num_keys=columns)[-1]
+    return sorted_order
 
 
 def _mark_group_starts(rows: Array) -> Array:
-    """Mark the sorted rows that differ from the previous one."""
+    """Return a mask of the sorted rows that differ from the previous row."""
     count = rows.shape[0]
     if not count:
         return full((0,), False, dtypes.bool_)
@@ -129,31 +132,31 @@ def _mark_group_starts(rows: Array) -> Array:
 
 
 def group_rows(rows: Array, sizes: Sequence[int]) -> tuple[Array, Array, Array]:
-    """Sort rows, out-of-bounds ones last; return them, the order, and the group number of each."""
+    """Return the sorted rows, with rows out of bounds last, their order, and the number of each row's group."""
     rows = _wrap(rows, sizes)
     rows = put_outside(rows, outside(rows, sizes), sizes)
-    order = sorting_order(rows)
+    order = argsort_rows(rows)
     rows = take_rows(rows, order)
     return rows, order, cumsum(convert_to(_mark_group_starts(rows), dtypes.int32), 0) - 1
 
 
-def first_of_each_group(rows: Array, groups: Array, count: int, sizes: Sequence[int]) -> Array:
-    """Return a row of each of the first `count` groups; missing ones are out of bounds."""
+def take_group_rows(rows: Array, groups: Array, count: int, sizes: Sequence[int]) -> Array:
+    """Return the row of each of the first `count` groups; `sizes` for missing groups."""
     start = broadcast_in_dim(_make_row(sizes, rows), (count, len(sizes)), (0, 1))
     numbers = ScatterDimensionNumbers((1,), (0,), (0,))
     return scatter(start, expand_dims(groups, (1,)), rows, numbers, mode=_MODE)
 
 
-def first_occurrences(rows: Array) -> Array:
-    """Mark the rows that differ from all earlier rows."""
-    order = sorting_order(rows)
+def mark_first_occurrences(rows: Array) -> Array:
+    """Return a mask of the rows that differ from all earlier rows."""
+    order = argsort_rows(rows)
     starts = _mark_group_starts(take_rows(rows, order))
     numbers = ScatterDimensionNumbers((), (0,), (0,))
     return scatter(full(starts.shape, False, dtypes.bool_), expand_dims(order, (1,)), starts, numbers, mode=_MODE)
 
 
 def count_groups(rows: Array, sizes: Sequence[int]) -> Array:
-    """Count the distinct rows in bounds."""
+    """Return the number of distinct rows in bounds."""
     inside = take_rows(convert_to(~outside(rows, sizes), dtypes.int32), iota(dtypes.int32, rows.shape[0]))
     rows, order, _ = group_rows(rows, sizes)
     counted = convert_to(_mark_group_starts(rows), dtypes.int32) * take_rows(inside, order)
@@ -166,20 +169,18 @@ def mask_rows(data: Array, mask: Array) -> Array:
     return select_n(wide, full(data.shape, 0, data.dtype), data)
 
 
-def row_is_stored(values: Array) -> Array:
-    """Mark the rows of `values` with a nonzero element."""
+def mark_nonzero_rows(values: Array) -> Array:
+    """Return a mask of the rows with a nonzero element."""
     return reduce_or(values != 0, tuple(range(1, values.ndim)))
 
 
-
-
 def flatten_sparse(x: Array, n_sparse: int) -> Array:
-    """Merge the first `n_sparse` axes of `x`."""
+    """Return `x` with its first `n_sparse` axes as one axis."""
     return reshape(x, (math.prod(x.shape[:n_sparse]), *x.shape[n_sparse:]))
 
 
 def select_columns(indices: Array, columns: Sequence[int]) -> Array:
-    """Return the given entries of the last axis, which holds the indices of an element."""
+    """Return the given entries of the last axis, the indices of an element."""
     last = indices.ndim - 1
     if tuple(columns) == tuple(range(indices.shape[-1])):
         return indices

@@ -1,4 +1,4 @@
-"""Layouts of sparse arrays: descriptions and checks of their buffers, and warnings about inefficient ones."""
+"""Layouts of sparse arrays: descriptions and checks of their buffers, and warnings about inefficient layouts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xtrace._src.core.diagnostics.messages import called_function
 
 
 class SparseEfficiencyError(ValueError):
-    """Raised where the result would be stored so inefficiently that it is no sparse array any more.
+    """A result would need as much memory as a dense array, or more.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -22,7 +22,7 @@ class SparseEfficiencyError(ValueError):
 
 
 class SparseEfficiencyWarning(UserWarning):
-    """Warns that a result is stored inefficiently.
+    """A result has an inefficient layout.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -32,7 +32,7 @@ class SparseEfficiencyWarning(UserWarning):
 
 
 class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
-    """Warns that a kernel of cuSPARSE cannot be used; xtrace never calls one.
+    """A kernel of cuSPARSE cannot be used; xtrace never uses one.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -75,36 +75,42 @@ def _fits(given: Sequence[int], shape: Sequence[int]) -> bool:
     return len(given) == len(shape) and all(n in (1, size) for n, size in zip(given, shape, strict=True))
 
 
-def coordinate_layout(name: str, data: Any, indices: Any, shape: Sequence[int]) -> Layout:
-    """Return the layout of a BCOO array from its buffers; ValueError, for the function `name`, if they do not fit."""
+def coordinate_layout(data: Any, indices: Any, shape: Sequence[int], *, function: str = "") -> Layout:
+    """Return the layout of a BCOO array from its buffers; ValueError if they do not fit.
+
+    function: the function's name; by default the public function of the call.
+    """
     if not dtypes.is_integer(indices.dtype):
-        raise TypeError(f"{name}: the indices must be integers, got {indices.dtype}")
+        raise TypeError(f"{function or called_function()}: the indices must be integers, got {indices.dtype}")
     if indices.ndim < 2:
         raise ValueError(
-            f"{name}: the indices of a BCOO array have shape [*batch, nse, n_sparse], got {indices.shape}"
+            f"{function or called_function()}: the indices of a BCOO array have shape [*batch, nse, n_sparse], got "
+            f"{indices.shape}"
         )
     n_batch, (nse, n_sparse) = indices.ndim - 2, indices.shape[-2:]
     n_dense = len(shape) - n_batch - n_sparse
-    _check_axes(n_batch, n_sparse, n_dense, indices.shape, shape, function=name)
+    _check_axes(n_batch, n_sparse, n_dense, indices.shape, shape, function=function)
     if not _fits(indices.shape[:n_batch], shape[:n_batch]):
         raise ValueError(
-            f"{name}: the batch axes {indices.shape[:n_batch]} of the indices do not fit the shape {tuple(shape)}; "
-            "each must be the size in the shape, or 1"
+            f"{function or called_function()}: the batch axes {indices.shape[:n_batch]} of the indices do not fit the "
+            f"shape {tuple(shape)}; each must be the size in the shape, or 1"
         )
-    _check_data(data, n_batch, nse, n_dense, shape, function=name)
+    _check_data(data, n_batch, nse, n_dense, shape, function=function)
     return Layout(n_batch, n_sparse, n_dense, nse)
 
 
 def row_layout(data: Any, indices: Any, indptr: Any, shape: Sequence[int], *, function: str = "") -> Layout:
-    """Return the layout of a BCSR array from its buffers; ValueError, for the function `name`, if they do not fit."""
+    """Return the layout of a BCSR array from its buffers; ValueError if they do not fit.
+
+    function: the function's name; by default the public function of the call.
+    """
     for label, buffer in (("indices", indices), ("indptr", indptr)):
         if not dtypes.is_integer(buffer.dtype):
             raise TypeError(f"{function or called_function()}: {label} must be integers, got {buffer.dtype}")
     if indices.ndim < 1 or indptr.ndim != indices.ndim:
         raise ValueError(
             f"{function or called_function()}: the indices of a BCSR array have shape [*batch, nse] and indptr "
-            "[*batch, rows + 1], got "
-            f"{indices.shape} and {indptr.shape}"
+            f"[*batch, rows + 1], got {indices.shape} and {indptr.shape}"
         )
     n_batch, nse = indices.ndim - 1, indices.shape[-1]
     n_dense = len(shape) - n_batch - 2
@@ -112,14 +118,12 @@ def row_layout(data: Any, indices: Any, indptr: Any, shape: Sequence[int], *, fu
     if not (_fits(indices.shape[:-1], shape[:n_batch]) and _fits(indptr.shape[:-1], shape[:n_batch])):
         raise ValueError(
             f"{function or called_function()}: the batch axes of the indices {indices.shape} and of indptr "
-            f"{indptr.shape} do not fit the shape "
-            f"{tuple(shape)}; each must be the size in the shape, or 1"
+            f"{indptr.shape} do not fit the shape {tuple(shape)}; each must be the size in the shape, or 1"
         )
     if indptr.shape[-1] != shape[n_batch] + 1:
         raise ValueError(
             f"{function or called_function()}: indptr has {indptr.shape[-1]} entries, and an array of shape "
-            f"{tuple(shape)} needs "
-            f"{shape[n_batch] + 1}, one more than it has rows"
+            f"{tuple(shape)} needs {shape[n_batch] + 1}, one more than it has rows"
         )
     _check_data(data, n_batch, nse, n_dense, shape, function=function)
     return Layout(n_batch, 2, n_dense, nse)
@@ -131,8 +135,7 @@ def _check_axes(
     if n_dense < 0:
         raise ValueError(
             f"{function or called_function()}: indices of shape {tuple(indices)} have {n_batch} batch and {n_sparse} "
-            "sparse axes, more than "
-            f"the shape {tuple(shape)}"
+            f"sparse axes, more than the shape {tuple(shape)}"
         )
 
 
@@ -141,17 +144,15 @@ def _check_data(data: Any, n_batch: int, nse: int, n_dense: int, shape: Sequence
     if data.ndim != n_batch + 1 + n_dense or data.shape[n_batch:] != (nse, *dense):
         raise ValueError(
             f"{function or called_function()}: the data have shape {data.shape}; with {n_batch} batch axes, {nse} "
-            "stored elements and the dense "
-            f"axes {dense} it is [*batch, {', '.join(map(str, (nse, *dense)))}]"
+            f"stored elements and the dense axes {dense} it is [*batch, {', '.join(map(str, (nse, *dense)))}]"
         )
     if not _fits(data.shape[:n_batch], shape[:n_batch]):
         raise ValueError(
             f"{function or called_function()}: the batch axes {data.shape[:n_batch]} of the data do not fit the "
-            f"shape {tuple(shape)}; each must "
-            "be the size in the shape, or 1"
+            f"shape {tuple(shape)}; each must be the size in the shape, or 1"
         )
 
 
-def stored_count(shape: Sequence[int], layout: Layout) -> int:
-    """Return the largest useful number of stored elements: the size of the sparse axes of `shape`."""
+def count_positions(shape: Sequence[int], layout: Layout) -> int:
+    """Return the number of positions along the sparse axes, the largest useful number of stored elements."""
     return math.prod(shape[layout.n_batch : layout.n_batch + layout.n_sparse])

@@ -1,4 +1,4 @@
-"""Primitives on the buffers of COO, CSR and BCSR arrays: conversion, products with dense arrays."""
+"""Primitives on the buffers of COO, CSR and BCSR arrays: conversion, and products with dense arrays."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _MATRIX: Numbers = (((1,), (0,)), ((), ()))
 
 
 def _expand_indptr(indptr: Array, nse: int) -> Array:
-    """Return the row of each stored element; after the last row, the number of rows."""
+    """Return the row of each stored element; the number of rows for elements after the last row."""
     ends = slice_in_dim(indptr, 1, indptr.shape[0])
     ones = full(ends.shape, 1, indptr.dtype)
     return cumsum(index_rows.add_at_rows(ones, expand_dims(ends, (1,)), (nse,)), 0)
 
 
 def expand_rows(indices: Array, indptr: Array) -> Array:
-    """Convert the indices of a BCSR array to indices of a BCOO array."""
+    """Return the indices of a BCSR array as indices of a BCOO array."""
 
     def expand(columns: Array, indptr: Array) -> Array:
         rows = convert_to(_expand_indptr(indptr, columns.shape[0]), columns.dtype)
@@ -41,7 +41,7 @@ def expand_rows(indices: Array, indptr: Array) -> Array:
 
 
 def compress_rows(indices: Array, count: int) -> tuple[Array, Array]:
-    """Return the columns and the row pointers of sorted indices of a BCOO array that has `count` rows."""
+    """Return the columns and the row pointers for the sorted indices of a BCOO array with `count` rows."""
 
     def compress(pairs: Array) -> tuple[Array, Array]:
         rows, columns = _split_columns(pairs)
@@ -88,13 +88,12 @@ def _bcsr_dot_general(
     lhs_data: Array, lhs_indices: Array, lhs_indptr: Array, rhs: Array, *, dimension_numbers: Numbers,
     preferred_element_type: Any, lhs_spinfo: SparseInfo,
 ) -> Array:
-    """Contract a BCSR array with a dense one."""
+    """Contract a BCSR array with a dense array."""
     row_layout(lhs_data, lhs_indices, lhs_indptr, lhs_spinfo.shape, function="bcsr_dot_general")
-    result = bcoo_dot_general_p.bind(
+    return bcoo_dot_general_p.bind(
         lhs_data, expand_rows(lhs_indices, lhs_indptr), rhs, dimension_numbers=dimension_numbers,
         preferred_element_type=preferred_element_type, lhs_spinfo=SparseInfo(lhs_spinfo.shape),
     )
-    return result
 
 
 bcsr_dot_general_p = formula_primitive(
@@ -117,7 +116,7 @@ coo_todense_p = formula_primitive("coo_todense", ("spinfo",), _coo_todense)
 def _coo_fromdense(mat: Array, *, nse: int, index_dtype: DTypeLike) -> tuple[Array, Array, Array]:
     """Return the buffers of a COO matrix of the first `nse` nonzeros."""
     data, indices = coordinates.bcoo_fromdense_p.bind(mat, nse=nse, n_batch=0, n_dense=0, index_dtype=index_dtype)
-    # Missing elements are zeros in the first place, as jax has them.
+    # As in JAX, missing elements are zeros at the first position.
     missing = index_rows.outside(indices, mat.shape)
     row, col = [select_n(missing, x, full(x.shape, 0, x.dtype)) for x in _split_columns(indices)]
     return data, row, col
@@ -133,11 +132,10 @@ coo_fromdense_p = formula_primitive("coo_fromdense", ("nse", "index_dtype"), _co
 def _coo_matmat(data: Array, row: Array, col: Array, B: Array, *, spinfo: COOInfo, transpose: bool) -> Array:
     """Multiply a COO matrix, or its transpose, by a dense matrix."""
     shape = spinfo.shape[::-1] if transpose else spinfo.shape
-    result = bcoo_dot_general_p.bind(
+    return bcoo_dot_general_p.bind(
         data, _join_columns(col, row) if transpose else _join_columns(row, col), B, dimension_numbers=_MATRIX,
         preferred_element_type=data.dtype, lhs_spinfo=SparseInfo(tuple(shape)),
     )
-    return result
 
 
 def _coo_matvec(data: Array, row: Array, col: Array, v: Array, *, spinfo: COOInfo, transpose: bool) -> Array:
@@ -160,7 +158,7 @@ csr_todense_p = formula_primitive("csr_todense", ("shape",), _csr_todense)
 def _csr_fromdense(mat: Array, *, nse: int, index_dtype: DTypeLike) -> tuple[Array, Array, Array]:
     """Return the buffers of a CSR matrix of the first `nse` nonzeros."""
     data, columns, indptr = _bcsr_fromdense(mat, nse=nse, n_batch=0, n_dense=0, index_dtype=index_dtype)
-    # Missing elements are zeros in the first place, as jax has them.
+    # As in JAX, missing elements are zeros at the first position.
     return data, select_n(columns >= mat.shape[1], columns, full(columns.shape, 0, columns.dtype)), indptr
 
 

@@ -50,7 +50,7 @@ def string_of_bytes(data: bytes) -> str:
 
 
 def dense(array: Any) -> str:
-    """The ``dense<…>`` text of a NumPy array, exact to the bit; one element where all are the same."""
+    """The ``dense<…>`` text of a NumPy array, exact to the bit; equal elements are written once."""
     array = np.asarray(array)
     if array.size == 0:
         return "dense<>"
@@ -61,11 +61,11 @@ def dense(array: Any) -> str:
 
 
 def scalar(value: Any, dtype: np.dtype[Any]) -> str:
-    """The ``dense<…>`` text of a scalar; remembered, as literals repeat."""
+    """The ``dense<…>`` text of a scalar, cached because literals repeat."""
     if value != value:
-        # NaNs are told apart by their bits only.
+        # NaNs differ in their bits, and equal no key.
         return dense(dtypes.cast(value, dtype))
-    # 0.0 equals -0.0, also in a part of a complex number.
+    # The key has to distinguish 0.0 from -0.0, also in a part of a complex number.
     key = (str(value) if value == 0 or dtype.kind == "c" else value, type(value), dtype)
     text = _scalars.get(key)
     if text is None:
@@ -106,7 +106,7 @@ def _float(value: Any) -> str:
     if math.isinf(number) or math.isnan(number):
         bits = int.from_bytes(value.tobytes(), "little")
         return f"0x{bits:0{2 * value.dtype.itemsize}X}"
-    # MLIR reads a decimal as a double and then narrows: the short form is exact if that gives the value back.
+    # MLIR reads a decimal as a double and then narrows it: the short form is exact if this gives the value back.
     short = f"{number:e}"
     text = short if type(value)(float(short)) == value else repr(number)
     mantissa, exponent, power = text.partition("e")

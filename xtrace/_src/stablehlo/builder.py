@@ -1,4 +1,4 @@
-"""Writing StableHLO: functions are lists of text lines, each with the place in the user's code it came from."""
+"""Builders of StableHLO text: a function is a list of lines, each with its source location."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from xtrace._src.stablehlo.shardy import Meshes
 
 _Place = tuple[Position | None, str]
 
-# XLA ends the process when it joins or orders elements of two bits.
+# XLA aborts the process when it concatenates or sorts two-bit elements.
 _WIDENED = {dtypes.int2: dtypes.int8, dtypes.uint2: dtypes.uint8}
 
 
@@ -40,7 +40,7 @@ class Value:
         return self.aval.mlir_type
 
     def to_physical(self) -> Value:
-        """This value, seen as the array its elements are stored in if its dtype is an extended one."""
+        """This value under its physical type: an element of an extended dtype is an array."""
         return self.bitcast(physical_aval(self.aval))
 
     def bitcast(self, aval: ShapedArray) -> Value:
@@ -49,7 +49,7 @@ class Value:
 
 
 class Constant(Value):
-    """A scalar constant that is written when its name is first asked for: it may be needed only spread over a shape."""
+    """A scalar constant, written when its name is first read: its use may need it only broadcast to a shape."""
 
     __slots__ = ("builder", "text")
 
@@ -63,7 +63,7 @@ class Constant(Value):
 
 
 class Locations:
-    """Numbered source locations of one module; each distinct one is written once, as an alias."""
+    """The distinct source locations of one module, numbered; each is written once, as an alias."""
 
     def __init__(self) -> None:
         self.numbers: dict[_Place, int] = {}
@@ -79,7 +79,7 @@ class Locations:
 
 
 def location_text(place: _Place, caller: str = "") -> str:
-    """Return a place as MLIR's location; `caller` is the location of what calls the user's code, if any."""
+    """Return a place as an MLIR location; `caller` is the location of the call of the user's code, if any."""
     position, name = place
     if position is None:
         return f"loc({attributes.string(name)})"
@@ -89,58 +89,59 @@ def location_text(place: _Place, caller: str = "") -> str:
         end = f"{at.end_line}:{at.end_column + 1}" if at.end_line != at.line else f":{at.end_column + 1}"
         columns += f" to {end}"
     file = re.sub(pattern, "", at.file) if pattern else at.file
-    # XLA reads the first name as the operation's and the second as the Python function's.
+    # XLA reads the outer name as the operation's and the inner one as the Python function's.
     text = f"{attributes.string(at.function)}({attributes.string(file)}:{columns})"
     return f"loc({attributes.string(name)}({f'callsite({text} at {caller})' if caller else text}))"
 
 
 def symbol(text: str) -> str:
-    """Return `text` as a name that MLIR reads without quotes."""
+    """Return `text` with other characters replaced, as a symbol name that MLIR reads without quotes."""
     name = "".join(c if c.isascii() and (c.isalnum() or c in "_.$") else "_" for c in text) or "function"
     return "_" + name if name[0].isdigit() or name[0] in "$." else name
 
 
 class ModuleBuilder:
-    """A module: the public function ``main`` and the private functions it calls, equal ones written once."""
+    """A module: the public function ``main`` and its private functions; equal functions are written once."""
 
     def __init__(self, name: str, platform: str, *, num_partitions: int = 1) -> None:
         self.name, self.platform, self.num_partitions = name, platform, num_partitions
         self.functions: list[FunctionBuilder] = []
         self._by_body: dict[tuple[str, ...], str] = {}
-        # Names that are taken, with the number to try first for the next function of that name.
+        # Taken names, each with the suffix to try first for the next function of that name.
         self._names: dict[str, int] = {"main": 1}
         self.memo: dict[Any, Any] = {}
-        # Python functions that the program calls by their place here; each key has one.
+        # The program calls Python functions by their index in this list.
         self.callbacks: list[Callable[..., Any]] = []
         self._callback_places: dict[Any, int] = {}
-        # The mesh of a program that is partitioned, and those that are named in it.
+        # The mesh of a partitioned program.
         self.mesh: Mesh | None = None
-        # Whether types say how values are split over some of its axes.
+        # Whether some axis of that mesh is explicit.
         self.is_explicit = False
+        # The meshes that the text declares.
         self.meshes = Meshes()
-        # The mesh whose axes collectives name, inside of a computation that is manual over some of them.
+        # The mesh of the enclosing manual computation, whose axes collectives name.
         self.manual_mesh: BaseMesh | None = None
-        # The values of indices along its axes, where it is manual over some axes only.
+        # The device's indices along axes of that mesh, if it is manual over only some axes.
         self.axis_indices: dict[Any, Value] = {}
-        # Numbers of channels between the device and the host; lower ones are XLA's.
+        # Numbers of channels between the device and the host; XLA uses the lower ones.
         self.channel = itertools.count(2).__next__
-        # The variables of its symbolic dimensions, whose values are the first arguments of its private functions.
+        # The variables of symbolic dimensions; private functions take their values as first arguments.
         self.variables: tuple[str, ...] = ()
 
     def make_nested(self, name: str) -> ModuleBuilder:
-        """Return the builder of a module whose functions will become some of this one's, with its callbacks."""
+        """Return a builder for functions to be merged into this module; it shares the list of callbacks."""
         made = ModuleBuilder(name, self.platform, num_partitions=self.num_partitions)
         made.mesh, made.manual_mesh, made.is_explicit = self.mesh, self.manual_mesh, self.is_explicit
         made.callbacks, made._callback_places, made.channel = self.callbacks, self._callback_places, self.channel
         return made
 
     def inlined_text(self) -> str:
-        """Return the module's text without declarations of meshes, which stand in the shardings."""
+        """Return the module's text with meshes written into the shardings instead of declared."""
         bodies = [line for f in self.functions for line in f.text_lines(None)]
         return self.meshes.inline("\n".join([f"module @{self.name} {{", *bodies, "}"]))
 
     def callback(self, key: Any, make: Callable[[], Callable[..., Any]]) -> int:
-        """Return the place of the Python function known by `key`, which is made if it has none yet."""
+        """Return the index of the Python function known by `key`; an unknown key adds ``make()``."""
         place = self._callback_places.get(key)
         if place is None:
             place = self._callback_places[key] = len(self.callbacks)
@@ -156,7 +157,7 @@ class ModuleBuilder:
         return name
 
     def has_function(self, name: str) -> bool:
-        """Return whether a private function is called `name`."""
+        """Return whether a function is called `name`."""
         return name in self._names
 
     def add_private(self, function: FunctionBuilder, base: str) -> str:
@@ -169,10 +170,10 @@ class ModuleBuilder:
             self.functions.append(function)
         return name
 
-    def groups_of(self, axes: Sequence[Any], groups: Sequence[Sequence[int]] | None = None) -> list[list[int]]:
-        """Return the groups of devices that differ along mesh axes only, each in the order of the axes.
+    def device_groups(self, axes: Sequence[Any], groups: Sequence[Sequence[int]] | None = None) -> list[list[int]]:
+        """Return the groups of devices that differ only along `axes`, each in row-major order of `axes`.
 
-        groups: the indices along the axes that are together; None for all.
+        groups: a partition of the indices along `axes` into smaller groups; None for one group.
         """
         mesh = self.manual_mesh
         assert mesh is not None
@@ -185,7 +186,7 @@ class ModuleBuilder:
         return [[row[i] for i in group] for row in numbers.tolist() for group in groups]
 
     def finish(self) -> None:
-        """Let the functions go: they hold no reference back, so that all of it is freed without a garbage collector."""
+        """Break the reference cycles of the finished module, so that it is freed without the garbage collector."""
         self.memo.clear()
         for function in self.functions:
             del function.module
@@ -195,7 +196,7 @@ class ModuleBuilder:
         return self.text_with(Locations() if debug_info else None)
 
     def text_with(self, locations: Locations | None) -> str:
-        """Return the module's text, with locations if they are to be collected."""
+        """Return the module's text; with `locations`, lines refer to their aliases, which the text defines last."""
         bodies = [line for f in self.functions for line in f.text_lines(locations)]
         symbolic = "jax.uses_shape_polymorphism = true, " if self.variables else ""
         head = (
@@ -212,16 +213,16 @@ class FunctionBuilder:
     __slots__ = (
         "module", "name", "arguments", "argument_attributes", "argument_names", "result_names", "result_types",
         "result_attributes", "lines", "places", "place", "result", "results", "public", "number", "_constants",
-        "_spread", "scope", "tokens", "annotations", "sizes",
+        "_broadcast_constants", "scope", "tokens", "annotations", "sizes",
     )
 
     def __init__(self, module: ModuleBuilder, name: str, scope: str, *, public: bool = False) -> None:
         self.module, self.name, self.scope, self.public = module, name, scope, public
         self.arguments: list[Value] = []
         self.argument_attributes: list[str] = []
-        # What users call the last arguments; asked for when locations are written.
+        # The user's names of the last arguments, evaluated only to write locations.
         self.argument_names: Callable[[], Sequence[str]] = tuple
-        # What users call the results; asked for when text is written.
+        # The user's names of the results, evaluated only to write text.
         self.result_names: Callable[[], Sequence[str]] = tuple
         self.result_types: list[str] = []
         self.result_attributes: list[str] = []
@@ -231,12 +232,12 @@ class FunctionBuilder:
         self.results: Sequence[ShapedArray] = ()
         self.number = itertools.count().__next__
         self._constants: dict[tuple[str, str, tuple[int, ...]], Value] = {}
-        self._spread: dict[tuple[str, ShapedArray, tuple[int, ...]], Value] = {}
-        # What the next operation of each ordered effect waits for.
+        self._broadcast_constants: dict[tuple[str, ShapedArray, tuple[int, ...]], Value] = {}
+        # The token that the next operation of each ordered effect takes.
         self.tokens: dict[Any, Value] = {}
-        # What all operations that are written next carry for XLA.
+        # Frontend attributes of the operations that are written next.
         self.annotations: tuple[Annotation, ...] = ()
-        # The values of symbolic dimensions, of their factors and of variables, these by their names.
+        # The values of symbolic dimensions, of their factors, and of variables by name.
         self.sizes: dict[Any, Value] = {}
 
     @property
@@ -245,11 +246,11 @@ class FunctionBuilder:
         return self.module.platform
 
     def path(self, name: str) -> str:
-        """Return the name of an operation with those of the scopes around it, as profiles show it."""
+        """Return the name of an operation inside of its scopes, as profiles show it."""
         return f"{self.scope}/{name}" if self.scope else name
 
     def name_next(self, name: str) -> None:
-        """Give the operations that are written next this name in the scope, where operations have places."""
+        """Name the operations that are written next `name`, inside of the scope, if locations are recorded."""
         if self.place is not None:
             self.place = self.place[0], self.path(name) if name else self.scope
 
@@ -261,18 +262,19 @@ class FunctionBuilder:
         return value
 
     def take_sizes(self) -> None:
-        """Add an argument for the value of each variable of symbolic dimensions, as private functions have them."""
+        """Add an argument for the value of each variable of symbolic dimensions, as private functions take them."""
         kind = symbolic_sizes.size_type()
         for name in self.module.variables:
             self.sizes[name] = self.argument(kind, f"jax.global_constant = {attributes.string(name)}")
 
     def sizes_known(self) -> dict[Any, Value]:
-        """The values of symbolic dimensions that have been written; they depend on the module."""
+        """The values of symbolic dimensions that have been written."""
+        # This read of the module keeps an `EmissionRecorder` from making a template.
         assert self.module.variables is not None
         return self.sizes
 
     def outline(self, region: FunctionBuilder, returned: Sequence[Value], base: str) -> str:
-        """Make a private function of a region, for calls that name one; return its name."""
+        """Turn a region into a private function, for operations that refer to one by name; return the name."""
         function = FunctionBuilder(self.module, base, "")
         function.arguments, function.argument_attributes = region.arguments, [""] * len(region.arguments)
         function.lines, function.places = region.lines, region.places
@@ -291,7 +293,7 @@ class FunctionBuilder:
         return Value(name, aval)
 
     def line_of_many(self, text: str, avals: Sequence[ShapedArray]) -> list[Value]:
-        """Write an operation with several (or no) results."""
+        """Write an operation with any number of results and return their values."""
         if len(avals) == 1:
             return [self.line(text, avals[0])]
         name = f"%{self.number()}"
@@ -306,7 +308,7 @@ class FunctionBuilder:
         return f"({ins}) -> {outs}" if len(results) == 1 else f"({ins}) -> ({outs})"
 
     def op(self, name: str, *operands: Value, result: ShapedArray | None = None, **attribute_texts: str) -> Value:
-        """Write operation `name`; its result has type `result`, or that of the current equation's output."""
+        """Write operation `name`; its result has type `result`, by default the type of the equation's result."""
         aval = self.results[0] if result is None else result
         return self.line(self._operation(name, operands, (aval,), attribute_texts), aval)
 
@@ -321,7 +323,7 @@ class FunctionBuilder:
         return f'"{name}"({names}) <{{{texts}}}> : {kind}'
 
     def constant(self, value: Any, aval: ShapedArray) -> Value:
-        """Return the constant `value` (a scalar or array of `aval`'s dtype; a scalar fills the shape)."""
+        """Return the constant `value` of type `aval`; a scalar fills the shape."""
         stored = dtypes.bool_ if aval.dtype == dtypes.float0 else aval.dtype
         try:
             text = attributes.dense(dtypes.cast(value, stored))
@@ -330,10 +332,7 @@ class FunctionBuilder:
         return self.constant_line(text, aval)
 
     def literal(self, value: Any, aval: ShapedArray) -> Value:
-        """Return the scalar constant `value`, written when it is first used.
-
-        Of an extended dtype it is an element whose physical elements are all `value`.
-        """
+        """Return the scalar constant `value`, written at its first use; in an extended dtype it fills the element."""
         stored = physical_aval(aval).dtype
         try:
             text = attributes.scalar(False if aval.dtype == dtypes.float0 else value, stored)
@@ -343,11 +342,11 @@ class FunctionBuilder:
 
     def constant_line(self, text: str, aval: ShapedArray) -> Value:
         """Return the constant with the ``dense<…>`` text `text`; equal ones are written once."""
-        # The types of different symbolic sizes are written the same.
+        # The shape is in the key because the text of types is the same for all symbolic sizes.
         key = text, kind, _ = text, aval.mlir_type, aval.shape
         constant = self._constants.get(key)
         if constant is None and "?" in kind:
-            # All of its elements are the same, or its text would say the sizes.
+            # A dense text of a symbolic shape has one element for all positions.
             scalar = self.constant_line(text, aval.update(shape=()))
             constant = self._constants[key] = self.broadcast(scalar, aval.shape)
         elif constant is None:
@@ -355,7 +354,7 @@ class FunctionBuilder:
         return constant
 
     def text_of_constant(self, value: Value) -> str | None:
-        """Return the ``dense<…>`` text of a constant; None for what is computed or an argument."""
+        """Return the ``dense<…>`` text of a constant; None for other values."""
         if type(value) is Constant:
             return value.text
         return next((text for (text, *_), result in self._constants.items() if result.name == value.name), None)
@@ -374,7 +373,7 @@ class FunctionBuilder:
         return self.line(f"stablehlo.{op} {x.name}{details} : ({x.type}) -> {aval.mlir_type}", aval)
 
     def compare(self, direction: str, x: Value, y: Value, kind: str | None = None) -> Value:
-        """Write the comparison of two values of one type; `kind` overrides the order, such as TOTALORDER."""
+        """Write the comparison of two values of one type; `kind` replaces the dtype's comparison, as by TOTALORDER."""
         dtype = x.aval.dtype
         if kind is None:
             kind = "FLOAT" if dtypes.is_inexact(dtype) else "SIGNED" if dtypes.is_signed(dtype) else "UNSIGNED"
@@ -383,7 +382,7 @@ class FunctionBuilder:
         return self.line(f"stablehlo.compare {direction}, {x.name}, {y.name}, {kind} : {types}", aval)
 
     def select(self, which: Value, x: Value, y: Value) -> Value:
-        """Write the choice of `x` where `which` is true, of `y` elsewhere."""
+        """Write `x` where `which` is true and `y` elsewhere."""
         return self.line(f"stablehlo.select {which.name}, {x.name}, {y.name} : {which.type}, {x.type}", x.aval)
 
     def real_and_imaginary(self, x: Value) -> tuple[Value, Value]:
@@ -392,7 +391,7 @@ class FunctionBuilder:
         return self.cast("real", x, part), self.cast("imag", x, part)
 
     def complex(self, real: Value, imaginary: Value, aval: ShapedArray) -> Value:
-        """Write the complex value, of type `aval`, of two parts."""
+        """Write the complex value of type `aval` with these parts."""
         return self.line(f"stablehlo.complex {real.name}, {imaginary.name} : {aval.mlir_type}", aval)
 
     def iota(self, aval: ShapedArray, dimension: int) -> Value:
@@ -407,7 +406,7 @@ class FunctionBuilder:
         return self.cast("transpose", x, aval, f", dims = {attributes.list_text(permutation)}")
 
     def slice(self, x: Value, ranges: Sequence[Sequence[int]]) -> Value:
-        """Write the part of `x` in a range (start, stop) or (start, stop, step) of each axis."""
+        """Write the slice of `x` in a range (start, stop) or (start, stop, step) of each axis."""
         try:
             aval = x.aval.update(shape=tuple([len(range(*bounds)) for bounds in ranges]))
         except InconclusiveDimensionOperation:
@@ -416,7 +415,7 @@ class FunctionBuilder:
         return self.cast("slice", x, aval, f" [{', '.join(texts)}]")
 
     def concatenate(self, values: Sequence[Value], dimension: int) -> Value:
-        """Write the values joined along an axis."""
+        """Write the concatenation of values along an axis."""
         values = [self.widen(v) for v in values]
         names, types = ", ".join([v.name for v in values]), ", ".join([v.type for v in values])
         first = values[0].aval
@@ -425,7 +424,7 @@ class FunctionBuilder:
         return self.line(f"stablehlo.concatenate {names}, dim = {dimension} : ({types}) -> {aval.mlir_type}", aval)
 
     def dynamic_slice(self, x: Value, starts: Sequence[Value], sizes: Sequence[int]) -> Value:
-        """Write the part of `x` of the given sizes at positions that are values."""
+        """Write the slice of `x` of the given sizes; the start indices are values."""
         aval = x.aval.update(shape=tuple(sizes))
         if symbolic_sizes.is_dynamic(aval):
             return symbolic_sizes.write_dynamic_slice(self, x, starts, sizes)
@@ -434,7 +433,7 @@ class FunctionBuilder:
         return self.line(f"{text} : ({types}) -> {aval.mlir_type}", aval)
 
     def dynamic_update_slice(self, x: Value, update: Value, starts: Sequence[Value]) -> Value:
-        """Write `x` with `update` in the place of the part at positions that are values."""
+        """Write `x` with a slice replaced by `update`; the start indices are values."""
         values = (x, update, *starts)
         names, types = ", ".join([v.name for v in values]), ", ".join([v.type for v in values])
         return self.line(f"stablehlo.dynamic_update_slice {names} : ({types}) -> {x.type}", x.aval)
@@ -443,24 +442,24 @@ class FunctionBuilder:
         self, state: Sequence[Value], condition: tuple[FunctionBuilder, Value],
         body: tuple[FunctionBuilder, Sequence[Value]],
     ) -> list[Value]:
-        """Write a loop over `state`; condition and body are regions of the types of the state, with their results."""
+        """Write a loop over `state`; `condition` and `body` are regions of the state's types, with their results."""
         regions = [(condition[0], [condition[1]]), body]
         return self.op_with_regions("stablehlo.while", state, regions, [x.aval for x in state])
 
     def constrain(self, x: Value, sharding: Sharding, free: frozenset[int] = frozenset()) -> Value:
-        """Write `x`, split as `sharding` says; the compiler may split the dimensions `free` further."""
+        """Write `x` constrained to `sharding`; the compiler may split the dimensions `free` further."""
         stored = x.to_physical()
         text = self.module.meshes.sharding(sharding, stored.aval.ndim, free)
         return self.line(f"sdy.sharding_constraint {stored.name} {text} : {stored.type}", stored.aval).bitcast(x.aval)
 
     def keep_terms(self, x: Value, model: ShapedArray | None = None, added: int | None = None) -> Value:
-        """Write `x` as a sum that is not formed, if its type or `model`, that of what it is made of, says so.
+        """Write `x` constrained to be unreduced, if its type is; `model`, the type of its source, replaces its type.
 
-        The partitioner forgets it easily: it takes what an operation gives for terms where the result is constrained
-        so, and its operands for whole values where these are not. So each operation in a chain needs it, and so do
-        arguments of regions and functions.
+        The partitioner does not propagate unreduced shardings: it takes the result of an operation for whole values
+        unless it is constrained. So each operation in a chain needs the constraint, as do arguments of regions and
+        functions.
 
-        added: the axis that `x` has and `model` has not.
+        added: an axis of `x` that `model` lacks.
         """
         sharding = (x.aval if model is None else model).explicit_sharding
         if sharding is None or not sharding.spec.unreduced or not self.module.is_explicit:
@@ -470,13 +469,13 @@ class FunctionBuilder:
         return self.constrain(x, sharding, open_dimensions(sharding, x.aval.ndim))
 
     def gather_along(self, x: Value, axes: Iterable[int], *, partial: bool = False) -> Value:
-        """Write `x` so that each device has all of its elements along `axes`, in a program on several devices.
+        """Write `x` replicated along `axes`, in a program on several devices.
 
-        It is for operations that XLA partitions wrongly along these. partial: only where an array can be sharded over
-        some axes of the mesh and replicated over others.
+        It is for operations that XLA partitions wrongly along these axes. partial: only on a mesh of several axes,
+        where an array can be sharded over one and replicated over another.
         """
         mesh = self.module.mesh
-        # In a manual computation devices have pieces, which are not partitioned again.
+        # A manual computation works on shards, which are not partitioned again.
         if mesh is None or self.module.manual_mesh is not None:
             return x
         if len([n for n in mesh.axis_sizes if n > 1]) < (2 if partial else 1):
@@ -494,7 +493,7 @@ class FunctionBuilder:
     def reduce_scatter(
         self, x: Value, groups: Sequence[Sequence[int]], aval: ShapedArray, dimension: int
     ) -> Value:
-        """Write the sum of `x` over groups of devices, of which each keeps its part along an axis."""
+        """Write the sum of `x` over groups of devices; each device keeps its part along an axis."""
         element = ShapedArray((), x.aval.dtype)
         region = self.region([element, element])
         total = region.elementwise("add", *region.arguments)
@@ -541,7 +540,7 @@ class FunctionBuilder:
         self, operands: Sequence[Value], results: Sequence[ShapedArray], body: FunctionBuilder,
         returned: Sequence[Value], shardings: tuple[Sequence[str], Sequence[str]], axes: Sequence[Any],
     ) -> list[Value]:
-        """Write a computation on the pieces of arrays; `shardings` are those of the operands and the results."""
+        """Write a computation on shards; `shardings` are the texts of the operands' and of the results' shardings."""
         names, types = ", ".join([x.name for x in operands]), ", ".join([x.type for x in operands])
         arguments = ", ".join([f"{v.name}: {v.type}" for v in body.arguments])
         manual = ", ".join([attributes.string(str(axis)) for axis in axes])
@@ -561,11 +560,11 @@ class FunctionBuilder:
         return [Value(f"%{number}#{i}", aval) for i, aval in enumerate(results)]
 
     def create_token(self, aval: ShapedArray) -> Value:
-        """Write a token, whose type is `aval`."""
+        """Write a new token of type `aval`."""
         return self.line("stablehlo.create_token : !stablehlo.token", aval)
 
     def broadcast(self, value: Value, shape: tuple[int, ...], dimensions: Sequence[int] = ()) -> Value:
-        """Return `value` spread over `shape`, its axis i along axis ``dimensions[i]``."""
+        """Return `value` broadcast to `shape`, its axis i along axis ``dimensions[i]``."""
         aval = value.aval.update(shape=shape)
         if type(value) is Constant:
             return self.constant_line(value.text, aval)
@@ -580,9 +579,9 @@ class FunctionBuilder:
             return value
         if type(value) is Constant:
             key = (value.text, value.aval, shape)
-            known = self._spread.get(key)
+            known = self._broadcast_constants.get(key)
             if known is None:
-                known = self._spread[key] = self.broadcast(value, shape)
+                known = self._broadcast_constants[key] = self.broadcast(value, shape)
             return known
         axes = range(len(shape)) if own else range(0)
         stored = value.to_physical()
@@ -593,25 +592,25 @@ class FunctionBuilder:
         return self.broadcast(stored, (*shape, *trailing), physical_axes).bitcast(value.aval.update(shape=shape))
 
     def convert(self, value: Value, dtype: np.dtype[Any]) -> Value:
-        """Return `value` converted to `dtype`, of complex numbers the real part if that is real."""
+        """Return `value` converted to `dtype`; a complex value loses its imaginary part if `dtype` is real."""
         if value.aval.dtype == dtype:
             return value
         if dtypes.is_complex(value.aval.dtype) and not dtypes.is_complex(dtype):
-            # XLA ends the process when it folds a conversion of a complex constant.
+            # XLA aborts the process when it folds a conversion of a complex constant.
             real = value.aval.update(dtype=dtypes.real_part_dtype(value.aval.dtype))
             return self.convert(self.cast("real", value, real), dtype)
         return self.cast("convert", value, value.aval.update(dtype=dtype))
 
     def widen(self, value: Value) -> Value:
-        """Return `value` converted to eight bits if its elements have two."""
+        """Return `value`, with two-bit elements converted to eight bits."""
         dtype = value.aval.dtype
         return self.convert(value, _WIDENED[dtype]) if dtype in _WIDENED else value
 
     def region(self, avals: Sequence[ShapedArray], scope: str = "") -> FunctionBuilder:
         """Return a builder for a region of the operation that `op_with_regions` will write next.
 
-        Its arguments have the types `avals`; its operations are named below that one, and `scope`. Names inside and
-        outside come from one sequence, so none is used twice.
+        Its arguments have the types `avals`; its operations are named inside of that operation's name and `scope`. One
+        sequence numbers the values inside and outside, so no name repeats.
         """
         around = self.scope if self.place is None else self.place[1]
         inner = FunctionBuilder(self.module, self.name, f"{around}/{scope}" if scope else around)
@@ -624,7 +623,7 @@ class FunctionBuilder:
         self, name: str, operands: Sequence[Value], regions: Sequence[tuple[FunctionBuilder, Sequence[Value]]],
         results: Sequence[ShapedArray], **attribute_texts: str,
     ) -> list[Value]:
-        """Write operation `name` with regions, each a builder from `region` and the values it returns."""
+        """Write operation `name` with regions; each is a builder made by `region` and the values to return."""
         names = ", ".join([x.name for x in operands])
         kind = self.function_type(operands, results)
         texts = ", ".join(f"{key} = {value}" for key, value in attribute_texts.items())
@@ -634,7 +633,7 @@ class FunctionBuilder:
         for number, (region, returned) in enumerate(regions):
             arguments = ", ".join(f"{v.name}: {v.aval.mlir_type}" for v in region.arguments)
             kinds = ", ".join(v.aval.mlir_type for v in returned)
-            # Naming a value may still write a constant, so this comes before the lines are read.
+            # Reading a name may write a constant, so this precedes the reading of the lines.
             end = f"  stablehlo.return {', '.join(v.name for v in returned)} : {kinds}"
             lines += ["}, {"] * (number > 0) + ([f"^bb0({arguments}):"] if arguments else [])
             places += [None] * (len(lines) - len(places))
@@ -659,7 +658,7 @@ class FunctionBuilder:
         self.places.append(None)
 
     def text_lines(self, locations: Locations | None) -> list[str]:
-        """The function's text, a line a list item."""
+        """The function's text as a list of lines; with `locations`, each refers to its alias."""
         names = self.argument_names() if locations is not None else ()
         places = [f" loc({attributes.string(name)})" for name in names]
         places = [""] * (len(self.arguments) - len(places)) + places

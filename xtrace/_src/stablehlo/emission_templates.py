@@ -1,7 +1,7 @@
-"""Emission templates: the lines that an emission rule writes, with gaps for names, filled in for each equation.
+"""Emission templates: the lines of an emission rule with gaps for names, filled in for each equation.
 
-What a rule writes follows from the types of its operands, the parameters, the platform and the settings. An
-`EmissionRecorder` stands in for the builder while the rule runs once; a rule that needs more has no template.
+The lines depend on the operands' types, the parameters, the platform and the settings. An `EmissionRecorder` replaces
+the builder while the rule runs once; a rule that reads more of the module has no template.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.stablehlo.builder import Constant, FunctionBuilder, Value
 
-# A gap: which list its name comes from (operands, constants, or new numbers), and the place in that list.
+# A gap: the list of its name (operands, constants or new numbers) and the index in that list.
 _GAP = re.compile("\0([ocn])([0-9]+)\0")
 
 
@@ -24,7 +24,7 @@ class _Unrecordable(Exception):
 
 
 class _Module:
-    """All that a rule may know of the module it writes into."""
+    """A module of which a rule may read the platform only."""
 
     def __init__(self, platform: str) -> None:
         self.platform = platform
@@ -54,14 +54,14 @@ class EmissionRecorder(FunctionBuilder):
         return self.constants[key]
 
     def text_of_constant(self, value: Value) -> str | None:
-        """Return the text of a literal; what else is a constant depends on the builder."""
+        """Return the text of a literal; whether another value is a constant depends on the builder."""
         if type(value) is Constant:
             return value.text
         raise _Unrecordable("constants")
 
 
 class EmissionTemplate:
-    """Lines with gaps: `write` fills them in with the names of operands, of constants and of new values."""
+    """Lines with gaps, which `write` fills with names of operands, constants and new values."""
 
     __slots__ = ("lines", "placed", "named", "constants", "count", "results", "many", "single", "text", "pick")
 
@@ -75,7 +75,7 @@ class EmissionTemplate:
             raise _Unrecordable("a result that is an operand")
         results = [self._split(v.name) for v in values]
         self.named = [("o", i) in {gap for _, gaps in written for gap in gaps} for i in range(len(operands))]
-        # The order of what fills the gaps: new numbers, operands, and constants.
+        # `write` lists the names in this order: new numbers, operands, constants.
         order = [("n", i) for i in range(self.count)] + [("o", i) for i in range(len(operands))]
         order += [("c", i) for i in range(len(self.constants))]
         place = {gap: i for i, gap in enumerate(order)}
@@ -113,9 +113,9 @@ class EmissionTemplate:
         return results if self.many else results[0]
 
     def write_values(self, builder: FunctionBuilder, operands: Sequence[Value], results: Sequence[ShapedArray]) -> Any:
-        """Do what `write` does for operands of which some may be constants, and return values of the types `results`.
+        """Write the lines for values, some of them constants, and return values of the types `results`.
 
-        A constant that has no gap is not named, which would write it.
+        Only operands with a gap are named: reading a constant's name writes it.
         """
         written = self.write(builder, [x.name if named else "" for x, named in zip(operands, self.named, strict=True)])
         return list(map(Value, written, results)) if self.many else Value(written, results[0])
@@ -125,7 +125,7 @@ def record_emission_template(
     emit: Callable[..., Any], platform: str, operands: Sequence[Value], results: Sequence[ShapedArray],
     parameters: dict[str, Any],
 ) -> EmissionTemplate | None:
-    """Return the template of what `emit` writes for operands of these types, None if it has none."""
+    """Return the template of `emit` for operands of these types; None if the lines depend on more than these."""
     recorder = EmissionRecorder(platform, results)
     named = [
         Constant(recorder, x.text, x.aval) if type(x) is Constant else Value(f"\0o{i}\0", x.aval)

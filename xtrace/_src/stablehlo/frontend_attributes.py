@@ -1,4 +1,4 @@
-"""Frontend attributes: pairs of a key and a text that operations carry for XLA's passes, added to written lines."""
+"""Frontend attributes, pairs of a key and a text for XLA's passes, which are added to written lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xtrace._src.stablehlo import attributes
 Attributes = Mapping[str, str]
 
 _KEY = re.compile(r"[A-Za-z_][\w$.]*")
-# Lines that are no operations, or operations whose form has no place for attributes.
+# Lines that are no operations, or operations whose syntax takes no attributes.
 _PLAIN = re.compile(r"\s*(?:%[\w#:]+ = )?(?:\}, \{|\^|(?:stablehlo\.|sdy\.)?return\b|stablehlo\.constant\b|sdy\.)")
 _LAST = re.compile(r"\s*\}\)")
 _BROADCAST = re.compile(r"\s*%\w+ = stablehlo\.broadcast_in_dim\b")
@@ -21,19 +21,22 @@ _GIVEN = "mhlo.frontend_attributes = {"
 
 
 def annotate_lines(lines: list[str], start: int, given: Attributes, stop: int | None = None) -> None:
-    """Add attributes to the operations of the lines from `start` on, and to those in their regions.
+    """Add attributes to the operations in ``lines[start:stop]``, those in regions included.
 
-    Keys that an operation has already keep their texts. Constants have none: several operations share them.
+    An operation keeps the texts of keys that it has. Constants get none, because several operations share them.
     """
     for i in range(start, len(lines) if stop is None else stop):
         lines[i] = annotate(lines[i], given)
 
 
 def annotate(line: str, given: Attributes) -> str:
-    """Return the line of an operation, or the last one if it has regions, with attributes; others as they are."""
+    """Return a line with attributes added; a line that can hold no attributes is returned unchanged.
+
+    An operation with regions has its attributes in its last line.
+    """
     if _PLAIN.match(line):
         return line
-    # The last line of an operation with regions begins by closing brackets that others open.
+    # The last line of an operation with regions begins with brackets that earlier lines open.
     closing = _LAST.match(line)
     at = _find(" : ", line, closing.end() if closing is not None else 0)
     if at is None:
@@ -54,12 +57,12 @@ def annotate(line: str, given: Attributes) -> str:
 
 
 def is_broadcast(line: str) -> bool:
-    """Whether a line is a broadcast, which the rules of elementwise operations write for their operands."""
+    """Whether a line is a broadcast, as rules of elementwise operations write for their operands."""
     return _BROADCAST.match(line) is not None
 
 
 def find_operation(lines: list[str], name: str) -> int | None:
-    """Return the number of the line with the attributes of the operation whose result is called `name`."""
+    """Return the index of the line with the attributes of the operation with result `name`; None if there is none."""
     binder = re.compile(rf"{re.escape(name.partition('#')[0])}(?::\d+)? = ")
     for i in reversed(range(len(lines))):
         if binder.match(lines[i]):
@@ -78,9 +81,9 @@ def _format(given: Attributes) -> str:
 
 
 def _find(target: str, line: str, start: int) -> int | None:
-    """Return where `target` is in a line from `start` on, outside of brackets that open there and of strings.
+    """Return the index of `target` in ``line[start:]``, outside of strings and of brackets; None if there is none.
 
-    It begins there, or after a space.
+    The match is at `start` or after a space.
     """
     depth, quoted, i = 0, False, start
     while i < len(line):
@@ -101,7 +104,7 @@ def _find(target: str, line: str, start: int) -> int | None:
 
 
 def _ends_in_parameter(text: str) -> bool:
-    """Whether the bracket that closes at the end of `text` is the value of something, and no list of attributes."""
+    """Whether the last bracket of `text` holds a value, such as ``x = {…}``, and no list of attributes."""
     depth = 0
     for i in reversed(range(len(text))):
         if text[i] in _CLOSING:

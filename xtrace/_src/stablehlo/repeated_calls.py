@@ -1,8 +1,8 @@
-"""Calls that stay calls in XLA's program, since it would write the function out wherever a result is read.
+"""Calls that XLA must not inline, because it would recompute the function at each use of a result.
 
-A random key that is split, and split again, is read in several places each time: XLA computes the cipher in each of
-them, and compiles four times as many instructions. Of a few calls each takes longer than what it saves, and of large
-arrays the cipher should be part of the loop that reads them. The bits are the same.
+Keys that are split repeatedly have several uses: XLA computes the cipher at each, and compiles four times as many
+instructions. A few calls cost more than they save, and the cipher of a large array should be fused into the loop that
+reads it. The bits are the same.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 
 from xtrace._src.stablehlo.builder import ModuleBuilder
 
-# By measurement: from so many calls on programs compile faster, for so many elements.
+# Measured: programs compile faster from this number of calls on, for arrays of up to this number of elements.
 _MANY_CALLS = 5
 _FEW_ELEMENTS = 16
 
@@ -22,7 +22,7 @@ _SHAPE = re.compile(r"tensor<((?:\d+x)*)")
 
 
 def keep_calls(module: ModuleBuilder, name: str) -> None:
-    """Mark the calls of functions called `name`, and of those numbered after it, if there are many."""
+    """Mark the calls of the functions `name`, ``name_1`` and so on as not to be inlined, if there are many."""
     if module.platform != "cpu" or module.mesh is not None or not module.has_function(name):
         return
     prefix = f"call @{name}"
@@ -40,13 +40,12 @@ def keep_calls(module: ModuleBuilder, name: str) -> None:
 
 
 def _count_executions(module: ModuleBuilder) -> dict[str, int]:
-    """Return how often each function is called, through others, in the text of the module; main once."""
+    """Return the number of executions of each function in one run of main; counts stop above `_MANY_CALLS`."""
     callees = {f.name: [name for line in f.lines for name in _CALL.findall(line)] for f in module.functions}
     times: dict[str, int] = collections.Counter()
 
     def visit(name: str) -> None:
         times[name] += 1
-        # More than enough of them need not be counted.
         if times[name] <= _MANY_CALLS:
             for callee in callees.get(name, ()):
                 visit(callee)

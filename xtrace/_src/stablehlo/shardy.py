@@ -1,4 +1,4 @@
-"""Shardy's text: meshes, and the shardings of values, which XLA partitions programs by."""
+"""Shardy's text: meshes and shardings of values, by which XLA partitions programs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Meshes:
         self._shardings: dict[Any, str] = {}
 
     def name(self, axes: tuple[tuple[str, int], ...], numbers: tuple[int, ...] = ()) -> str:
-        """Return the name of the mesh with these axes; `numbers` are those of its devices if not in order.
+        """Return the name of the mesh with these axes; `numbers` are its devices, () for 0, 1, 2, and so on.
 
-        A mesh without axes is one device, or each device for itself if there is no number.
+        A mesh without axes is the one device in `numbers`, or with () each device by itself.
         """
         name = self._names.get((axes, numbers))
         if name is None:
@@ -34,7 +34,7 @@ class Meshes:
         return name
 
     def of(self, mesh: BaseMesh) -> str:
-        """Return the name of a mesh, whose devices are in order."""
+        """Return the name of a mesh."""
         return self.name(tuple([(str(name), size) for name, size in mesh.shape_tuple]))
 
     def declarations(self) -> list[str]:
@@ -42,17 +42,17 @@ class Meshes:
         return [f"  sdy.mesh {name} = {_axes_text(*mesh)}" for mesh, name in self._names.items()]
 
     def inline_sharding(self, sharding: NamedSharding, ndim: int, free: frozenset[Any] = frozenset()) -> str:
-        """Return what `sharding` does with the mesh in the place of its name, for text in other modules."""
+        """Return the result of `sharding` with the mesh instead of its name, for text in other modules."""
         return self.inline(self.sharding(sharding, ndim, free))
 
     def inline(self, text: str) -> str:
-        """Return text with the meshes in the place of their names."""
+        """Return `text` with each mesh instead of its name."""
         for mesh, name in self._names.items():
             text = text.replace(f"<{name},", f"<mesh{_axes_text(*mesh)},")
         return text
 
     def sharding(self, sharding: Sharding, ndim: int, free: frozenset[Any] = frozenset()) -> str:
-        """Return a sharding of an array of `ndim` axes: ``<@mesh, [{"x"}, {}]>``.
+        """Return the text of a sharding of an array of `ndim` axes: ``<@mesh, [{"x"}, {}]>``.
 
         free: the dimensions that the compiler may split further.
         """
@@ -82,9 +82,9 @@ class Meshes:
         return f"<{name}, [{', '.join(entries)}]>"
 
     def attribute_on_device(self, ranks: Sequence[int], number: int | None) -> str:
-        """Return the attribute of an operation that runs on one device, or on each for itself if `number` is None.
+        """Return the attribute of an operation that runs on the device `number`; None: on each device by itself.
 
-        ranks: the numbers of axes of its results.
+        ranks: the ranks of its results.
         """
         name = self.name((), () if number is None else (number,))
         entries = [[] if number is not None else ["{}"] * rank for rank in ranks]
@@ -92,7 +92,7 @@ class Meshes:
         return f"sdy.sharding = #sdy.sharding_per_value<[{', '.join(places)}]>"
 
     def attribute(self, sharding: Sharding | None, ndim: int) -> str:
-        """Return the attribute of an argument or a result with a sharding, none for None."""
+        """Return the attribute of an argument or a result with a sharding; "" for None."""
         return f"sdy.sharding = #sdy.sharding{self.sharding(sharding, ndim)}" if sharding is not None else ""
 
 

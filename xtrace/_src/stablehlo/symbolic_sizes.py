@@ -1,4 +1,4 @@
-"""Writing operations whose sizes are values of the program: those of arrays with symbolic dimensions."""
+"""Writers of operations on arrays with symbolic dimensions, whose sizes are values of the program."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _INDEX = ShapedArray((), dtypes.int32)
 
 
 def size_type() -> ShapedArray:
-    """Return the type of values that are sizes: the integers of the settings."""
+    """Return the type of sizes as values: the default integer type."""
     return scalar_aval(int).strip_weak_type()
 
 
@@ -87,13 +87,13 @@ def _write_division(builder: FunctionBuilder, factor: Any, x: Value, y: Value) -
 
 
 def write_scalar(builder: FunctionBuilder, size: Any, aval: ShapedArray) -> Value:
-    """Write a symbolic dimension as a scalar of type `aval`, or an array of that scalar."""
+    """Write a symbolic dimension as a value of type `aval`, the same in all elements."""
     value = builder.convert(write_size(builder, size), aval.dtype)
     return builder.broadcast(value, aval.shape).bitcast(aval) if aval.shape else value.bitcast(aval)
 
 
 def write_vector(builder: FunctionBuilder, sizes: Sequence[Any]) -> Value:
-    """Write sizes as a vector of 32-bit integers, as operations take them."""
+    """Write sizes as the vector of 32-bit integers that operations take."""
     kind = _INDEX
     if not has_symbolic(sizes):
         return builder.constant(np.array(sizes, kind.dtype), kind.update(shape=(len(sizes),)))
@@ -106,12 +106,12 @@ def write_vector(builder: FunctionBuilder, sizes: Sequence[Any]) -> Value:
 
 
 def is_dynamic(aval: ShapedArray) -> bool:
-    """Whether the text of a type does not say all sizes."""
+    """Whether the text of a type has a ``?`` for a size."""
     return "?" in aval.mlir_type
 
 
 def write_broadcast(builder: FunctionBuilder, x: Value, aval: ShapedArray, dimensions: Sequence[int]) -> Value:
-    """Write `x` spread over the shape of `aval`."""
+    """Write `x` broadcast to the shape of `aval`."""
     shape = write_vector(builder, aval.shape)
     return builder.line(
         f"stablehlo.dynamic_broadcast_in_dim {x.name}, {shape.name}, dims = {attributes.list_text(dimensions)} : "
@@ -120,7 +120,7 @@ def write_broadcast(builder: FunctionBuilder, x: Value, aval: ShapedArray, dimen
 
 
 def write_reshape(builder: FunctionBuilder, x: Value, aval: ShapedArray) -> Value:
-    """Write `x` in the shape of `aval`."""
+    """Write `x` reshaped to the shape of `aval`."""
     shape = write_vector(builder, aval.shape)
     types = f"({x.type}, {shape.type}) -> {aval.mlir_type}"
     return builder.line(f"stablehlo.dynamic_reshape {x.name}, {shape.name} : {types}", aval)
@@ -134,7 +134,7 @@ def write_iota(builder: FunctionBuilder, aval: ShapedArray, dimension: int) -> V
 
 
 def write_slice(builder: FunctionBuilder, x: Value, ranges: Sequence[Sequence[Any]]) -> Value:
-    """Write the part of `x` in a range of each axis."""
+    """Write the slice of `x` in a range of each axis."""
     bounds = [(b[0], b[1], b[2] if len(b) == 3 else 1) for b in ranges]
     aval = x.aval.update(shape=tuple([range_length(*b) for b in bounds]))
     columns = [write_vector(builder, column) for column in zip(*bounds, strict=True)]
@@ -148,7 +148,7 @@ def _write_real_slice(builder: FunctionBuilder, x: Value, columns: Sequence[Valu
 
 
 def write_dynamic_slice(builder: FunctionBuilder, x: Value, starts: Sequence[Value], sizes: Sequence[Any]) -> Value:
-    """Write the part of `x` of the given sizes at positions that are values, moved to lie inside."""
+    """Write the slice of `x` of the given sizes; the start indices are values, clamped so that it lies inside."""
     one, zero = _INDEX.update(shape=(1,)), builder.constant(0, _INDEX)
     firsts = []
     for start, size, whole in zip(starts, sizes, x.aval.shape, strict=True):
@@ -164,7 +164,7 @@ def write_dynamic_slice(builder: FunctionBuilder, x: Value, starts: Sequence[Val
 def _clamp_start(builder: FunctionBuilder, start: Value, last: Value, zero: Value) -> Value:
     kind = start.aval.update(weak_type=False)
     if dtypes.iinfo(kind.dtype).max > dtypes.iinfo(_INDEX.dtype).max:
-        # Positions are cut off before they are converted.
+        # Wide indices are clamped before the conversion, which would wrap.
         most = builder.constant(dtypes.iinfo(_INDEX.dtype).max, kind)
         start = builder.elementwise("minimum", start.bitcast(kind), most)
         if dtypes.is_signed(kind.dtype):
@@ -178,12 +178,12 @@ def write_reduce_window(
     results: Sequence[ShapedArray], *, dimensions: Sequence[Any], strides: Sequence[int], base_dilations: Sequence[int],
     window_dilations: Sequence[int], padding: Sequence[Sequence[Any]],
 ) -> list[Value]:
-    """Write a reduction over windows whose sizes or padding are symbolic; `operands` are arrays and first elements."""
+    """Write a reduction over windows of symbolic sizes or padding; `operands` are arrays and initial values."""
     rows = [builder.cast("reshape", write_vector(builder, pair), _INDEX.update(shape=(1, 2))) for pair in padding]
     vectors = [write_vector(builder, v) for v in (dimensions, strides, base_dilations, window_dilations)]
     values = [*operands, *vectors, rows[0] if len(rows) == 1 else builder.concatenate(rows, 0)]
     names = ", ".join([v.name for v in values])
-    # XLA's refinement makes a reduce_window of it when the sizes are known.
+    # XLA's shape refinement turns this into a reduce_window when the sizes are known.
     return builder.line_of_many(
         f"stablehlo.custom_call @stablehlo.dynamic_reduce_window({names}) {{api_version = 2 : i32, called_computations "
         f"= [@{builder.outline(*region, 'window_reducer')}]}} : {builder.function_type(values, results)}", results,
@@ -203,7 +203,7 @@ def write_top_k(builder: FunctionBuilder, x: Value, k: Any, results: Sequence[Sh
 def write_convolution(
     builder: FunctionBuilder, x: Value, y: Value, aval: ShapedArray, padding: Sequence[Sequence[Any]], tail: str
 ) -> Value:
-    """Write a convolution whose padding is symbolic; `tail` are its other attributes."""
+    """Write a convolution with symbolic padding; `tail` is the text of its other attributes."""
     rows = [builder.cast("reshape", write_vector(builder, pair), _INDEX.update(shape=(1, 2))) for pair in padding]
     pads = rows[0] if len(rows) == 1 else builder.concatenate(rows, 0)
     values = (x, y, pads)
@@ -212,7 +212,7 @@ def write_convolution(
 
 
 def write_gather(builder: FunctionBuilder, x: Value, indices: Value, sizes: Sequence[Any], **texts: Any) -> Value:
-    """Write a gather of windows, whose sizes may be symbolic; the attributes are `texts`."""
+    """Write a gather of windows, whose sizes may be symbolic; `texts` are its attributes."""
     if not has_symbolic(sizes):
         return builder.op("stablehlo.gather", x, indices, slice_sizes=attributes.integers(sizes), **texts)
     return builder.op("stablehlo.dynamic_gather", x, indices, write_vector(builder, sizes), **texts)

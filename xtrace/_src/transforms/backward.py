@@ -1,4 +1,4 @@
-"""Reverse mode: a linear jaxpr is transposed, equation by equation from the last to the first."""
+"""Reverse mode: a linear jaxpr is transposed, from its last equation to its first."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _transpose(
 
 
 def _as_cotangent(cotangent: Any, wanted: ShapedArray, primitive: Primitive) -> Any:
-    """Return a cotangent with the sharding of the type `wanted`; ShardingTypeError if it is another sum."""
+    """Return a cotangent with the sharding of the type `wanted`; ShardingTypeError if its manual sums differ."""
     own = aval_of(cotangent)
     if own.manual_sums != wanted.manual_sums:
         raise ShardingTypeError(
@@ -140,9 +140,9 @@ def _as_cotangent(cotangent: Any, wanted: ShapedArray, primitive: Primitive) -> 
 
 
 def _replay(stack: TraceStack, equation: JaxprEqn, given: Any, operands: Sequence[Any]) -> list[Any] | None:
-    """Return the results of an equation's transpose rule, replayed; None if it cannot be."""
+    """Return the results of an equation's transpose rule, replayed; None if the rule cannot be replayed."""
     primitive, parameters = equation.primitive, equation.parameters
-    # A flag for each cotangent, whether it is zero (no flags for an operation of one result).
+    # Whether each cotangent is zero; no flags for an operation with one result.
     zero: tuple[bool, ...] = ()
     known: list[Any] = [given]
     types: list[Any] = []

@@ -1,4 +1,4 @@
-"""Batching: values carry an axis that the function does not see, each operation's batch rule says where it goes."""
+"""Batching: values carry an axis that the function does not see; batch rules say where it is in the results."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class MappedAxis(NamedTuple):
-    """The axis that a function is mapped over.
+    """The axis over which a function is mapped.
 
-    `name` is its name, if it has one, `spmd_name` the mesh axis that the compiler splits it over. `split` is the
-    sharding of the arguments along it over explicit mesh axes, with the mesh; None where they are whole.
+    `name` is its name, or None. `spmd_name` is the mesh axis over which the compiler splits it, or None. `split` is the
+    sharding of the arguments along it over explicit mesh axes; None if they are whole.
     """
 
     size: int
@@ -37,7 +37,7 @@ class MappedAxis(NamedTuple):
     split: NamedSharding | None = None
 
     def place(self, x: Any, axis: int | None, destination: int = 0) -> Array:
-        """Return `x` with its mapped axis at `destination`; an operand that is not mapped is repeated along it."""
+        """Return `x` with its mapped axis at `destination`; an operand without one (`axis` is None) is repeated."""
         if axis is not None or self.split is None or not knows_devices(x, self.split.mesh):
             return with_axis(x, axis, self.size, destination)
         return with_axis(x, axis, self.size, destination, self._insert_split(aval_of(x), destination))
@@ -56,8 +56,8 @@ class MappedAxis(NamedTuple):
 
 
 @memoize(4096)
-def without_axis(aval: ShapedArray, axis: int) -> ShapedArray:
-    """The type of the part at one index of that axis."""
+def remove_axis(aval: ShapedArray, axis: int) -> ShapedArray:
+    """Return the type of one slice of a value of type `aval` along an axis."""
     shape, sharding = aval.shape, aval.explicit_sharding
     if sharding is not None:
         spec = sharding.spec
@@ -74,13 +74,13 @@ def insert_axis(aval: ShapedArray, axis: int, size: int) -> ShapedArray:
 
 
 class BatchTracer(Tracer):
-    """A value for each index of the mapped axis: an array with that axis at position `axis`."""
+    """A value for each index of the mapped axis: one array, with this axis at position `axis`."""
 
     __slots__ = ("value", "axis")
 
     def __init__(self, trace: BatchTrace, value: Any, axis: int) -> None:
         self.owner, self.value, self.axis = trace, value, axis
-        self.aval = without_axis(aval_of(value), axis)
+        self.aval = remove_axis(aval_of(value), axis)
 
     def get_referent(self) -> Any:
         return self.value.get_referent() if isinstance(self.value, Tracer) else self.value
@@ -93,7 +93,7 @@ aval_rules[BatchTracer] = own_aval
 
 
 class BatchTrace(StackedTrace):
-    """Applies batch rules, under its parent, to operations on its tracers and to those that use the axis by name."""
+    """Applies batch rules, under its parent, to operations on its tracers, and to operations along its named axis."""
 
     __slots__ = ("mapped", "named_axis", "described")
 
@@ -179,10 +179,10 @@ def batch(
     function: Callable[..., Sequence[Any]], mapped: MappedAxis, values: Sequence[Any], axes: Sequence[int | None],
     described: Callable[[], DebugInfo] | None = None,
 ) -> tuple[list[Any], list[int | None]]:
-    """Return the results of `function`, a flat sequence, for every index of the axis, and the axis in each result.
+    """Return the results of `function`, a flat sequence, for all indices of the axis, and its position in each result.
 
-    The axis is None for results that are the same for all indices. `described` says, for messages, which function of
-    the user's it is.
+    The position is None for a result that is the same for all indices. `described` returns a description of the user's
+    function, for messages.
     """
     trace = BatchTrace(current_trace.get(), mapped, described)
     try:

@@ -1,15 +1,15 @@
-"""Dead-code elimination: equations that no output and no effect needs are dropped."""
+"""Dead-code elimination: equations without effects are dropped if no output depends on them."""
 
 from __future__ import annotations
 
-from xtrace._src.core.effects import NO_EFFECTS, effects_of_all, has_consequences
+from xtrace._src.core.effects import NO_EFFECTS, effects_of_all, has_side_effects
 from xtrace._src.core.ir import Atom, DropVar, Jaxpr
 
 
 def eliminate_dead_code(jaxpr: Jaxpr) -> tuple[Jaxpr, list[bool]]:
-    """Return `jaxpr` without the equations nothing reads, and for each input whether something reads it.
+    """Return `jaxpr` without dead equations, and for each input whether the rest reads it.
 
-    Inputs and constvars stay; equations with effects are kept.
+    Inputs, constvars and equations with effects are kept.
     """
     needed: set[Atom] = set(jaxpr.outvars)
     kept = []
@@ -18,7 +18,7 @@ def eliminate_dead_code(jaxpr: Jaxpr) -> tuple[Jaxpr, list[bool]]:
             if variable in needed:
                 break
         else:
-            if not has_consequences(equation.effects):
+            if not has_side_effects(equation.effects):
                 continue
         needed.update(equation.invars)
         kept.append(equation)
@@ -29,7 +29,7 @@ def eliminate_dead_code(jaxpr: Jaxpr) -> tuple[Jaxpr, list[bool]]:
 
 
 def name_dropped(jaxpr: Jaxpr) -> Jaxpr:
-    """Return `jaxpr` with outputs that nothing reads bound to `DropVar`, which prints as ``_``."""
+    """Return `jaxpr` in which unread results of equations are bound to `DropVar`, which prints as ``_``."""
     read: set[Atom] = set(jaxpr.outvars)
     for equation in jaxpr.eqns:
         read.update(equation.invars)

@@ -1,4 +1,4 @@
-"""Discharging references: a program that makes, reads and writes them, as one that computes new arrays."""
+"""Discharging references: a program that makes, reads and writes references becomes one that computes new arrays."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ def has_references(jaxpr: Jaxpr) -> bool:
 
 
 def find_references(keys: Sequence[Any]) -> list[int]:
-    """Return the positions of the operands that are references, which have a key; ValueError if one is there twice."""
+    """Return the positions of references among operands, which have a key; ValueError if one occurs twice."""
     positions = [i for i, key in enumerate(keys) if key is not None]
     if len({id(keys[i]) for i in positions}) != len(positions):
         raise ValueError(
             "the same reference was given to a function twice, as two arguments, or as an argument and in its closure; "
-            "a write to one would have to show in the other. Pass it once"
+            "a write to one would change the other. Pass it once"
         )
     return positions
 
 
 def discharge_jaxpr(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Return the program with arrays for references: the last arrays of those among the inputs are its last outputs.
+    """Return the program with arrays in the place of references.
 
-    Its constants must not be references. Always the same object.
+    Its last outputs are the final arrays of the inputs that are references. Constants must not be references. The
+    result for one jaxpr is always the same object.
     """
     return _discharge(closed) if has_references(closed.jaxpr) else closed
 
@@ -61,7 +62,7 @@ def _discharge(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _check_alive(equation: JaxprEqn, ended: dict[Var, JaxprEqn]) -> None:
-    """Raise ValueError if an operand is a reference that an earlier equation has ended; note if this one ends one."""
+    """Raise ValueError if an operand is a reference that an earlier equation ended; record an end by this one."""
     for x in equation.invars:
         if type(x.aval) is AbstractRef and x in ended:
             how = "frozen" if ended[x].primitive.name == "freeze" else "freed"
@@ -74,24 +75,27 @@ def _check_alive(equation: JaxprEqn, ended: dict[Var, JaxprEqn]) -> None:
 
 
 def _evaluate(equation: JaxprEqn, operands: Sequence[Any], environment: dict[Var, Any]) -> Sequence[Any]:
-    """Return the results of an equation on arrays; references that it writes to are updated in `environment`."""
+    """Return the results of an equation on arrays; update the references that it writes in `environment`."""
     primitive = equation.primitive
     keys = [x if type(x.aval) is AbstractRef else None for x in equation.invars]
     if REFERENCE_EFFECT not in equation.effects and not any(keys):
-        result = call_at(equation, current_trace.get().process, primitive, operands, equation.parameters)
+        result: Any = call_at(equation, current_trace.get().process, primitive, operands, equation.parameters)
         return result if primitive.multiple_results else [result]
     updates, results = call_at(equation, apply_rule, primitive, keys, operands, equation.parameters)
     for x, update in zip(equation.invars, updates, strict=True):
         if update is not None:
             update = cast_weak_type(update, array_type(x.aval))
             environment[x] = vary(update, sorted(x.aval.varying, key=str)) if x.aval.varying else update  # type: ignore[index]
-    return results  # type: ignore[no-any-return]
+    return results
 
 
 def apply_rule(
     primitive: Primitive, keys: Sequence[Any], operands: Sequence[Any], parameters: tuple[Any, ...]
 ) -> tuple[list[Any], list[Any]]:
-    """Apply the discharge rule of an operation. One without a rule may hold functions that make references inside."""
+    """Return the new arrays of written references (None for other operands) and the results of an operation.
+
+    An operation without a discharge rule takes no references, but its jaxprs may make some.
+    """
     if primitive.discharge is not None:
         return primitive.discharge(keys, operands, **dict(zip(primitive.parameters, parameters, strict=True)))
     if any(key is not None for key in keys):
@@ -113,13 +117,13 @@ def _discharge_parameter(value: Any) -> Any:
 def discharge_call(
     bind: Callable[..., list[Any]], keys: Sequence[Any], operands: Sequence[Any], closed: ClosedJaxpr
 ) -> tuple[list[Any], list[Any]]:
-    """Apply the discharge rule of an operation that calls `closed`; ``bind(closed, operands)`` binds another call."""
+    """Apply the discharge rule of an operation that calls `closed`; ``bind(closed, operands)`` binds a call."""
     pure = discharge_jaxpr(move_constants_to_inputs(closed))
     return split_results(keys, bind(pure, [*closed.consts, *operands]))
 
 
 def split_results(keys: Sequence[Any], results: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Return the last arrays of the operands that are references, and None for others, and the other results."""
+    """Split the results of a discharged call: the final array of each reference (None for other operands), the rest."""
     count = len(results) - len(find_references(keys))
     last = iter(results[count:])
     return [None if key is None else next(last) for key in keys], list(results[:count])

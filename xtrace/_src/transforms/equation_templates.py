@@ -1,4 +1,4 @@
-"""Equation templates: equations that were recorded once, with numbers in place of variables."""
+"""Equation templates: equations that were recorded once, with numbers in the place of variables."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.effects import NO_EFFECTS, Effects
 from xtrace._src.core.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.source import Position, Scopes, place_within
+from xtrace._src.core.source import Position, Scopes, add_scopes
 from xtrace._src.core.trace import Tracer
 
-# The entry of a table for a sub-program that reads a tracer from outside, or has effects.
+# The table entry of a sub-program that cannot be replayed: it reads a tracer from outside, or has effects.
 NOT_REPLAYABLE = object()
 
 
@@ -25,20 +25,20 @@ class RecordingTrace(Protocol):
     scopes: Scopes
 
     def capture(self, value: object) -> Atom:
-        """Return the atom of a value from outside."""
+        """Return the atom of a value from outside the trace."""
         ...
 
 
 def is_closed(trace: RecordingTrace, constants: Sequence[tuple[Var, Any]]) -> bool:
-    """Whether the equations of `trace`, with these constants, can be written into any other trace."""
+    """Whether the equations of `trace`, with these constants, can be appended to any other trace."""
     return not trace.effects and not any(isinstance(x, Tracer) for _, x in constants)
 
 
 class EquationTemplate:
-    """Equations with numbers in place of atoms: inputs first, then literals, constants and the equations' results.
+    """Equations with numbers in the place of atoms: inputs first, then literals, constants and the equations' results.
 
-    The constants are arrays. `outputs` are the numbers of the results. `inputs` and `types` are the types of the
-    inputs and outputs.
+    The constants are arrays. `outputs` are the numbers of the outputs. `inputs` and `types` are the types of the inputs
+    and outputs.
     """
 
     __slots__ = ("inputs", "literals", "constants", "steps", "outputs", "types")
@@ -67,10 +67,10 @@ class EquationTemplate:
         if self.constants:
             atoms += [trace.capture(x) for x in self.constants]
         if trace.scopes:
-            source = place_within(trace.scopes, source)
+            source = add_scopes(trace.scopes, source)
         append = trace.equations.append
         for primitive, parameters, places, avals in self.steps:
-            # Most have one or two operands and one result; a comprehension takes longer than all the rest of this.
+            # Most equations have one or two operands and one result. A comprehension would take longer than the rest.
             if len(places) == 2:
                 first, second = places
                 invars = [atoms[first], atoms[second]]
@@ -84,14 +84,14 @@ class EquationTemplate:
         return [atoms[i] for i in self.outputs]
 
     def jaxpr(self, source: Position | None) -> tuple[Jaxpr, list[Any]]:
-        """Return it as a jaxpr with its constants; the equations are at `source`."""
+        """Return the equations as a jaxpr, and its constants; the equations have the position `source`."""
         into, inputs = Equations(), [Var(aval) for aval in self.inputs]
         outputs = self.instantiate(into, [*inputs], source)
         return Jaxpr([v for v, _ in into.constants], inputs, outputs, into.equations), self.constants
 
 
 class Equations:
-    """Equations by themselves, with their constants."""
+    """A recording of equations and constants outside of any trace."""
 
     def __init__(self) -> None:
         self.equations: list[JaxprEqn] = []

@@ -1,4 +1,4 @@
-"""Evaluating a jaxpr under the current trace: how transformations of functions apply to jaxprs."""
+"""Evaluating a jaxpr under the current trace, which applies transformations of functions to jaxprs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xtrace._src.core.trace import current_trace
 def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
     """Bind the equations of `jaxpr` under the current trace and return its results.
 
-    Equations that are recorded meanwhile keep the source positions of those they come from.
+    Equations that are recorded in the process get the source positions of the evaluated equations.
     """
     trace = current_trace.get()
     values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))

@@ -1,4 +1,4 @@
-"""The call of a template on a tape: it is transposed as a whole, and everything else sees its equations."""
+"""Calls of equation templates on a tape: a call is transposed as a whole; its other rules use the equations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _evaluate(operands: Sequence[Any], template: EquationTemplate) -> list[Any]:
 
 
 def _abstract(*avals: ShapedArray, template: EquationTemplate) -> list[ShapedArray]:
-    """The equations of a template, applied to operands."""
+    """Call an equation template."""
     return template.types
 
 
@@ -54,8 +54,7 @@ def _batch(
 
 inlined_call = Primitive(
     "inlined_call", ("template",), holds_jaxprs=True, abstract=_abstract, emit=_emit, jvp=_jvp, transpose=_transpose,
-    batch=_batch,
-    multiple_results=True,
+    batch=_batch, multiple_results=True,
 )
 
 
@@ -65,7 +64,7 @@ def call_template(template: EquationTemplate, inputs: list[Atom], source: Positi
 
 
 def inline_calls(trace: RecordingTrace, outputs: Sequence[Atom]) -> tuple[list[JaxprEqn], list[Atom]]:
-    """Return the equations of `trace` with those of called templates in place, and the atoms of `outputs`."""
+    """Return the equations of `trace`, with calls of templates inlined, and the atoms of `outputs`."""
     into = Equations()
     into.constants = trace.constants
     atoms: dict[Atom, Atom] = {}
@@ -80,8 +79,8 @@ def inline_calls(trace: RecordingTrace, outputs: Sequence[Atom]) -> tuple[list[J
     return into.equations, [atoms.get(x, x) for x in outputs]
 
 
-def without_calls(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
-    """Return `jaxpr` with the equations of called templates in place, and its constants and theirs."""
+def inline_calls_in_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
+    """Return `jaxpr` with calls of templates replaced by their equations, and the constants of both."""
     given = Equations()
     given.equations, given.constants = jaxpr.eqns, list(zip(jaxpr.constvars, consts, strict=True))
     equations, outputs = inline_calls(given, jaxpr.outvars)

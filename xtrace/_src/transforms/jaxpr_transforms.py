@@ -1,6 +1,6 @@
-"""The transformations of closed jaxprs: each evaluates the jaxpr under a trace, and stages the result.
+"""Transformations of closed jaxprs: each evaluates the jaxpr under a trace, and stages the result.
 
-The results are remembered with the jaxpr, so that the programs compiled for them are found again.
+The results are remembered with the jaxpr, so their compiled programs are found again.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _Result = TypeVar("_Result")
 def stage_to_jaxpr(
     function: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray], info: DebugInfo | None
 ) -> ClosedJaxpr:
-    """Return ``function(*tracers)`` as a jaxpr; values that are not traced become its constants."""
+    """Return the jaxpr of ``function(*tracers)``; concrete values in it become constants."""
     info = info or DebugInfo("a transformation", "<jaxpr>", None, None)
-    # The equation that holds the jaxpr carries the scopes around it; those inside would repeat them.
+    # The equation that holds the jaxpr has the outer scopes; the equations inside must not repeat them.
     jaxpr, consts = call_at(PositionHolder(drop_scopes(user_position())), stage, function, in_avals, info)
     return ClosedJaxpr(jaxpr, consts)
 
@@ -45,8 +45,8 @@ def infer_result_types(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> lis
 
 
 def move_constants_to_inputs(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Return `closed` with its constvars as leading inputs, for a call equation; always the same object."""
-    # Remembered with itself as its value, a jaxpr would never be freed.
+    """Return `closed` with its constvars as leading inputs, for a call equation; one object for one jaxpr."""
+    # A jaxpr whose remembered result is itself would never be freed, so this case is not remembered.
     return _move_constants(closed) if closed.jaxpr.constvars else closed
 
 
@@ -56,7 +56,7 @@ def _move_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def cast_weak_type(value: Any, aval: ShapedArray) -> Any:
-    """Return `value`, which has the shape and dtype of `aval`, with its weak type too."""
+    """Return `value`, which has the shape and dtype of `aval`, with the weak type of `aval`."""
     return value if aval_of(value).weak_type == aval.weak_type else convert_to(value, aval.dtype, aval.weak_type)
 
 
@@ -71,7 +71,7 @@ def _instantiate_zeros(
         if tangent is None and always:
             tangent = zeros(tangent_aval(aval))
         if tangent is not None:
-            # The transpose of a function of integers has cotangents that are integers.
+            # A transposed function of integers has integer cotangents.
             tangent = cast_weak_type(tangent, aval if aval_of(tangent).dtype == aval.dtype else tangent_aval(aval))
         instantiated.append(tangent)
     return instantiated
@@ -94,8 +94,8 @@ def jvp_jaxpr(
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     """Return the jaxpr from inputs and nonzero tangents to results and nonzero tangents, and a flag for each result.
 
-    The flags say which results have a nonzero tangent. `always` marks results that get a tangent even if it is zero;
-    tangents then have the types of the results.
+    The flags say which results have a tangent. `always` marks results that get a tangent even if it is zero; tangents
+    then have the types of the results.
     """
     jaxpr, count = closed.jaxpr, len(closed.in_avals)
     out_nonzero: list[bool] = []
@@ -114,13 +114,13 @@ def jvp_jaxpr(
 
 
 class PartitionedJaxpr(NamedTuple):
-    """A jaxpr in two parts, linearized or partially evaluated.
+    """The two parts of a jaxpr that was linearized or partially evaluated.
 
-    known: maps known inputs to known results, followed by new residuals. unknown: maps all residuals, then the unknown
-    inputs, to the unknown results; `unknown_results` has a flag for each result. residuals: the source of each
-    residual: ("input", i), or ("output", i) of `known`. results: the number of results among the outputs of `known`.
+    known: maps the known inputs to the known results and new residuals. unknown: maps all residuals and the unknown
+    inputs to the unknown results; `unknown_results` has a flag for each result. residuals: the source of each residual:
+    ("input", i), or ("output", i) of `known`. results: the number of results among the outputs of `known`.
 
-    After linearization the known values are all primals, and the unknown ones the tangents that are not zero.
+    After linearization the primals are the known values, and the nonzero tangents the unknown ones.
     """
 
     known: ClosedJaxpr
@@ -138,7 +138,7 @@ class PartitionedJaxpr(NamedTuple):
 def linearize_jaxpr(
     closed: ClosedJaxpr, nonzero: tuple[bool, ...], always: tuple[bool, ...] | None = None
 ) -> PartitionedJaxpr:
-    """Return `closed` in two parts: the function itself, and the linear map of its nonzero tangents.
+    """Split `closed` into the function itself, with residuals, and the linear map of its nonzero tangents.
 
     `always` marks results that get a tangent even if it is zero; tangents then have the types of the results.
     """
@@ -168,7 +168,7 @@ def linearize_jaxpr(
 
     avals = [v.aval for v in linear.jaxpr.constvars]
     linear_jaxpr = stage_to_jaxpr(tangent_part, [*avals, *map(tangent_aval, tangents)], _info(jaxpr, "linearize"))
-    out_nonzero = tuple(linear.nonzero) if always is None else either(linear.nonzero, always)
+    out_nonzero = tuple(linear.nonzero) if always is None else or_masks(linear.nonzero, always)
     return PartitionedJaxpr(known_jaxpr, linear_jaxpr, out_nonzero, residuals, len(jaxpr.outvars))
 
 
@@ -176,7 +176,7 @@ def linearize_jaxpr(
 def partial_evaluate_jaxpr(
     closed: ClosedJaxpr, unknown: tuple[bool, ...], always: tuple[bool, ...] | None = None
 ) -> PartitionedJaxpr:
-    """Return `closed` in two parts: the equations that depend on no `unknown` input, and the others.
+    """Split `closed` into the equations that depend on no `unknown` input, and the others.
 
     `always` marks results that the second part returns even if they are known.
     """
@@ -204,10 +204,10 @@ def partial_evaluate_jaxpr(
 
 @memoize_by_owner
 def analyze_unknowns(closed: ClosedJaxpr, unknown: tuple[bool, ...]) -> tuple[bool, tuple[bool, ...]]:
-    """Return whether some equation reads known inputs only, and a flag for each result that depends on `unknown` ones.
+    """Return whether an equation reads known inputs only, and for each result whether it depends on `unknown` inputs.
 
-    Equations that read no input do not count. Where an operation that holds jaxprs is split, fewer results may depend
-    on the unknown inputs than the flags say.
+    Equations that read no input do not count. The flags are an upper bound: if an operation that holds jaxprs is split,
+    some of its results may be known after all.
     """
     jaxpr = closed.jaxpr
     pending: set[Atom] = set(filter_by_mask(jaxpr.invars, unknown))
@@ -219,7 +219,7 @@ def analyze_unknowns(closed: ClosedJaxpr, unknown: tuple[bool, ...]) -> tuple[bo
             rule = equation.primitive.partial_evaluate
             parts = rule(flags, **equation.params) if rule is not None else None
             if isinstance(parts, KnownResults):
-                # The rest repeats the whole equation, so that computing its known results early saves nothing.
+                # The second part repeats the whole equation, so computing its known results early saves nothing.
                 pending.update(filter_by_mask(equation.outvars, parts.unknown))
             else:
                 works = works or parts is not None
@@ -229,7 +229,7 @@ def analyze_unknowns(closed: ClosedJaxpr, unknown: tuple[bool, ...]) -> tuple[bo
     return works, tuple([x in pending for x in jaxpr.outvars])
 
 
-def either(one: Sequence[bool], other: Sequence[bool]) -> tuple[bool, ...]:
+def or_masks(one: Sequence[bool], other: Sequence[bool]) -> tuple[bool, ...]:
     """Return the elementwise disjunction of two masks."""
     return tuple([a or b for a, b in zip(one, other, strict=True)])
 
@@ -237,9 +237,9 @@ def either(one: Sequence[bool], other: Sequence[bool]) -> tuple[bool, ...]:
 def find_fixpoint(
     step: Callable[[tuple[_Flag, ...]], tuple[_Result, Sequence[_Flag]]], carry: Sequence[_Flag]
 ) -> tuple[_Result, tuple[_Flag, ...]]:
-    """Return the result of the step that leaves the flags of a loop's carry as they are, and these flags.
+    """Repeat a step until it leaves the flags of a loop's carry unchanged; return its last result, and the flags.
 
-    ``step(carry)`` returns its result and the flags after it, which are those of `carry` and perhaps more.
+    ``step(carry)`` returns its result and the flags after it, which include the flags of `carry`.
     """
     before = tuple(carry)
     while True:
@@ -250,23 +250,23 @@ def find_fixpoint(
 
 
 def find_unknown_carry(body: ClosedJaxpr, flags: Sequence[bool], first: int, carry: Sequence[bool]) -> list[bool]:
-    """Return a flag for each part of a loop's carry: unknown at the start, or dependent on unknown inputs of the body.
+    """Return for each part of a loop's carry whether it is unknown at the start, or depends on unknown inputs.
 
     flags: for each input of the body, whether it is unknown; the carry's inputs begin at `first`. For a body with
-    effects the flags of the start are returned, since a collective operation may have one result for all of its axis.
+    effects, the flags of the start are returned, since a collective may have one result for its whole axis.
     """
     if body.effects:
         return list(carry)
 
     def step(unknown: tuple[bool, ...]) -> tuple[None, tuple[bool, ...]]:
         outputs = analyze_unknowns(body, (*flags[:first], *unknown, *flags[first + len(unknown) :]))[1]
-        return None, either(unknown, outputs[: len(unknown)])
+        return None, or_masks(unknown, outputs[: len(unknown)])
 
     return list(find_fixpoint(step, carry)[1])
 
 
 def merge_by_mask(known: Sequence[Any], rest: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    """Return the values of `known` and `rest` as one list, in order: from `rest` where the mask `flags` is True."""
+    """Return one list of the values of `known` and `rest`, in order: from `rest` where the mask `flags` is True."""
     sources = iter(known), iter(rest)
     return [next(sources[flag]) for flag in flags]
 
@@ -279,7 +279,7 @@ def _info(jaxpr: Jaxpr, transformation: str) -> DebugInfo:
 
 
 def _drop_forwarded(whole: ClosedJaxpr, count: int) -> tuple[ClosedJaxpr, tuple[tuple[str, int], ...]]:
-    """Return `whole` without the residuals that are inputs or results already, and the source of each residual.
+    """Return `whole` without the residuals that are also inputs or results, and the source of each residual.
 
     The residuals are the outputs after the first `count`.
     """
@@ -289,7 +289,7 @@ def _drop_forwarded(whole: ClosedJaxpr, count: int) -> tuple[ClosedJaxpr, tuple[
 
 
 def _find_forwarded(jaxpr: Jaxpr, count: int) -> tuple[tuple[tuple[str, int], ...], list[Any]]:
-    """Return the source of each output of `jaxpr` after the first `count`, and those that no input or result holds."""
+    """Return the source of each output of `jaxpr` after the first `count`, and those that are no input or result."""
     inputs = {v: i for i, v in enumerate(jaxpr.invars)}
     outputs = {v: i for i, v in enumerate(jaxpr.outvars[:count]) if isinstance(v, Var)}
     sources: list[tuple[str, int]] = []
@@ -315,8 +315,8 @@ def transpose_jaxpr(
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     """Return the jaxpr from known inputs and nonzero cotangents to the cotangents of the `linear` inputs.
 
-    The second result has a flag for each linear input, whether it has a cotangent; all of them have with `always`.
-    known_scopes: the scopes of equations that depend on known inputs alone.
+    The second result says of each linear input whether it has a cotangent; with `always`, all have one. known_scopes:
+    the scopes of equations that depend on known inputs only.
     """
     jaxpr = closed.jaxpr
     known = filter_by_mask(closed.in_avals, [not x for x in linear])
@@ -343,7 +343,7 @@ def transpose_jaxpr(
 
 @memoize_by_owner
 def _has_calls_to_split(closed: ClosedJaxpr, linear: tuple[bool, ...]) -> bool:
-    """Whether an operation that holds jaxprs has equations that depend on no linear input, beside linear ones."""
+    """Whether an operation that holds jaxprs can be split into equations that depend on no linear input, and others."""
     pending: set[Atom] = set(filter_by_mask(closed.jaxpr.invars, linear))
     for equation in closed.jaxpr.eqns:
         flags = tuple([x in pending for x in equation.invars])
@@ -357,7 +357,7 @@ def _has_calls_to_split(closed: ClosedJaxpr, linear: tuple[bool, ...]) -> bool:
 
 
 def _split_of_calls(closed: ClosedJaxpr, operands: Sequence[Any], linear: Sequence[bool]) -> tuple[Jaxpr, list[Any]]:
-    """Evaluate the equations that depend on known operands alone; return the jaxpr of the others and its constants."""
+    """Evaluate the equations that depend on known operands only; return the jaxpr of the others, and its constants."""
     types = [a if x else None for a, x in zip(closed.in_avals, linear, strict=True)]
     known, always = filter_by_mask(operands, [not x for x in linear]), [True] * len(closed.out_avals)
     info = _info(closed.jaxpr, "transpose")
@@ -370,10 +370,10 @@ def batch_jaxpr(
     closed: ClosedJaxpr, mapped: MappedAxis, axes: tuple[int | None, ...], always: tuple[bool, ...] | None = None,
     in_avals: tuple[ShapedArray, ...] | None = None,
 ) -> tuple[ClosedJaxpr, tuple[int | None, ...]]:
-    """Return the jaxpr of inputs that are mapped at `axes`, and the position of the mapped axis in each result.
+    """Return the jaxpr for inputs that are mapped at `axes`, and the position of the mapped axis in each result.
 
-    With `always`, the mapped axis of results is at 0, and results that `always` marks are broadcast along it.
-    in_avals: the types of the inputs with the mapped axis, where they do not follow from the jaxpr.
+    With `always`, this position is 0, and the marked results are broadcast along the axis if they lack it. in_avals:
+    the types of the inputs with the mapped axis; None if they follow from the jaxpr.
     """
     jaxpr = closed.jaxpr
     out_axes: list[int | None] = []
@@ -389,8 +389,5 @@ def batch_jaxpr(
         out_axes[:] = places
         return results
 
-    avals = [
-        a if i is None else mapped.stack(a, i)
-        for a, i in zip(closed.in_avals, axes, strict=True)
-    ]
+    avals = [a if i is None else mapped.stack(a, i) for a, i in zip(closed.in_avals, axes, strict=True)]
     return stage_to_jaxpr(mapped_function, in_avals or avals, jaxpr.debug_info), tuple(out_axes)

@@ -1,7 +1,7 @@
-"""Forward-mode differentiation: values carry tangents, each operation's jvp rule says how they go on.
+"""Forward-mode differentiation: values carry tangents, and jvp rules compute the tangents of results.
 
-The same trace linearizes: then the rules run under a tape, which records operations on tangents; the others are
-computed at once.
+The same trace linearizes: the rules then run under a tape, which records operations on tangents and computes the others
+at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class JVPTracer(Tracer):
-    """A value with its tangent; conditions on it are conditions on the value.
+    """A value with its tangent; Python conditions see the value.
 
     Args:
         trace: its trace.
@@ -55,7 +55,7 @@ class JVPTracer(Tracer):
         return self.primal.to_concrete_value() if isinstance(self.primal, Tracer) else self.primal
 
     def item(self, *indices: int) -> Any:
-        """Return the value as a Python number, which is a constant to the derivative."""
+        """Return the value as a Python number, which the derivative treats as a constant."""
         return self.primal.item(*indices)
 
     def __repr__(self) -> str:
@@ -68,12 +68,12 @@ aval_rules[JVPTracer] = own_aval
 
 
 class JVPTrace(StackedTrace):
-    """Applies jvp rules to operations on its tracers, under the trace `rules`: its parent, or a tape above that.
+    """Applies jvp rules to operations on its tracers, under the trace `rules`: its parent, or a tape above the parent.
 
     Args:
         parent: the trace around it.
-        rules: the trace that rules run under.
-        described: a function that returns the origin of a jaxpr, for messages.
+        rules: the trace under which rules run.
+        described: a function that returns a description of the user's function, for messages.
 
     Example:
         >>> kinds = []
@@ -88,7 +88,7 @@ class JVPTrace(StackedTrace):
     def __init__(self, parent: Trace, rules: Trace, described: Callable[[], DebugInfo] | None = None) -> None:
         super().__init__(parent)
         self.described = described
-        # A rule that calls jvp runs under a tape, on tangents that are linear: that must be linearized as well.
+        # A jvp inside a rule under a tape must linearize as well: it computes with tangents of the tape.
         self.rules = rules
         self.linearizing = rules is not parent or any(t.is_tape for t in parent.enclosing())
         if self.fusion_level:
@@ -167,9 +167,9 @@ def jvp(
     function: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any],
     described: Callable[[], DebugInfo] | None = None,
 ) -> tuple[list[Any], list[Any]]:
-    """Return the results of ``function(*primals)``, a flat sequence, and their tangents; None is a zero one.
+    """Return the results of ``function(*primals)``, a flat sequence, and their tangents; None is a zero tangent.
 
-    `described` says, for messages, which function of the user's it is.
+    `described` returns a description of the user's function, for messages.
     """
     parent = current_trace.get()
     trace = JVPTrace(parent, parent, described)

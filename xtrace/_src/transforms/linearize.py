@@ -1,4 +1,4 @@
-"""Linearization: a function is evaluated, and its operations on tangents are recorded as a linear jaxpr."""
+"""Linearization: evaluating a function, and recording its operations on tangents as a linear jaxpr."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.check import check_jaxpr
 from xtrace._src.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.source import Position, Scopes, place_within
+from xtrace._src.core.source import Position, Scopes, add_scopes
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace._src.transforms.dce import eliminate_dead_code
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class KnownResults:
-    """A partial evaluation without residuals: `compute` gives the known results, the equation itself the `unknown`."""
+    """A partial evaluation without residuals: `compute` returns the known results, the equation the `unknown` ones."""
 
     __slots__ = ("compute", "unknown")
 
@@ -37,10 +37,10 @@ class KnownResults:
 
 
 class Tape(StagingTrace):
-    """Records operations on its tracers, the tangents; its parent does everything else, at once.
+    """Records operations on its tracers, the tangents; its parent processes all others at once.
 
-    This is partial evaluation: the tangents are the unknown values. keeps_calls: a replayed sub-program is one
-    equation, `inlined_call`, and is transposed as a whole.
+    This is partial evaluation, in which the tangents are the unknown values. keeps_calls: whether a replayed
+    sub-program is one equation, `inlined_call`, which is transposed as a whole.
     """
 
     __slots__ = ("residuals", "keeps_calls", "fusion_level")
@@ -51,7 +51,7 @@ class Tape(StagingTrace):
         super().__init__(parent, debug_info)
         self.keeps_calls = keeps_calls
         self.fusion_level = parent.fusion_level
-        # By the variables of the recorders below.
+        # Maps a variable of a recorder below to the residual with its value.
         self.residuals: dict[Var, Var] = {}
 
     def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
@@ -97,7 +97,7 @@ class Tape(StagingTrace):
         captured = self.captured.get(id(value))
         if captured is not None:
             return captured[0]
-        # Kept as it is: to read a number that the device still computes would wait for it.
+        # An array stays an array: reading a number would wait for the device.
         variable = Var(aval_of(value))
         self.constants.append((variable, value))
         self.captured[id(value)] = (variable, value, value)
@@ -106,13 +106,13 @@ class Tape(StagingTrace):
     def append(self, template: EquationTemplate, inputs: list[Atom], source: Position | None) -> Sequence[Atom]:
         if not self.keeps_calls or len(template.steps) < 2:
             return template.instantiate(self, inputs, source)
-        equation = call_template(template, inputs, place_within(self.scopes, source) if self.scopes else source)
+        equation = call_template(template, inputs, add_scopes(self.scopes, source) if self.scopes else source)
         self.equations.append(equation)
         return equation.outvars
 
     def provenance_of(self, tracer: Tracer) -> Provenance:
         assert isinstance(tracer, StagedTracer)
-        # The tape itself stays as it is: the error may be caught.
+        # The tape itself is unchanged, because the error may be caught.
         equations, (variable,) = inline_calls(self, [tracer.variable])
         return self.provenance_in(equations, variable)
 
@@ -122,10 +122,10 @@ class Tape(StagingTrace):
 
 
 class LinearMap:
-    """A function of tangents as a linear jaxpr: its constvars are the residuals `consts`, its inputs tangents.
+    """A linear jaxpr of tangents: the values of its constvars are the residuals `consts`, its inputs are tangents.
 
-    `nonzero` says for each result of the function whether its tangent, or where the function was partially evaluated
-    the result itself, is among the jaxpr's outputs.
+    `nonzero` says of each result of the function whether its tangent is among the jaxpr's outputs; after a partial
+    evaluation, whether the result is.
     """
 
     __slots__ = ("jaxpr", "consts", "nonzero")
@@ -138,10 +138,10 @@ def linearize(
     function: Callable[..., Sequence[Any]], primals: Sequence[Any], differentiated: Sequence[bool], info: DebugInfo,
     keeps_calls: bool = False, scopes: Scopes = (),
 ) -> tuple[list[Any], LinearMap]:
-    """Return the results of ``function(*primals)``, a flat sequence, and the map from tangents to their tangents.
+    """Return the results of ``function(*primals)``, a flat sequence, and the linear map to their tangents.
 
-    The map's inputs are the tangents of those primals that are `differentiated`. keeps_calls: its replayed sub-programs
-    are equations, `inlined_call`. scopes: recorded equations are inside of these.
+    The map's inputs are the tangents of the primals marked by `differentiated`. keeps_calls: whether its replayed
+    sub-programs are equations, `inlined_call`. scopes: the scopes of recorded equations.
     """
     parent = current_trace.get()
     tape = Tape(parent, info, keeps_calls)
@@ -172,10 +172,10 @@ def partial_evaluate(
     function: Callable[..., Sequence[Any]], values: Sequence[Any], unknown: Sequence[ShapedArray | None],
     always: Sequence[bool], info: DebugInfo,
 ) -> tuple[list[Any], LinearMap]:
-    """Return those results of `function` that are known, and the map from the unknown inputs to the other results.
+    """Return the known results of `function`, and the map from the unknown inputs to the other results.
 
-    unknown: the types of the unknown inputs, None for the known ones, which `values` holds. always: which results are
-    the map's even if they are known.
+    unknown: the type of each unknown input, None for a known one; `values` are the known inputs. always: marks results
+    that the map returns even if they are known.
     """
     tape = Tape(current_trace.get(), info)
     given = iter(values)
@@ -197,7 +197,7 @@ def partial_evaluate(
 def _linear_map(tape: Tape, outvars: list[Atom], nonzero: list[bool]) -> LinearMap:
     jaxpr, read = _drop_unread(tape, tape.equations, outvars)
     if tape.keeps_calls and any(e.primitive is inlined_call and not read.issuperset(e.outvars) for e in jaxpr.eqns):
-        # Residuals that only the unread rest of a call reads would be kept.
+        # Inlining a call with unread results drops the residuals that only its dead equations read.
         jaxpr, read = _drop_unread(tape, *inline_calls(tape, outvars))
     kept = [(v, value) for v, value in tape.constants if v in read]
     jaxpr = jaxpr.replace(constvars=[v for v, _ in kept])
@@ -208,6 +208,6 @@ def _linear_map(tape: Tape, outvars: list[Atom], nonzero: list[bool]) -> LinearM
 
 
 def _drop_unread(tape: Tape, equations: list[JaxprEqn], outvars: list[Atom]) -> tuple[Jaxpr, set[Atom]]:
-    """Return the jaxpr of the equations that the outputs need, without its constants, and the values it reads."""
+    """Return the jaxpr of the live equations, without constvars, and the atoms that it reads."""
     jaxpr, _ = eliminate_dead_code(Jaxpr([], tape.inputs, outvars, equations, tape.effects, tape.debug_info))
     return jaxpr, {x for e in jaxpr.eqns for x in e.invars} | set(outvars)

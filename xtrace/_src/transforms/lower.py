@@ -16,9 +16,9 @@ from xtrace._src.core.avals import AbstractToken, MemorySpace, ShapedArray, aval
 from xtrace._src.core.diagnostics.rule_error_notes import note_rule
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import ExtendedDType
-from xtrace._src.core.effects import Effect, Effects, in_order
+from xtrace._src.core.effects import Effect, Effects, ordered_effects
 from xtrace._src.core.garbage_collection import collection_paused
-from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, can_be_remembered, jaxprs_of
+from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, are_cacheable, jaxprs_of
 from xtrace._src.core.memory_layout import Layout, Layouts, layout_mode
 from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.primitive import Primitive
@@ -46,7 +46,7 @@ from xtrace._src.xla.late_modules import late_modules
 with late_modules(globals()):
     from xtrace._src.transforms import symbolic_arguments
 
-# Larger constants are passed to the program as arguments: text is slow to parse and XLA folds it at length.
+# Larger constants are arguments of the program, because text is slow to parse, and XLA spends long folding it.
 HIDDEN_ARGUMENT_BYTES = 1024
 
 TOKEN = ShapedArray((), dtypes.token)
@@ -56,14 +56,14 @@ _numbers = itertools.count()
 
 @memoize(1024)
 def _number_context(platform: str, settings: Any) -> int:
-    """Return a number for the other things that texts depend on; after a clearing or an eviction it is a new one."""
+    """Return a number for a platform and settings, on which texts depend; a new one after clearing or eviction."""
     return next(_numbers)
 
 
 class LoweredModule:
-    """A module's text in both forms, the constants it takes as leading arguments, donations it has no use for.
+    """A lowered module: the builder with its text, the constants `hidden` that are leading arguments, and its effects.
 
-    `effects` are its side effects.
+    `unusable_donations` are the positions of donated inputs that no result can take over.
     """
 
     __slots__ = ("builder", "hidden", "unusable_donations", "effects")
@@ -86,7 +86,7 @@ class LoweredModule:
 
 
 def _warn_of_large(constants: Sequence[Any], name: str) -> None:
-    """Warn where a program closes over more bytes than the settings allow."""
+    """Warn if a program closes over more bytes than the settings allow."""
     allowed = config.captured_constants_warn_bytes.value
     avals = sorted([aval_of_value(x) for x in constants], key=lambda a: -a.size * a.dtype.itemsize)
     total = sum([a.size * a.dtype.itemsize for a in avals])
@@ -104,13 +104,15 @@ def lower(
     argument_names: Callable[[], Sequence[str]] = tuple, result_names: Callable[[], Sequence[str]] = tuple,
     assignment: Assignment | None = None, manual_mesh: Mesh | None = None, hides_constants: bool = True,
 ) -> LoweredModule:
-    """Return the module ``jit_NAME`` of `closed` for `platform`; `donated` marks inputs whose memory may be reused.
+    """Return the module ``jit_NAME`` of `closed` for `platform`.
 
+    donated: whether the memory of each input may be reused.
+    scope: the outermost scope of the operations; by default ``jit(NAME)``.
+    argument_names: a function that returns the names of the inputs in XLA's reports, called for a text with locations.
+    result_names: a function that returns the paths of the results, such as ``result['a']``, called for a text.
     assignment: the devices of a program on a mesh, and the shardings of its inputs and results.
-    manual_mesh: the mesh whose axes collectives name, for a program of one device's shards.
-    argument_names: returns the names of the inputs in XLA's reports; called when a text with locations is written.
-    result_names: returns the results as users write them, such as ``result['a']``; called when text is written.
-    hides_constants: whether large constants are passed to the program as leading arguments.
+    manual_mesh: the mesh of the axes that collectives name, for a program on one device's shards.
+    hides_constants: whether large constants are leading arguments of the program.
     """
     start = time.perf_counter()
     mesh = assignment.mesh if assignment is not None else None
@@ -132,7 +134,7 @@ def lower(
         aval = aval_of_value(constant)
         is_large = hides_constants and aval.size * aval.dtype.itemsize > HIDDEN_ARGUMENT_BYTES
         if type(aval) is AbstractToken or is_large:
-            # XLA would split an argument that says nothing.
+            # XLA would choose a split for an argument without a sharding.
             place = sharding_of_constant(constant, mesh) if mesh is not None else None
             attribute = module.meshes.attribute(place, physical_aval(variable.aval).ndim)
             values[variable] = main.argument(variable.aval, attribute)
@@ -148,7 +150,7 @@ def lower(
     for i, (variable, sharding) in enumerate(zip(jaxpr.invars, inputs, strict=True)):
         text = f"tf.aliasing_output = {aliases[i]} : i32" if i in aliases else ""
         if text and mesh is not None:
-            # Which result takes the memory over is known when XLA has split them.
+            # XLA pairs the input with a result after it has partitioned the program.
             text = "jax.buffer_donor = true"
         is_moved = layouts is not None and donors[i] and not text
         texts = [
@@ -157,11 +159,11 @@ def lower(
         ]
         values[variable] = main.argument(variable.aval, ", ".join(filter(None, texts)))
     if any(has_symbolic(getattr(v.aval, "shape", ())) for v in jaxpr.invars):
-        # Programs for symbolic shapes are for export alone.
+        # Only exported programs have symbolic shapes.
         symbolic_arguments.find_variables(main, [values[v] for v in jaxpr.invars], argument_names())
     for variable, constant in small:
         values[variable] = constant_of_program(main, constant, variable.aval)
-    for effect in in_order(jaxpr.effects):
+    for effect in ordered_effects(jaxpr.effects):
         main.tokens[effect] = main.create_token(TOKEN)
     with collection_paused():
         results = emit_equations(main, jaxpr, values)
@@ -179,7 +181,7 @@ def lower(
 def _shardings(
     module: ModuleBuilder, assignment: Assignment | None, jaxpr: Jaxpr
 ) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the attributes of the inputs and of the results with their shardings."""
+    """Return the sharding attributes of the inputs and of the results; empty without a mesh."""
     if assignment is None or assignment.mesh is None:
         return [""] * len(jaxpr.invars), [""] * len(jaxpr.outvars)
     pairs = (jaxpr.invars, assignment.inputs), (jaxpr.outvars, assignment.results)
@@ -191,19 +193,19 @@ def _shardings(
 
 
 def _layout_attribute(layout: Any) -> str:
-    """Return the attribute of an argument or result that does not have the default layout."""
+    """Return the attribute of an argument's or result's layout; empty for the default layout, None."""
     return f'mhlo.layout_mode = "{layout_mode(layout)}"' if layout is not None else ""
 
 
 def _memory_attribute(aval: ShapedArray) -> str:
-    """Return the attribute of an argument or result outside of the device's own memory."""
+    """Return the attribute of an argument's or result's memory; empty for the device's own."""
     if aval.memory_space is MemorySpace.Device:
         return ""
     return f'mhlo.memory_kind = "{aval.memory_space.kind}"'
 
 
 def constant_of_program(builder: FunctionBuilder, constant: object, aval: ShapedArray) -> Value:
-    """Write a constant that a program closes over, as one of type `aval`."""
+    """Write a constant that a program closes over, and return it as a value of type `aval`."""
     return builder.constant(_to_numpy(constant), physical_aval(aval)).bitcast(aval)
 
 
@@ -213,9 +215,9 @@ def _to_numpy(constant: object) -> Any:
 
 
 def pair_donations(jaxpr: Jaxpr, donated: Sequence[bool], layouts: Layouts | None = None) -> dict[int, int]:
-    """Pair each donated input with the next result of the same shape, dtype and layout: it can take over the memory.
+    """Pair each donated input with the next result of the same shape, dtype and layout, which takes over its memory.
 
-    ValueError if XLA chooses the layout of one of an input and its result, and not that of the other.
+    Raises ValueError if XLA chooses the layout of one of the two, and not of the other.
     """
     if not any(donated):
         return {}
@@ -227,9 +229,9 @@ def pair_donations(jaxpr: Jaxpr, donated: Sequence[bool], layouts: Layouts | Non
     pairs = {}
     for i, variable in enumerate(jaxpr.invars):
         aval = variable.aval
-        # Memory of the host is not handed on: its arguments and results carry another attribute.
+        # Only memory of the device is donated: arrays in the host's memory carry another attribute.
         fitting = free.get((aval.shape, aval.dtype)) if aval.memory_space is MemorySpace.Device else None
-        # A token has no memory to hand on.
+        # A token has no memory to donate.
         if donated[i] and fitting and type(aval) is not AbstractToken:
             result = fitting.pop()
             if layouts is None or _agree_in_layout(layouts.inputs[i], layouts.results[result]):
@@ -238,7 +240,7 @@ def pair_donations(jaxpr: Jaxpr, donated: Sequence[bool], layouts: Layouts | Non
 
 
 def _agree_in_layout(donated: Any, result: Any) -> bool:
-    """Return whether a donated input and a result have the same layout; ValueError if XLA chooses one of them alone."""
+    """Return whether a donated input and a result have the same layout; ValueError if XLA chooses only one of them."""
     if (donated is Layout.AUTO) != (result is Layout.AUTO):
         side, argument = ("result", "out_shardings") if donated is Layout.AUTO else ("donated argument", "in_shardings")
         raise ValueError(
@@ -257,8 +259,8 @@ def _read(jaxpr: Jaxpr) -> set[Atom]:
     return read
 
 
-def has_terms(x: Value) -> bool:
-    """Whether a value is a sum over explicit mesh axes that has not been formed."""
+def is_unreduced(x: Value) -> bool:
+    """Whether a value is unreduced along explicit mesh axes."""
     sharding = x.aval.explicit_sharding
     return sharding is not None and bool(sharding.spec.unreduced)
 
@@ -266,15 +268,15 @@ def has_terms(x: Value) -> bool:
 def emit_equations(
     builder: FunctionBuilder, jaxpr: Jaxpr, values: dict[Atom, Value], position: Position | None = None
 ) -> list[Value]:
-    """Write the equations of `jaxpr`, whose inputs `values` holds, and return the values of its outputs.
+    """Write the equations of `jaxpr` and return the values of its outputs.
 
-    position: where equations come from that do not say so themselves.
+    values: the values of the inputs; others are added. position: the position of equations that have none.
     """
     outer, places, inherited = builder.scope, builder.place, builder.annotations
-    # The scope, the name and the annotations of an operation, by its scopes below `outer`.
+    # Maps an operation and its scopes below `outer` to its whole scope, its name and its annotations.
     paths: dict[tuple[Scopes, Primitive], tuple[str, str, tuple[Annotation, ...]]] = {}
     context = _number_context(builder.platform, config.cache_key())
-    # What needs no more than its name; `values` keeps the others, among them literals.
+    # Values that a name describes completely; `values` keeps the others, such as literals.
     names: dict[Atom, str] = {}
     _keep(names, values, values, list(values.values()))
 
@@ -340,7 +342,7 @@ def _annotate_equation(
     attributes, lines = merge_annotations(annotations), builder.lines
     if not attributes:
         return
-    # Metadata is about the operation, as the user knows it; a place is about all that runs there.
+    # Metadata is for the user's operation only; the annotation of a place is for everything that runs there.
     if primitive.name == "broadcast_in_dim" or any(a.of_place for a in annotations):
         annotate_lines(lines, start, attributes)
         return
@@ -352,7 +354,7 @@ def _annotate_equation(
 def _keep(
     names: dict[Atom, str], values: dict[Atom, Value], variables: Iterable[Atom], emitted: Sequence[Value]
 ) -> None:
-    """Note the values of variables, by their names alone where these have the variables' types."""
+    """Store the values of variables: in `names` if the value has the variable's type, else in `values`."""
     for variable, value in zip(variables, emitted, strict=True):
         if type(value) is Value and value.aval is variable.aval:
             names[variable] = value.name
@@ -361,10 +363,10 @@ def _keep(
 
 
 def _emit(builder: FunctionBuilder, equation: JaxprEqn, context: int, operands: Sequence[Value]) -> Any:
-    """Write an equation that has literals, no template yet, or none at all."""
+    """Write an equation that has literals, or no emission template, and return its values."""
     primitive, parameters, place = equation.primitive, equation.parameters, builder.place
     results = builder.results = [v.aval for v in equation.outvars]
-    # Literals are part of the text, other operands gaps in it.
+    # In a template, literals are part of the text; other operands are gaps.
     kinds = [(x.text, x.aval) if type(x) is Constant else x.aval for x in operands]
     key = (context, parameters, *kinds) if primitive.memoised else (context, parameters, *kinds, tuple(results))
     try:
@@ -379,7 +381,7 @@ def _emit(builder: FunctionBuilder, equation: JaxprEqn, context: int, operands: 
         if primitive.moves_elements and any(isinstance(a.dtype, ExtendedDType) for a in results):
             return _emit_on_physical_types(builder, primitive, parameters, operands)
         named = dict(zip(primitive.parameters, parameters, strict=True))
-        if primitive.linearize is None and can_be_remembered(parameters) and key not in primitive.emission_templates:
+        if primitive.linearize is None and are_cacheable(parameters) and key not in primitive.emission_templates:
             template = record_emission_template(primitive.emit, builder.platform, operands, results, named)
             primitive.emission_templates.remember(key, template)
             if template is not None:
@@ -393,7 +395,7 @@ def _emit(builder: FunctionBuilder, equation: JaxprEqn, context: int, operands: 
 def _emit_on_physical_types(
     builder: FunctionBuilder, primitive: Primitive, parameters: tuple[Any, ...], operands: Sequence[Value]
 ) -> Any:
-    """Write an operation that moves elements of an extended dtype, at the place of its equation."""
+    """Write an operation that moves elements of an extended dtype, with the position of its equation."""
     avals, jaxpr = builder.results, stage_on_physical_types(primitive, parameters, [x.aval for x in operands])
     source = builder.place[0] if builder.place is not None else None
     for equation in jaxpr.eqns:
@@ -408,17 +410,17 @@ def emit_call(
     builder: FunctionBuilder, jaxpr: Jaxpr, name: str, operands: Sequence[Value], operation: str = "call",
     attributes: str = "",
 ) -> list[Value]:
-    """Write `jaxpr` as a private function and the call of it, which has the text `attributes`.
+    """Write `jaxpr` as a private function, and a call of it with the text `attributes`; return the results.
 
-    Inside regions the operation is ``func.call``.
+    operation: the operation that calls; in programs with a manual mesh it is ``func.call``.
     """
     if builder.module.axis_indices:
-        # A function could not read the indices.
+        # A private function cannot read the indices of axes.
         return emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))
     if builder.module.manual_mesh is not None:
         operation = "func.call"
     function = emit_private_function(builder, jaxpr, name)
-    effects = in_order(jaxpr.effects)
+    effects = ordered_effects(jaxpr.effects)
     sizes = [builder.sizes[variable] for variable in builder.module.variables]
     operands, results = [*sizes, *tokens_of(builder, effects), *operands], [*[TOKEN] * len(effects), *jaxpr.out_avals]
     names = ", ".join(x.name for x in operands)
@@ -427,14 +429,14 @@ def emit_call(
     return with_tokens(builder, effects, called)
 
 
-# Operations that call Python.
+# The operations that call Python.
 CALLING_PYTHON: set[Primitive] = set()
 
 
 def emit_computation(inner: FunctionBuilder, jaxpr: Jaxpr, name: str) -> list[Value]:
-    """Write a function that the operation `name` applies to elements into the region `inner`; return its results.
+    """Write the function that the operation `name` applies to elements into the region `inner`; return its results.
 
-    NotImplementedError if it calls Python, or if XLA has no code for it there, which ends the process
+    Raises NotImplementedError if the function calls Python, or needs operations that abort XLA in such a region
     (openxla/xla#47366, #47370, #47373).
     """
     _check_computation(jaxpr, name)
@@ -456,7 +458,7 @@ _WHOLE_ARRAYS = re.compile(
 
 
 def _find_uncompilable(builder: FunctionBuilder) -> str | None:
-    """Return the first operation of a function or region that XLA cannot do inside a function of elements."""
+    """Return the first operation of a function or region that XLA cannot compile inside a function of elements."""
     depths: list[int] = []
     for line in builder.lines:
         match = _WHOLE_ARRAYS.search(line)
@@ -485,7 +487,7 @@ _CALLED = re.compile(r"call @([^(]+)\(")
 def _check_computation(jaxpr: Jaxpr, name: str) -> None:
     """Raise NotImplementedError if a function that the operation `name` applies to elements calls Python.
 
-    XLA calls it as often and in whichever order it likes, and where it does it ends the process for such calls.
+    XLA may call the function in any order and any number of times, and aborts the process for calls of Python there.
     """
     for equation in jaxpr.eqns:
         if equation.primitive in CALLING_PYTHON:
@@ -499,29 +501,29 @@ def _check_computation(jaxpr: Jaxpr, name: str) -> None:
 
 
 def tokens_of(builder: FunctionBuilder, effects: Sequence[Effect]) -> list[Value]:
-    """Return the tokens that the next operations of these ordered effects wait for."""
+    """Return the tokens on which the next operations with these ordered effects wait."""
     return [builder.tokens[e] for e in effects]
 
 
 def with_tokens(builder: FunctionBuilder, effects: Sequence[Effect], values: Sequence[Value]) -> list[Value]:
-    """Note that `values` begin with the new tokens of these ordered effects; return the rest."""
+    """Store the new tokens of these ordered effects, which are the first of `values`; return the rest."""
     if not effects:
         return list(values)
     builder.tokens.update(zip(effects, values, strict=False))
     return list(values[len(effects) :])
 
 
-# In a module's memo: how often each jaxpr occurs in an equation; before somebody asks, the function that counts.
+# The key in a module's memo for the number of equations that hold each jaxpr, or for the function that counts them.
 _OCCURRENCES = object()
 
 
 def count_occurrences_in(module: ModuleBuilder, jaxpr: Jaxpr) -> None:
-    """Let `occurs_again` count in `jaxpr`, which the module is written for."""
+    """Let `occurs_again` count in `jaxpr`, the program of the module."""
     module.memo[_OCCURRENCES] = lambda: _occurrences(jaxpr)
 
 
 def occurs_again(builder: FunctionBuilder, jaxpr: Jaxpr) -> bool:
-    """Whether several equations of the module being written hold `jaxpr`."""
+    """Whether several equations of the program hold `jaxpr`."""
     memo = builder.module.memo
     if _OCCURRENCES not in memo:
         return False
@@ -551,16 +553,16 @@ def emit_private_function(
     takes_sizes: whether the values of symbolic sizes are its first arguments; XLA calls some functions without them.
     """
     memo = builder.module.memo
-    # Collectives in it depend on the mesh.
+    # Collectives depend on the mesh.
     key = (jaxpr, builder.module.manual_mesh, builder.annotations)
     known = memo.get(key)
     if known is None:
-        # XLA puts the name of the call before those of the operations that are called.
+        # No scope: XLA prefixes the names of a function's operations with the name of the call.
         function = FunctionBuilder(builder.module, name, "")
         function.annotations = builder.annotations
         if takes_sizes:
             function.take_sizes()
-        effects = in_order(jaxpr.effects)
+        effects = ordered_effects(jaxpr.effects)
         function.tokens = {e: function.argument(TOKEN) for e in effects}
         values: dict[Atom, Value] = {v: function.argument(v.aval) for v in jaxpr.invars}
         results = emit_equations(function, jaxpr, values)

@@ -1,4 +1,4 @@
-"""Operations on arrays of an extended dtype, done on the arrays of their physical types."""
+"""Operations on arrays of an extended dtype, written on arrays of their physical types."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from xtrace._src.transforms.stage import stage
 
 
 def stage_on_physical_types(primitive: Primitive, parameters: tuple[Any, ...], avals: Sequence[ShapedArray]) -> Jaxpr:
-    """Return `primitive`, which only moves elements, as a jaxpr on the physical types of extended operands.
+    """Return the jaxpr of `primitive`, which only moves elements, on the physical types of extended operands.
 
-    The physical type has ordinary elements, and the axes of one extended element last. What happens to the whole
-    happens alike at each position along these, so it is the operation on ordinary elements, batched over them.
+    A physical type has ordinary elements, and the axes of one extended element last. The operation does the same at
+    each position along these axes, so it is the operation on ordinary elements, batched over them.
     """
     (sizes,) = {a.dtype.trailing_shape for a in avals if isinstance(a.dtype, ExtendedDType)}
     extended = [isinstance(a.dtype, ExtendedDType) for a in avals]
@@ -36,7 +36,7 @@ def stage_on_physical_types(primitive: Primitive, parameters: tuple[Any, ...], a
 def _map_over_elements(
     function: Callable[..., list[Any]], mapped: MappedAxis, extended: Sequence[bool]
 ) -> Callable[..., list[Any]]:
-    """Return `function` mapped over the last axis of its extended operands, which is the last of its results too."""
+    """Return `function`, mapped over the last axis of its extended operands; it is the last axis of results, too."""
 
     def call(*values: Any) -> list[Any]:
         axes = [x.ndim - 1 if last else None for x, last in zip(values, extended, strict=True)]

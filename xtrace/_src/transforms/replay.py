@@ -1,9 +1,8 @@
-"""Closed sub-programs, run once for operands of given types and replayed from then on.
+"""Replay of closed sub-programs: one runs once for operands of given types; later calls replay its equations.
 
-A closed sub-program is a function of arrays whose equations depend on the operands' types, on static values, on the
-settings and on the stack of traces, and on nothing else: a rule of an operation, or a function of the library. The
-first call runs it under a copy of the stack. Its equations become templates, one for each trace that records, and
-later calls instantiate these.
+A closed sub-program is a function of arrays whose equations depend only on the operands' types, static values, the
+settings and the stack of traces: a rule of an operation, or a function of the library. The first call runs it under a
+copy of the stack. Its equations become templates, one for each recording trace, and later calls instantiate these.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 
 from xtrace._src.core import config, pytree
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.ir import Atom, can_be_remembered
+from xtrace._src.core.ir import Atom, are_cacheable
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.source import Position, user_position
 from xtrace._src.core.tables import Table
@@ -24,11 +23,11 @@ from xtrace._src.transforms.stage import StagedTracer, StagingTrace
 
 
 class StackedTrace(Trace):
-    """A trace above others. Its tracers are made of values of the traces below it, and of its tape if it has one."""
+    """A trace above others; its tracers consist of values of the traces below, and of its tape if it has one."""
 
     __slots__ = ("stack", "fusion_level")
 
-    # The traces from this one down to a staging trace; None where no staging trace is below.
+    # The traces from this one down to a staging trace; None if there is no staging trace below.
     stack: TraceStack | None
 
     # The trace that records the linear operations on tangents.
@@ -45,7 +44,7 @@ class StackedTrace(Trace):
         self.stack = TraceStack.below(self)
 
     def end(self) -> None:
-        # The stack holds the trace: neither should wait for the garbage collector.
+        # The stack refers to the trace; without the cycle, both are freed at once.
         self.stack = None
         super().end()
 
@@ -63,27 +62,27 @@ class StackedTrace(Trace):
         raise NotImplementedError
 
     def flatten_tracer(self, tracer: object) -> tuple[Any, tuple[Any, ...]]:
-        """Return a tracer's hashable label, and the values of other traces that it is made of."""
+        """Return a tracer's hashable label, and its values in other traces."""
         raise NotImplementedError
 
     def unflatten_tracer(self, label: object, *values: object) -> Any:
-        """Return the tracer with this label that is made of `values`."""
+        """Return the tracer with this label and these values."""
         raise NotImplementedError
 
 
-# A plan says how to build values. Its steps are executed in order and push values:
-# (recorder, number of the atom, 0) pushes an atom of a recorder; (level, label, n) replaces the last n values, 1 or 2,
-# by the tracer of this level and label that is made of them; `_ABSENT` pushes None.
+# A plan builds values on a stack. Its steps, in order: (recorder, number of the atom, 0) pushes an atom of a recorder;
+# (level, label, n) replaces the last n values, 1 or 2, by the tracer of this level and label with these values;
+# `_ABSENT` pushes None.
 _ABSENT = (-1, None, -1)
 _Plan = list[tuple[int, Any, int]]
 
 
 class TraceStack:
-    """The traces from one of them, the top, down to the staging trace at the bottom.
+    """The traces from a top trace down to the staging trace at the bottom.
 
     The *recorders* are the bottom, number 0, and the tapes. The *levels* are the numbers of the other traces, from the
-    lowest. The *spec* of values is the hashable form of a plan: a list in which an aval stands for the next atom of the
-    bottom, a number and an aval for the next atom of that tape, and (level, label, n) for the tracer made of the n
+    lowest. The *spec* of values is the hashable form of a plan: a list in which an aval is the next atom of the bottom,
+    a number and an aval are the next atom of the tape with this number, and (level, label, n) is a tracer of the n
     values before it.
     """
 
@@ -98,7 +97,7 @@ class TraceStack:
 
     @classmethod
     def below(cls, top: Trace | None) -> TraceStack | None:
-        """Return the stack whose top is `top`, None where no staging trace is at the bottom."""
+        """Return the stack whose top is `top`; None if there is no staging trace at the bottom."""
         traces = []
         while isinstance(top, StackedTrace):
             traces.append(top)
@@ -112,7 +111,7 @@ class TraceStack:
         return top.stack  # type: ignore[no-any-return]
 
     def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
-        """Return the result of an operation on tracers of the top, replayed; None if it cannot be."""
+        """Return the result of an operation on tracers of the top, replayed; None if it cannot be replayed."""
         rule = functools.partial(_apply_rule, primitive, parameters)
         replayed = self.replay(primitive.subprograms, ("process", parameters), rule, operands)
         if replayed is None:
@@ -123,14 +122,13 @@ class TraceStack:
         self, table: Table, static: tuple[Any, ...], function: Callable[..., tuple[Sequence[Any], Any]],
         values: Sequence[Any], source: Position | None = None,
     ) -> tuple[list[Any], Any] | None:
-        """Return ``function(top, *values)``, replayed from `table` if it is there; None if it cannot be replayed.
+        """Return ``function(top, *values)``, recorded in `table` or replayed from it; None if it cannot be replayed.
 
-        `function` returns a flat list of results, None for absent ones, and the tree of the results (None for a rule).
-        It depends on `static` and on the specs of `values`. The equations get the position `source`, by default the
-        user's.
+        `function` depends on `static` and the specs of `values` only. It returns a flat list of results, with None for
+        absent ones, and their tree (None for a rule). The equations get the position `source`, by default the user's.
         """
         bottom = self.recorders[0]
-        # Where leaks are looked for, a user's rule runs each time: its tracers are watched.
+        # The check for leaks watches the tracers of users' rules, so these must run each time.
         if bottom.ended or bottom.checked:
             return None
         atoms: list[list[Atom]] = [[] for _ in self.recorders] if self.traces else [[]]
@@ -145,10 +143,10 @@ class TraceStack:
             key = (static, config.cache_key(), self.signature, *specs)
             subprogram = table.get(key)
         except (TypeError, AttributeError):
-            # An operand is no array, or a parameter has no equality: the function itself reports it.
+            # An operand is no array, or a parameter does not hash: the function itself raises the error.
             return None
         if subprogram is None:
-            if not can_be_remembered(static):
+            if not are_cacheable(static):
                 return None
             subprogram = self._record(function, specs)
             table.remember(key, subprogram)
@@ -157,7 +155,7 @@ class TraceStack:
         return subprogram.instantiate(self, atoms, source if source is not None else user_position(3))  # type: ignore[no-any-return]
 
     def _flatten(self, value: object, specs: list[Any], atoms: list[list[Atom]]) -> None:
-        """Append the spec of a value to `specs`, and its atoms to those of their recorders."""
+        """Append the spec of a value to `specs`, and its atoms to the lists of their recorders."""
         if value is None:
             specs.append(_ABSENT)
             return
@@ -180,7 +178,7 @@ class TraceStack:
             specs.append((level, label, len(parts)))
 
     def unflatten(self, plan: _Plan, atoms: Sequence[Sequence[Atom]]) -> list[Any]:
-        """Return the values of a plan, made of the atoms of each recorder."""
+        """Build the values of a plan from the atoms of each recorder."""
         values: list[Any] = []
         traces, recorders = self.traces, self.recorders
         for number, what, count in plan:
@@ -197,7 +195,7 @@ class TraceStack:
         return values
 
     def _record(self, function: Callable[..., tuple[Sequence[Any], Any]], specs: Sequence[Any]) -> Any:
-        """Run ``function(top, *values)`` for values of these specs under a copy of the stack."""
+        """Run ``function(top, *values)`` for values of these specs under a copy of the stack; return a `Subprogram`."""
         stack = self._copy()
         recorders = stack.recorders
         avals: list[list[Any]] = [[] for _ in recorders]
@@ -240,7 +238,7 @@ class TraceStack:
 
 
 def _plan(specs: Sequence[Any], avals: list[list[Any]]) -> _Plan:
-    """Return the plan of values of these specs, and append the types of their atoms to those of their recorders."""
+    """Return the plan of values of these specs, and append the types of their atoms to the lists of their recorders."""
     plan: _Plan = []
     number = 0
     for step in specs:
@@ -258,7 +256,7 @@ def _plan(specs: Sequence[Any], avals: list[list[Any]]) -> _Plan:
 class Subprogram:
     """The templates of a closed sub-program, one for each recorder, and the plans of its residuals and results.
 
-    A tape's template takes its inputs, then its residuals, which are values of the traces below it.
+    The inputs of a tape's template are those of the tape, then its residuals, which are values of the traces below.
     """
 
     __slots__ = ("templates", "residuals", "results", "out_tree")
@@ -283,7 +281,7 @@ class Subprogram:
 
 
 def call(function: Callable[..., Any], operands: Sequence[Any], key: tuple[Any, ...], table: Table) -> Any:
-    """Return ``function(*operands)``, replayed from `table` under a trace that records.
+    """Return ``function(*operands)``; under a recording trace, replayed from `table`.
 
     The function depends on its operands' types, on `key` and on the settings only.
     """

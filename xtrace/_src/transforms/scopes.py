@@ -1,7 +1,7 @@
-"""Scopes: equations recorded in a block are inside of a `named_scope` or a transformation, as profiles show it.
+"""Scopes: the `named_scope`s and transformations around equations, which profiles show.
 
-A trace that records has the scopes of the block that runs now, and each equation takes them with it. Equation
-templates have none of their own: their equations get the scopes of the trace that they are instantiated in.
+A recording trace has the scopes of the current block, and puts them into each equation. Equation templates have no
+scopes; their equations get those of the trace in which they are instantiated.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _Result = TypeVar("_Result")
 JVP, TRANSPOSE, VMAP = Transformation("jvp"), Transformation("transpose"), Transformation("vmap")
 
 
-# The scopes of operations outside of all programs that are recorded.
+# The scopes of operations outside of all recorded programs.
 _outside: ContextVar[Scopes] = ContextVar("scopes outside of programs", default=())
 
 
 class scope:
-    """A block whose operations are inside of the scopes `names`, outermost first, in every trace that records them."""
+    """A block that adds the scopes `names`, outermost first, to its operations, in every trace that records them."""
 
     __slots__ = ("names", "before", "token")
 
@@ -65,7 +65,7 @@ class scope:
 
 
 class only_scopes(scope):
-    """A block whose operations are inside of the scopes `names` and no others."""
+    """A block whose operations have the scopes `names` and no others."""
 
     __slots__ = ()
 
@@ -74,16 +74,16 @@ class only_scopes(scope):
 
 
 def recorders() -> Iterator[StagingTrace]:
-    """Yield the traces that record operations now, innermost first."""
+    """Yield the traces that now record operations, innermost first."""
     for each in current_trace.get().enclosing():
-        # Linearizing has a tape beside its parent.
+        # A trace that linearizes records on a tape, which is not among the enclosing traces.
         recorder = each.rules if isinstance(each, JVPTrace) else each
         if isinstance(recorder, StagingTrace):
             yield recorder
 
 
 def current_scopes() -> Scopes:
-    """Return the scopes that operations are in now, in the program that is recorded or outside of programs."""
+    """Return the current scopes of operations: those of the recorded program, or those outside of programs."""
     for trace in current_trace.get().enclosing():
         if type(trace) is StagingTrace:
             return trace.scopes
@@ -92,32 +92,32 @@ def current_scopes() -> Scopes:
 
 @contextlib.contextmanager
 def annotate(annotation: Annotation) -> Iterator[None]:
-    """Annotate the operations in a block: those that are recorded, and all of the programs that run or are lowered."""
+    """Annotate the operations that a block records, and all operations of programs that it runs or lowers."""
     with scope(annotation), config.frontend_annotations((*(config.frontend_annotations.value or ()), annotation)):
         yield
 
 
 def call_in_scopes(function: Callable[..., _Result], *arguments: object) -> _Result:
-    """Return ``function(*arguments)``, inside of the scopes of the equation that is evaluated or transposed now.
+    """Return ``function(*arguments)``, called in the scopes of the equation that is now evaluated or transposed.
 
-    For rules that evaluate jaxprs in the equation's place, or call functions of the user's: equations that these record
-    have positions of their own, outside of the equation's scopes.
+    For rules that evaluate jaxprs in the place of an equation, or call functions of users: the equations recorded there
+    have their own positions, which lack the scopes of the equation.
     """
     position = user_position(2)
     with scope(*scopes_of(position)):
-        result: _Result = call_at(PositionHolder(drop_scopes(position)), function, *arguments)
-        return result
+        return call_at(PositionHolder(drop_scopes(position)), function, *arguments)
 
 
 def scopes_of_program() -> Scopes:
-    """Return the current scopes of the program that is recorded, below any tapes."""
+    """Return the current scopes of the recorded program, below any tapes."""
     return next((trace.scopes for trace in current_trace.get().enclosing() if type(trace) is StagingTrace), ())
 
 
 class program_scopes:
-    """A block in which the current tape, if there is one, records inside of the scopes of the program around it.
+    """A block in which the current tape, if there is one, records with the scopes of the program around it.
 
-    So do JAX's custom derivatives, in the place of the tape's own scopes, and its checkpoints, `below` these.
+    They replace the scopes of the tape, as in JAX's custom derivatives; with `below`, they follow them, as in its
+    checkpoints.
     """
 
     __slots__ = ("tape", "before", "below")

@@ -26,7 +26,7 @@ from xtrace._src.core.garbage_collection import collection_paused
 from xtrace._src.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import MixedSums, MixedVarying, Primitive
 from xtrace._src.core.sizes import is_symbolic
-from xtrace._src.core.source import Position, Scopes, place_within, user_position
+from xtrace._src.core.source import Position, Scopes, add_scopes, user_position
 from xtrace._src.core.sums import Sums
 from xtrace._src.core.trace import Trace, Tracer, current_trace
 from xtrace._src.transforms.equation_templates import EquationTemplate
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class StagedTracer(Tracer):
-    """A value being recorded: the variable `variable` of the jaxpr in the making, or a literal.
+    """A value in a program that is being recorded: a variable of the future jaxpr, or a literal.
 
     Args:
         trace: its trace.
@@ -51,7 +51,7 @@ class StagedTracer(Tracer):
     """
 
     __slots__ = ("variable",)
-    # Where programs find it; messages show it so.
+    # The public name, which messages show.
     __module__, __qualname__ = "xtrace.interpreters.partial_eval", "DynamicJaxprTracer"
 
     def __init__(self, trace: StagingTrace, aval: ShapedArray, variable: Atom) -> None:
@@ -67,9 +67,10 @@ aval_rules[StagedTracer] = own_aval
 
 
 class StagingTrace(Trace):
-    """Records every primitive bound under it as an equation.
+    """Records every primitive that is bound under it as an equation.
 
-    Values from outside become constants: Python and rank-0 ones literals, arrays and outer tracers constvars.
+    Values from outside become constants: Python scalars and arrays of rank 0 become literals, other arrays and outer
+    tracers constvars.
     """
 
     __slots__ = ("inputs", "equations", "constants", "captured", "effects", "debug_info", "checked", "scopes", "stack")
@@ -80,14 +81,14 @@ class StagingTrace(Trace):
         self.inputs: list[Var] = []
         self.equations: list[JaxprEqn] = []
         self.constants: list[tuple[Var, Any]] = []
-        # By the `_identity` of a value from outside: its variable, the constant in the program, and the value itself,
-        # so that another one cannot get the same identity.
+        # Maps the `_identity` of a value from outside to its variable, the constant in the program, and the value,
+        # which stays alive so that no other value gets the same identity.
         self.captured: dict[Any, tuple[Var, Any, Any]] = {}
         self.effects: Effects = NO_EFFECTS
-        # What is recorded now is inside of these.
+        # The scopes of the equations that are recorded now.
         self.scopes: Scopes = ()
         self.checked = config.check_tracer_leaks.value
-        # The `TraceStack` of this trace alone, made when something is first replayed in it.
+        # The `TraceStack` of this trace alone, made at its first replay.
         self.stack: Any = None
 
     def end(self) -> None:
@@ -115,14 +116,14 @@ class StagingTrace(Trace):
         try:
             types = primitive.abstract_eval(tuple([v.aval for v in invars]), parameters)
         except (MixedVarying, MixedSums):
-            invars, types = self._make_alike(primitive, invars, parameters)
+            invars, types = self._unify_operands(primitive, invars, parameters)
         effects = NO_EFFECTS
         if primitive.effects is not None:
             effects = primitive.effects_of(parameters, [v.aval for v in invars])
             self.effects |= effects
         source = user_position(2)
         if self.scopes:
-            source = place_within(self.scopes, source)
+            source = add_scopes(self.scopes, source)
         if primitive.multiple_results:
             outvars = [Var(aval) for aval in types]
             self.equations.append(JaxprEqn(invars, outvars, primitive, parameters, effects, source))
@@ -131,10 +132,10 @@ class StagingTrace(Trace):
         self.equations.append(JaxprEqn(invars, [variable], primitive, parameters, effects, source))
         return StagedTracer(self, types, variable)
 
-    def _make_alike(
+    def _unify_operands(
         self, primitive: Primitive, invars: list[Atom], parameters: tuple[Any, ...]
     ) -> tuple[list[Atom], Any]:
-        """Return operands that are as the others along mesh axes, and the types of the results."""
+        """Return operands that vary, or are reduced, along the same mesh axes, and the types of the results."""
         while True:
             try:
                 return invars, primitive.abstract_eval(tuple([v.aval for v in invars]), parameters)
@@ -143,12 +144,11 @@ class StagingTrace(Trace):
             except MixedSums as mixed:
                 invars = [self._reduce_scalar(x, mixed) if mixed.concerns(x.aval) else x for x in invars]
 
-    def _apply(self, primitive: Primitive, atom: Atom, parameter: Any) -> Atom:
-        variable: Atom = self.process(primitive, [StagedTracer(self, atom.aval, atom)], (parameter,)).variable
-        return variable
+    def _apply(self, primitive: Primitive, atom: Atom, parameter: Any) -> Any:
+        return self.process(primitive, [StagedTracer(self, atom.aval, atom)], (parameter,)).variable
 
     def _vary(self, atom: Atom, axes: frozenset[Any]) -> Atom:
-        """Return an operand as one that varies along all of `axes`."""
+        """Return an operand, cast to vary along all of `axes`."""
         missing = axes - atom.aval.varying
         if not missing:
             return atom
@@ -161,21 +161,21 @@ class StagingTrace(Trace):
         return atom
 
     def _reduce_scalar(self, atom: Atom, mixed: MixedSums) -> Atom:
-        """Return a scalar as one that is a formed sum along mesh axes."""
+        """Return a scalar, cast to be reduced along mesh axes."""
         if mixed.sharding is not None:
             atom = self._apply(reshard_p, atom, mixed.sharding)
-        if not mixed.manual:
-            return atom
-        if type(atom) is Literal:
+        if mixed.manual and type(atom) is Literal:
             return Literal(atom.value, atom.aval.update(manual_sums=Sums(reduced=mixed.manual)))
-        return self._apply(preduced, atom, tuple(sorted(mixed.manual, key=str)))
+        if mixed.manual:
+            atom = self._apply(preduced, atom, tuple(sorted(mixed.manual, key=str)))
+        return atom
 
     def append(self, template: EquationTemplate, inputs: list[Atom], source: Position | None) -> Sequence[Atom]:
         """Append the equations of a template, applied to `inputs`, and return the outputs."""
         return template.instantiate(self, inputs, source)
 
     def constant(self, value: Any, aval: ShapedArray) -> StagedTracer:
-        """Return a NumPy array, or a concrete one of type `aval`, as a tracer of a constant, which has its type."""
+        """Return a NumPy array, or a concrete array, as a tracer of a constant of type `aval`."""
         if is_symbolic(value):
             return StagedTracer(self, aval, Literal(value, aval))
         if not aval.shape:
@@ -194,7 +194,8 @@ class StagingTrace(Trace):
     def capture(self, value: Any) -> Atom:
         """Return the atom of a value from outside this trace.
 
-        OverflowError for a Python int that the integer type cannot hold, TypeError for a value that is no array.
+        Raises OverflowError for a Python int that the default integer dtype cannot hold, and TypeError for a value that
+        is no array.
         """
         kind = type(value)
         if kind is Literal:
@@ -220,7 +221,7 @@ class StagingTrace(Trace):
         elif not aval.shape and isinstance(aval.dtype, np.dtype):
             return Literal(dtypes.cast(value, aval.dtype)[()], aval)
         elif isinstance(value, (np.ndarray, np.generic)):
-            # The caller may write to the array afterwards; the program keeps the value of that time.
+            # The caller may write to the array later; the program keeps the present value.
             kept = _copy(value, aval.dtype)
         else:
             kept = value
@@ -245,12 +246,12 @@ class StagingTrace(Trace):
         return self.provenance_in(self.equations, tracer.variable)
 
     def provenance_in(self, equations: list[JaxprEqn], variable: Atom) -> Provenance:
-        """Return the provenance of a variable by `equations`, which are the trace's."""
+        """Return the provenance of a variable in `equations`, the equations of the trace."""
         outer = [(v, value) for v, value in self.constants if isinstance(value, Tracer)]
         return explain.Provenance.of(variable, self.inputs, equations, self.debug_info, outer)
 
     def find_origin(self, tracer: Tracer) -> Position | None:
-        """Return where the equation that made `tracer` was bound, if it was not an input."""
+        """Return the position of the equation that made `tracer`; None for an input."""
         assert isinstance(tracer, StagedTracer)
         for equation in self.equations:
             if tracer.variable in equation.outvars:
@@ -262,22 +263,23 @@ class StagingTrace(Trace):
         return f"DynamicJaxprTrace(level={level}/0)"
 
 
-# How many bytes are compared at a time; arrays of as many are aligned so that CPU programs share their memory.
+# The number of bytes that are compared at a time. Copies of at least this size are aligned, so that CPU programs can
+# share their memory.
 _CHUNK, _ALIGNMENT = 1 << 20, 64
 
-
+# Maps the bytes of an element to an integer dtype of this size, to compare bits.
 _INTEGERS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 def _identity(value: object) -> Any:
-    """Return what two values have in common that are the same array: views of NumPy's are made anew each time."""
+    """Return a key that is equal for two objects of one array: NumPy makes a new object for each view."""
     if type(value) is np.ndarray:
         return value.__array_interface__["data"][0], value.shape, value.strides, value.dtype
     return id(value)
 
 
 def _copy(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
-    """Return a copy of NumPy's data as an array of `dtype`, which nobody else writes to."""
+    """Return a copy of a NumPy array as an array of `dtype`."""
     size = value.size * np.dtype(dtype).itemsize
     if size < _CHUNK or value.dtype == dtypes.float0:
         return dtypes.cast(value, dtype)
@@ -290,14 +292,14 @@ def _copy(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
 
 
 def _is_unchanged(value: object, kept: Any) -> bool:
-    """Return whether nobody has written to a captured value since `kept` was made of it, as one can to NumPy's."""
+    """Return whether a captured value still equals its copy `kept`; only NumPy arrays can change."""
     if type(value) is not np.ndarray:
         return True
     array = value if value.dtype == kept.dtype else dtypes.cast(value, kept.dtype)
     if array.nbytes < _CHUNK:
         return bool(array.tobytes() == kept.tobytes())
     if not array.flags.c_contiguous:
-        # Bits are equal where numbers are not, as those of NaN.
+        # Bits are compared, because NaN is not equal to itself.
         bits = _INTEGERS.get(array.itemsize)
         return bits is not None and np.array_equal(array.view(bits), kept.view(bits))
     one, other = [np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in (array, kept)]
@@ -309,9 +311,9 @@ def _is_unchanged(value: object, kept: Any) -> bool:
 def stage(
     function: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray], debug_info: DebugInfo
 ) -> tuple[Jaxpr, list[Any]]:
-    """Run ``function(*tracers)``, which returns a flat sequence of values, and return its jaxpr and its constants.
+    """Run ``function(*tracers)``, which returns a flat sequence of arrays, and return its jaxpr and its constants.
 
-    A constant may be a tracer of an enclosing trace. A result that is no array is a TypeError of the caller's making.
+    A constant may be a tracer of an enclosing trace. Raises TypeError for a result that is no array.
     """
     if config.no_tracing.value:
         raise RuntimeError(

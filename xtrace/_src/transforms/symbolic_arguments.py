@@ -1,4 +1,4 @@
-"""The variables of symbolic dimensions in a program: found in the sizes of its arguments, and checked there."""
+"""The variables of symbolic dimensions in a program: computed from the sizes of its arguments, with assertions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INT32 = ShapedArray((), dtypes.int32)
 
 
 def find_variables(main: FunctionBuilder, arguments: Sequence[Value], names: Sequence[str]) -> None:
-    """Write the values of variables that the arguments' sizes give, and assertions on them."""
+    """Write the computation of the variables from the arguments' sizes, and assertions on them."""
     shapes = [x.aval.shape for x in arguments]
     solution = solve(shapes, lambda i: names[i] if i < len(names) else f"argument {i}")
     main.module.variables = tuple([step.variable for step in solution.steps])
@@ -46,7 +46,7 @@ def find_variables(main: FunctionBuilder, arguments: Sequence[Value], names: Seq
         ))
     for left, sign, right, text in solution.scope.checks:
         if not (variables_of(left) | variables_of(right)) <= main.sizes.keys():
-            # It is about sizes of no argument, or the scope writes the variable otherwise.
+            # No argument has its variables, or a rule of the scope replaces one of them.
             continue
         x, y = write_size(main, left), write_size(main, right)
         checks.require({"==": "EQ", ">=": "GE", "<=": "LE"}[sign], x, y, (
@@ -61,7 +61,7 @@ class _Checks:
         self.main, self.specification = main, specification
 
     def require(self, direction: str, x: Value, y: Value, message: str) -> None:
-        """Write that two sizes compare so; ``{0}`` and ``{1}`` in the message are their values."""
+        """Write the assertion of a comparison of two sizes; ``{0}`` and ``{1}`` in the message are their values."""
         holds = self.main.compare(direction, x, y)
         values = [holds, x, y] if "{1}" in message else [holds, x]
         message = (

@@ -1,7 +1,7 @@
-"""StableHLO's portable artifacts: programs in files. Its import loads jaxlib's MLIR bindings.
+"""StableHLO's portable artifacts: programs in files. The import of this module loads jaxlib's MLIR bindings.
 
-MLIR's reader trusts its input: a changed bit ends the process, or fills memory without end. So a program whose bytes
-are not known to be intact is read by a process of its own, and this one reads what that one wrote.
+MLIR's reader trusts its input: a changed bit aborts the process, or fills the memory. So another process reads a
+program whose bytes may be damaged, and writes it again; this process reads the copy.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ from jaxlib.mlir.dialects import func, stablehlo
 
 from xtrace._src.xla import lapack, mlir_names, mlir_rules, modules
 
-# Seconds for a process that reads an artifact, besides one for each megabyte, and bytes of its address space.
+# The seconds for a process that reads an artifact, plus one for each megabyte, and the bytes of its address space.
 _PATIENCE = 30
 _ADDRESS_SPACE = 1 << 35
 
 _READ = "import sys; from xtrace._src.xla import artifacts; sys.exit(artifacts.rewrite(sys.argv[1:]))"
-# Before the message of the other process, behind whatever else it wrote.
+# Precedes the message of the other process, which may write other text before.
 _MARK = "\nThe program: "
 
-# The first bytes of MLIR's bytecode; behind them stands who wrote it.
+# The first bytes of MLIR's bytecode; the name of the writer follows.
 _BYTECODE = b"ML\xefR"
 _PORTABLE = b"StableHLO_v"
 
 
 @cache
 def portable_version() -> str:
-    """Return the version of StableHLO that releases of the last four weeks can read."""
+    """Return the newest version of StableHLO that releases from four weeks ago can read."""
     return str(stablehlo.get_version_from_compatibility_requirement(stablehlo.StablehloCompatibilityRequirement.WEEK_4))
 
 
 def write_artifact(text: str) -> bytes:
-    """Return the portable artifact of a module's text; shardings stay as they are."""
+    """Return the portable artifact of a module's text; shardings are not converted."""
     return mlir_names.to_artifact(modules.parse(text), portable_version(), True)
 
 
 def read_artifact(artifact: bytes) -> Any:
-    """Return the module of an artifact, verified; ValueError with MLIR's messages for other bytes."""
+    """Return the verified module of an artifact; ValueError with MLIR's messages for other bytes."""
     try:
         module = mlir_names.from_artifact(artifact, None)
         module.operation.verify()
@@ -65,9 +65,9 @@ def is_bytecode(data: bytes) -> bool:
 
 
 def refine(text: str) -> Any:
-    """Return the module of a text whose ``main`` has known sizes, with these in the place of the unknown ones.
+    """Return the module of a text in which the known sizes of ``main``'s arguments determine all unknown sizes.
 
-    ValueError with the message of an assertion on sizes that does not hold.
+    Raises ValueError with the message of an assertion on sizes that fails.
     """
     return _with_known_sizes(modules.parse(text), "sdy." in text)
 
@@ -76,7 +76,7 @@ def _with_known_sizes(module: Any, has_shardings: bool) -> Any:
     try:
         refined = mlir_names.with_static_shapes(mlir_rules.bytecode(module), True, True, has_shardings)
     except Exception as error:
-        # An assertion's message is the rest of a line; places in the module come before and after.
+        # The message of an assertion is the rest of a line; locations are before and after.
         message = re.search(r"error: (Input shapes .*)", str(error))
         why = message[1] if message is not None else "; ".join([str(error), *getattr(error, "__notes__", ())])
         raise ValueError(why) from None
@@ -85,9 +85,9 @@ def _with_known_sizes(module: Any, has_shardings: bool) -> Any:
 
 
 def rewrite_in_process(program: bytes, argument_types: Sequence[str] = ()) -> bytes:
-    """Return a program as the artifact that another process reads and writes; ValueError if that one cannot, or dies.
+    """Let another process read a program, and return the artifact that it writes; ValueError if it fails or dies.
 
-    argument_types: if there are any, those of ``main``, whose sizes take the place of unknown ones.
+    argument_types: the types of ``main``'s arguments, whose sizes determine the unknown ones; empty to keep these.
     """
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([path or os.getcwd() for path in sys.path])}
     try:
@@ -107,7 +107,7 @@ def rewrite_in_process(program: bytes, argument_types: Sequence[str] = ()) -> by
 
 
 def rewrite(argument_types: Sequence[str]) -> int:
-    """Read a program from the standard input, and write it to the standard output as this jaxlib does.
+    """Read a program from the standard input, and write this jaxlib's artifact of it to the standard output.
 
     Returns the exit code.
     """
@@ -147,8 +147,8 @@ def _read_program(data: bytes) -> Any:
 
 
 def _check_operations(module: Any) -> None:
-    """Raise ValueError for what MLIR accepts, and jaxlib or XLA does not: names that are no UTF-8, odd comparisons."""
-    # MLIR puts an error of its own in the place of those that a visit raises.
+    """Raise ValueError for operations that MLIR accepts, and jaxlib or XLA does not: bad names, bad comparisons."""
+    # A list, because MLIR replaces an error that a visit raises by its own.
     faults: list[str] = []
 
     def visit(operation: Any) -> Any:
@@ -156,7 +156,7 @@ def _check_operations(module: Any) -> None:
         if not all(map(_is_text, names)):
             faults.append("a name in it is no UTF-8")
         if operation.name == "stablehlo.compare" and "compare_type" in operation.attributes:
-            faults.extend(_faults_of_comparison(operation))
+            faults.extend(_find_comparison_faults(operation))
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
@@ -171,8 +171,8 @@ def _is_text(attribute: Any) -> bool:
         return False
 
 
-def _faults_of_comparison(operation: Any) -> list[str]:
-    """Return in words if numbers of the operands' type do not have the order: XLA ends the process."""
+def _find_comparison_faults(operation: Any) -> list[str]:
+    """Return a description if the order of a comparison does not fit the operands' type, which aborts XLA."""
     element = str(ir.RankedTensorType(operation.operands[0].type).element_type)
     fitting = ["FLOAT", "TOTALORDER"]
     if element == "i1" or element.startswith("ui"):
@@ -186,7 +186,7 @@ def _faults_of_comparison(operation: Any) -> list[str]:
 
 
 def _name_entry(module: Any) -> None:
-    """Call the function that programs are entered by ``main``: the only one, or the only one that is not private."""
+    """Rename the entry function to ``main``: the only function, or the only one that is not private."""
     functions = [f for f in module.body.operations if isinstance(f, func.FuncOp)]
     names = [ir.StringAttr(f.attributes["sym_name"]).value for f in functions]
     if "main" in names:
@@ -222,7 +222,7 @@ def name_of(module: Any) -> str:
 
 
 def count_copies(module: Any) -> tuple[int, int]:
-    """Return the numbers of replicas and partitions that a module says, one of each where it says none."""
+    """Return the numbers of replicas and partitions of a module; a missing one is 1."""
     attributes = module.operation.attributes
     names = ["mhlo.num_replicas", "mhlo.num_partitions"]
     replicas, partitions = [ir.IntegerAttr(attributes[n]).value if n in attributes else 1 for n in names]
@@ -234,9 +234,9 @@ def _is_main(operation: Any) -> bool:
 
 
 def functions_of(module: Any) -> list[mlir_rules.RuleFunction]:
-    """Take a module apart into its functions as text, ``main`` last, and make what they call known to XLA.
+    """Return the functions of a module as text, ``main`` last, and register the LAPACK kernels that they call.
 
-    Meshes stand in the place of their names.
+    Meshes replace their names in shardings.
     """
     if any(target.startswith("lapack_") for target in custom_calls_of(module)):
         lapack.register()
@@ -258,7 +258,7 @@ def functions_of(module: Any) -> list[mlir_rules.RuleFunction]:
 
 
 def custom_calls_of(module: Any) -> dict[str, str]:
-    """Return the targets of the custom calls in a module, each with its first call as text."""
+    """Return the targets of the custom calls in a module, each with the text of its first call."""
     calls: dict[str, str] = {}
 
     def visit(operation: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Where XLA puts the values of a compiled program in memory, read from its message.
+"""XLA's buffer assignment: the memory of the values of a compiled program, read from its message.
 
 Source of the numbers of fields: the messages BufferAssignmentProto, BufferAllocationProto and LogicalBufferProto of
 openxla/xla, xla/service/hlo.proto.
@@ -12,7 +12,7 @@ from xtrace._src.xla.protobuf import fields, integers
 
 
 class Slot(NamedTuple):
-    """The bytes of an allocation that hold a value."""
+    """The part of an allocation with the bytes of a value."""
 
     allocation: int
     offset: int
@@ -20,9 +20,9 @@ class Slot(NamedTuple):
 
 
 class BufferAssignment(NamedTuple):
-    """The slot of each value, and the allocations that hold temporaries only.
+    """The slot of each value, and the allocations with temporaries only.
 
-    A value is named by the number of its instruction and its index in a tuple.
+    The key of a value is the number of its instruction and its index in a tuple.
     """
 
     slots: dict[tuple[int, tuple[int, ...]], Slot]
@@ -53,7 +53,7 @@ def read_assignment(message: bytes) -> BufferAssignment:
     return BufferAssignment(slots, frozenset(temporary))
 
 
-# What an allocation may be besides: that of one thread, of a parameter, of a result, of a constant.
+# The fields of other allocations: of one thread, of a parameter, of a result, of a constant.
 _NOT_TEMPORARY = frozenset((3, 5, 7, 12))
 
 

@@ -15,18 +15,18 @@ import ml_dtypes
 import numpy as np
 from jaxlib import _jax, xla_client
 
-from xtrace._src.xla import distributed, guards
+from xtrace._src.xla import distributed, guards, versions
 from xtrace._src.xla.clients import Device
 from xtrace._src.xla.shardings import DeviceSharding
 
 Buffer: TypeAlias = _jax.ArrayImpl
-# The end of a program.
+# The end of an execution, on which one can wait.
 Token: TypeAlias = _jax.ShardedToken
 _REPLICATED = xla_client.HloSharding.replicate()
 
 
 class _OnDevice(_jax.SingleDeviceSharding):
-    """All of an array on one device; its members that jaxlib reads at every transfer are cheap."""
+    """An array on one device. jaxlib reads these members at every transfer, so they are cheap."""
 
     memory_kind: str | None = None
 
@@ -36,7 +36,7 @@ class _OnDevice(_jax.SingleDeviceSharding):
 
 @functools.cache  # interned
 def transfer_sharding(device: Any, memory_kind: str | None = None) -> _jax.SingleDeviceSharding:
-    """Return the sharding that jaxlib is given to put data in a device's own memory, or in memory of another kind."""
+    """Return jaxlib's sharding for data in a device's own memory, or in memory of another kind."""
     sharding = _OnDevice(device) if memory_kind is None else _OnDevice(device, memory_kind=memory_kind)
     sharding.memory_kind = memory_kind
     return sharding
@@ -48,7 +48,7 @@ def _sharding_for(aval: Any, device: Device) -> _jax.SingleDeviceSharding:
 
 
 def layout_of(buffer: Buffer) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], int]:
-    """Return the order of a buffer's axes in memory, the slowest first, its tiles, and the bits of packed elements."""
+    """Return a buffer's axes in memory order, the slowest first, its tiles, and the bits of a packed element, or 0."""
     return read_layout(buffer._pjrt_layout)
 
 
@@ -63,7 +63,7 @@ def read_layout(layout: Any) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ..
 
 
 def default_layout(shape: Sequence[int], dtype: np.dtype[Any], device: Device) -> Any:
-    """Return jaxlib's layout of arrays on a device where nothing says another one."""
+    """Return jaxlib's default layout of arrays on a device."""
     return device.client.get_default_layout(dtype, tuple(shape), device)
 
 
@@ -72,8 +72,8 @@ _TILES = re.compile(r"\((\d+(?:,\d+)*)\)")
 _PACKED = re.compile(r"E\((\d+)\)")
 
 
-def unstorable(name: str) -> TypeError:
-    """The error of arrays of 6-bit floats, which NumPy and StableHLO know and jaxlib's runtime does not."""
+def unstorable_error(name: str) -> TypeError:
+    """Return the error for arrays of 6-bit floats: jaxlib's runtime lacks this dtype of NumPy and StableHLO."""
     return TypeError(
         f"arrays of dtype {name} cannot be put on a device: jaxlib's runtime does not know the type. Use "
         "float8_e4m3fn, float8_e5m2 or float4_e2m1fn, or integers for the bits"
@@ -81,19 +81,19 @@ def unstorable(name: str) -> TypeError:
 
 
 def put(aval: Any, array: np.ndarray[Any, Any], device: Device, *, copy: bool = True) -> Buffer:
-    """Put a NumPy array of `aval`'s shape and dtype on `device`; not copying shares its memory where that can be.
+    """Put a NumPy array of `aval`'s shape and dtype on `device`; without `copy`, its memory is shared if possible.
 
-    TypeError for a dtype that the runtime does not hold.
+    Raises TypeError for a dtype that the runtime lacks.
     """
     if aval.dtype.kind == "V" and aval.dtype.name.startswith("float6"):
-        raise unstorable(aval.dtype.name)
+        raise unstorable_error(aval.dtype.name)
     return _jax.batched_device_put(
         aval, _sharding_for(aval, device), [array], [device], True, force_copy=copy, enable_x64=True
     )
 
 
 def put_scalar(aval: Any, value: Any, device: Device) -> Buffer:
-    """Put a Python float, int or bool on `device`, which fits `aval`: of rank 0 and of the same kind, 32 or 64 bits."""
+    """Put a Python float, int or bool on `device`; `aval` has rank 0, a dtype of the same kind, and 32 or 64 bits."""
     wide = aval.dtype.itemsize == 8
     return put_many(aval, transfer_sharding(device), [value], [device], True, True, ZERO_COPY, wide)
 
@@ -102,7 +102,7 @@ def put_scalar(aval: Any, value: Any, device: Device) -> Buffer:
 put_many = _jax.batched_device_put
 ZERO_COPY = _jax.HostBufferSemantics.ZERO_COPY
 
-# The runtime shares memory at multiples of so many bytes.
+# The runtime shares memory only at addresses that are multiples of this number of bytes.
 ALIGNMENT = 16
 
 
@@ -110,34 +110,34 @@ def put_pieces(
     aval: Any, sharding: DeviceSharding, pieces: Sequence[np.ndarray[Any, Any] | Buffer], devices: list[Device], *,
     copy: bool = False,
 ) -> Buffer:
-    """Put the pieces of an array of `aval`'s shape on their devices, those of this process.
+    """Put the pieces of an array of `aval`'s shape on `devices`, the devices of this process.
 
-    Memory of NumPy arrays is shared where it can be, unless `copy`: the caller gives arrays that nobody changes. One
-    array for several devices needs memory that can be shared, in C's order and aligned to `ALIGNMENT`.
+    Without `copy`, the memory of NumPy arrays is shared if possible, so nobody may change them later. An array for
+    several devices needs memory that can be shared: in C's order, and aligned to `ALIGNMENT`.
     """
     return put_many(aval, sharding, pieces, devices, True, copy, ZERO_COPY, True)
 
 
 def pieces_of(buffer: Buffer) -> list[Buffer]:
-    """Return the buffers of a buffer on several devices: one on each device of this process."""
+    """Return the pieces of a buffer on several devices: one buffer for each device of this process."""
     with _jax_hidden():
         return list(buffer._arrays)
 
 
 def move(aval: Any, buffer: Buffer, device: Device) -> Buffer:
-    """Copy a buffer to a device, into the memory that `aval` says."""
-    # The kind is named in any case: a sharding without one leaves the data in the memory that it is in.
+    """Copy a buffer to a device, into the memory space of `aval`."""
+    # The kind is always given: with a sharding without one, the data would stay in its present memory.
     target = transfer_sharding(device, aval.memory_space.kind)
     return _jax.batched_device_put(aval, target, [buffer], [device], True, enable_x64=True)
 
 
-# jaxlib may not release Python objects where it does not hold the interpreter's lock, such as the traceback of each
-# execution and of each wait: it lists them, and this empties the list. Every such call is followed by this one.
+# Without the interpreter's lock, jaxlib cannot release Python objects, such as the tracebacks of executions and waits.
+# It keeps them in a list, which this function empties; it is called after each execution and wait.
 collect_garbage = _jax.collect_garbage
 
 
 def wait_for(awaited: Buffer | Token) -> None:
-    """Wait until a buffer's data is there, or a token's program has ended; raise the error it ended with."""
+    """Wait until a buffer's data is ready, or a token's execution has ended; raise the error of the computation."""
     try:
         if distributed.connections:
             distributed.wait_for(awaited)
@@ -148,52 +148,48 @@ def wait_for(awaited: Buffer | Token) -> None:
 
 
 def is_ready(buffer: Buffer) -> bool:
-    """Tell whether a buffer's data is there."""
+    """Return whether a buffer's data is ready."""
     ready = bool(buffer.is_ready())
     collect_garbage()
     return ready
 
 
 def result_handler(aval: object, place: Device | DeviceSharding) -> Any:
-    """Return the handler that makes a buffer of type `aval` from an executable's result, on a device or on several."""
+    """Return the handler that makes a buffer of type `aval` from an executable's result, on one or several devices."""
     sharding = place if isinstance(place, DeviceSharding) else _sharding_for(aval, place)
-    if _HANDLER_SKIPS_CHECKS:
+    if versions.RESULT_HANDLER_SKIPS_CHECKS:
         return _jax.array_result_handler(aval, sharding, True, True)
     return _jax.array_result_handler(aval, sharding, True)
 
 
-# jaxlib 0.12 dropped the last parameter.
-_HANDLER_SKIPS_CHECKS = "skip_checks" in (_jax.array_result_handler.__doc__ or "")
-
-
 def to_host(buffer: Buffer, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return a read-only NumPy array of the buffer's data, waiting for it; on CPU a view that shares the memory."""
+    """Wait for a buffer's data, and return a read-only NumPy array of it; on CPU, a view that shares the memory."""
     if distributed.connections:
         wait_for(buffer)
     if dtype.kind in "biufc" and dtype.isbuiltin == 1 and buffer.platform() == "cpu":
         view = np.asarray(buffer)
         if view.dtype.kind == "O":
-            # NumPy takes an object without memory for a Python object: the data's computation failed, and this raises
-            # its error; or the axes are not in order.
+            # NumPy makes an array of objects if there is no memory. Either the computation failed, and waiting raises
+            # its error, or the axes are not in order.
             wait_for(buffer)
             view = _view_of(buffer)
     else:
-        # NumPy's buffer protocol knows neither the small types nor other devices' memory.
+        # NumPy's buffer protocol supports neither small dtypes nor the memory of other devices.
         view = _view_of(buffer)
     view.flags.writeable = False
-    # A view of it cannot be made writeable again, also where the data had to be copied.
+    # An array that owns its data can be made writeable again; a view of a read-only array cannot.
     return view if view.base is not None else view.view()
 
 
 def _view_of(buffer: Buffer) -> np.ndarray[Any, Any]:
-    """Return the data as a NumPy array, of any type, device and layout."""
+    """Return the data as a NumPy array, for any dtype, device and layout."""
     with _jax_hidden():
         view: np.ndarray[Any, Any] = buffer._single_device_array_to_np_array_did_copy()[0]
     return view
 
 
 def copy(buffer: Buffer, target: DeviceSharding | None = None) -> Buffer:
-    """Return a buffer with the same pieces in memory of its own, on the same devices or on those of `target`."""
+    """Return a copy of a buffer, with the same pieces in new memory, on the same devices or on those of `target`."""
     sharding = buffer._sharding if target is None else target
     if isinstance(sharding, DeviceSharding) and not sharding.is_fully_addressable:
         # jaxlib copies to devices of this process only.
@@ -207,13 +203,13 @@ def copy(buffer: Buffer, target: DeviceSharding | None = None) -> Buffer:
 
 
 _hiding = threading.Lock()
-# The second one too: it is asked for once for each piece of an array, and found missing sooner.
+# jaxlib imports the second module for each piece of an array; hiding it, too, makes that import fail sooner.
 _HIDDEN = ("jax", "jax._src.sharding_impls")
 
 
 @contextlib.contextmanager
 def _jax_hidden() -> Iterator[None]:
-    """Keep jaxlib from importing jax inside the block: it tries to, when jax is installed, and does without it."""
+    """Keep jaxlib from importing jax inside the block: it tries to if jax is installed, and does not need it."""
     if sys.modules.get("jax") is not None:
         yield
         return
@@ -229,15 +225,15 @@ def _jax_hidden() -> Iterator[None]:
 
 
 def to_dlpack(buffer: Buffer, stream: Any = None) -> Any:
-    """Return a dlpack capsule that shares the buffer's memory; BufferError for an element type dlpack has not."""
+    """Return a dlpack capsule that shares the buffer's memory; BufferError for an element type that dlpack lacks."""
     try:
-        # Of a clone: deleting the buffer itself while its memory is lent out would end the process.
+        # A clone is shared, because deleting a buffer whose memory is lent out aborts the process.
         return _jax.buffer_to_dlpack_managed_tensor(buffer.clone(), stream=stream)
     except _jax.JaxRuntimeError as error:
         raise BufferError(f"dlpack cannot share this array: {error}") from None
 
 
-# The platforms by their numbers in dlpack.h.
+# Maps numbers of dlpack.h to platforms.
 DLPACK_PLATFORMS = {1: "cpu", 2: "cuda", 10: "rocm"}
 
 
@@ -246,11 +242,11 @@ def from_dlpack(
 ) -> tuple[Buffer, tuple[int, ...], np.dtype[Any]]:
     """Return a buffer on `device` that shares the memory of an object with ``__dlpack__``, or has a copy of it.
 
-    Its shape and dtype come with it, since the buffer does not say them. BufferError for data that XLA does not take,
-    and for a copy that it needs although `must_copy` is False.
+    The other results are its shape and dtype, which the buffer lacks. Raises BufferError for data that XLA does not
+    accept, and if a copy is needed although `must_copy` is False.
     """
     is_on_host = device.platform == "cpu"
-    # Work that the object still waits for ends before XLA reads the memory: the object is told XLA's stream.
+    # The object gets XLA's stream, so that its pending work ends before XLA reads the memory.
     stream = None if is_on_host else device.get_stream_for_external_ready_events()
     try:
         capsule = source.__dlpack__() if is_on_host else source.__dlpack__(stream=stream)
@@ -264,7 +260,7 @@ def from_dlpack(
 
 
 class _DlpackTensor(ctypes.Structure):
-    """The start of a dlpack capsule, as dlpack.h has it."""
+    """The first fields of a dlpack tensor, from dlpack.h."""
 
     _fields_ = (
         ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
@@ -273,7 +269,7 @@ class _DlpackTensor(ctypes.Structure):
     )
 
 
-# The kinds of elements by their numbers in dlpack.h; those after `bool` are the names of types.
+# The kinds of elements, at their numbers in dlpack.h; the kinds after `bool` are names of whole dtypes.
 _DLPACK_KINDS = (
     "int", "uint", "float", "", "bfloat", "complex", "bool", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz",
     "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float6_e2m3fn",

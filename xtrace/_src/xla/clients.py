@@ -1,4 +1,4 @@
-"""PJRT clients and their devices: made on first use, one for each platform."""
+"""PJRT clients and their devices: one client for each platform, made at its first use."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ with late_modules(globals()):
 Client: TypeAlias = _jax.Client
 Device: TypeAlias = _jax.Device
 
-# The clients that have been made, by platform.
+# Maps the name of a platform to its client, once that is made.
 started_clients: dict[str, Client] = {}
 _lock = threading.RLock()
 _default: list[str] = []
 
 
 class Request(NamedTuple):
-    """The clients that are wanted.
+    """The settings of clients.
 
-    platforms: comma-separated, or None. cpu_devices: None or less than one for the number in XLA_FLAGS. asynchronous:
-    whether programs on CPU run while Python goes on. cuda_devices, rocm_devices: comma-separated numbers, or "all".
-    options: of an accelerator's client, as in ``name:value;name:value``. collectives: how CPUs of several processes
-    exchange data. topology_minutes: how long they wait for the devices of their machine, and for all.
+    platforms: comma-separated names, or None. cpu_devices: the number of CPU devices; None or less than one for the
+    number in XLA_FLAGS. asynchronous: whether programs on CPU run while Python goes on. cuda_devices, rocm_devices:
+    comma-separated numbers, or "all". options: options of an accelerator's client, as ``name:value;name:value``.
+    collectives: the library for exchanges between CPUs of several processes. topology_minutes: the time limits for the
+    devices of this machine, and for all devices.
     """
 
     platforms: str | None = None
@@ -47,10 +48,11 @@ class Request(NamedTuple):
 
 
 class Factory(NamedTuple):
-    """How the client of a platform is made that a user registered.
+    """A platform that a user registered: `make` makes its client.
 
-    priority: the platform with the highest one is the default; CPU has 0, GPUs 200, TPUs 300, other plugins 400. quiet:
-    whether another platform is the default where the client cannot be made. experimental: whether a warning says so.
+    priority: the platform with the highest priority is the default; CPU has 0, GPUs 200, TPUs 300, other plugins 400.
+    quiet: whether another platform becomes the default if the client cannot be made. experimental: whether a warning
+    says that the platform is experimental.
     """
 
     make: Callable[[], Client | None]
@@ -59,15 +61,15 @@ class Factory(NamedTuple):
     experimental: bool = False
 
 
-# The platforms that users registered.
+# Maps the name of a platform to a user's factory of its client.
 factories: dict[str, Factory] = {}
 _PRIORITIES = {"cpu": 0, "cuda": 200, "rocm": 200, "tpu": 300}
 _logger = logging.getLogger("xtrace")
 _requested: list[Callable[[], Request]] = []
 
 
-def request_with(settings: Callable[[], Request]) -> None:
-    """Say how to ask which clients are wanted."""
+def set_request(settings: Callable[[], Request]) -> None:
+    """Set the function that returns the settings of clients."""
     _requested[:] = [settings]
 
 
@@ -76,7 +78,7 @@ def _settings() -> Request:
 
 
 def check_not_started(platform: str, setting: str) -> None:
-    """Raise a RuntimeError if the client of `platform`, which is made as `setting` says, is there already."""
+    """Raise RuntimeError if the client of `platform` is made already, so that `setting` comes too late."""
     if platform in started_clients:
         raise RuntimeError(
             f"{setting} is read when the {platform} client is made, and that has happened: set it before the first "
@@ -85,12 +87,15 @@ def check_not_started(platform: str, setting: str) -> None:
 
 
 def any_started() -> bool:
-    """Return whether a client is there already."""
+    """Return whether any client is made already."""
     return bool(started_clients)
 
 
 def client(platform: str | Client | None = None) -> Client:
-    """Return the client of `platform`, its name or a client, or of the default one; RuntimeError if there is none."""
+    """Return the client of a platform, by default of the default one; RuntimeError if there is none.
+
+    A client is returned unchanged.
+    """
     if isinstance(platform, _jax.Client):
         return platform
     name = canonical_platform(platform) if platform is not None else default_platform()
@@ -104,7 +109,7 @@ def client(platform: str | Client | None = None) -> Client:
 
 
 def canonical_platform(platform: str) -> str:
-    """Return the name of a platform; ``gpu`` means CUDA, or ROCm on a machine with an AMD GPU alone."""
+    """Return the name of a platform; ``gpu`` is CUDA, or ROCm on a machine with only AMD GPUs."""
     if not isinstance(platform, str):
         raise TypeError(f"a platform is named by a string, such as 'cpu', got {platform!r}")
     name = platform.lower()
@@ -114,9 +119,9 @@ def canonical_platform(platform: str) -> str:
 
 
 def lowering_platform(device: Any) -> str:
-    """Return the platform that programs for `device` are lowered for: of GPUs ``cuda`` or ``rocm``.
+    """Return the platform for which programs on `device` are lowered: ``cuda`` or ``rocm`` for a GPU.
 
-    jaxlib calls the devices of both ``gpu``; their client's version says which they are.
+    jaxlib calls the platform of both ``gpu``; their client's version tells them apart.
     """
     if device.platform != "gpu":
         return str(device.platform)
@@ -125,7 +130,7 @@ def lowering_platform(device: Any) -> str:
 
 
 def is_compile_only(device: Any) -> bool:
-    """Return whether a device is one of a compiler without devices, which runs nothing."""
+    """Return whether a device is for compiling only, and cannot run programs."""
     return isinstance(getattr(device, "client", None), _jax.CompileOnlyPyClient)
 
 
@@ -177,7 +182,7 @@ def _warn_of_fork() -> None:
 
 
 def default_platform() -> str:
-    """Return the platform new data goes to: the first requested one, else an accelerator if present, else CPU."""
+    """Return the platform of new data: the first one in the settings, else an accelerator if present, else CPU."""
     if _default:
         return _default[0]
     with _lock:
@@ -191,7 +196,7 @@ def default_platform() -> str:
 
 
 def _candidates() -> list[str]:
-    """Return the platforms that may be the default one, the likeliest first."""
+    """Return the platforms that may be the default one, by priority."""
     ranks = {name: _PRIORITIES.get(name, 400) for name in plugins.available_platforms()}
     ranks |= {name: factory.priority for name, factory in factories.items() if factory.priority > 0}
     return sorted(ranks, key=ranks.__getitem__, reverse=True)
@@ -225,7 +230,7 @@ def local_devices(platform: str | None = None) -> list[Device]:
 
 
 def start_all() -> dict[str, Client]:
-    """Start the platforms that the settings name, or all that are here, and return the clients by platform."""
+    """Start the platforms in the settings, or all that are present, and return the clients by platform."""
     wanted = _settings().platforms
     if wanted:
         for name in wanted.split(","):
@@ -242,8 +247,8 @@ def start_all() -> dict[str, Client]:
     return dict(started_clients)
 
 
-def forget() -> None:
-    """Let the next use of a platform make its client anew; clients that arrays or programs hold live on."""
+def clear_clients() -> None:
+    """Forget all clients, so that the next use of a platform makes its client anew; arrays keep theirs alive."""
     if distributed.connection() is not None:
         raise RuntimeError(
             "clients of a program of several processes cannot be made anew: the others use them. Call "
@@ -255,7 +260,7 @@ def forget() -> None:
 
 
 def xla_version(platform: str | Client | None) -> int | None:
-    """Return the version of XLA that a plugin says of itself; None where it says none."""
+    """Return a client's version of XLA; None if it has none."""
     try:
         return int(client(platform).xla_version)
     except AttributeError:

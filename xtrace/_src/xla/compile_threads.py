@@ -1,4 +1,4 @@
-"""Threads that compile: none is left when the process ends, since the compiler needs it."""
+"""Threads that compile. The process waits for them at its end, because the compiler needs the process."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _Result = TypeVar("_Result")
 
 
 class Task:
-    """Work for another thread; `result` or `error` say how it ended, and neither does if it was given up.
+    """Work for another thread, which sets `result` or `error`; both are None if the task was given up.
 
-    A task that nobody holds any more is not begun.
+    A task is not begun if nobody refers to it any more.
     """
 
     __slots__ = ("result", "error", "_work", "_done", "__weakref__")
@@ -34,7 +34,7 @@ class Task:
         return self._done.is_set()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the task is done, or for so many seconds; return whether it is."""
+        """Wait until the task is done, for at most `timeout` seconds; return whether it is done."""
         return self._done.wait(timeout)
 
     def run(self) -> None:
@@ -51,19 +51,19 @@ class Task:
             self._done.set()
 
     def give_up(self) -> None:
-        """Be done without a result, unless the work is under way or finished."""
+        """Mark the task as done, and drop its work unless that is begun."""
         self._work = None
         self._done.set()
 
     def abandon(self) -> None:
-        """Be done in a process that has no thread for it: one that was forked."""
+        """Give up the task in a forked process, which has no thread for it."""
         if not self._done.is_set():
             self._done = threading.Event()
             self.give_up()
 
 
 class CompileThreads:
-    """Threads, at most `limit`, that do tasks in the order in which they come, and end when there is none left."""
+    """At most `limit` threads that do tasks in order, and end when there is no task left."""
 
     def __init__(self, limit: int) -> None:
         self.limit = max(1, limit)
@@ -76,7 +76,7 @@ class CompileThreads:
         self._running: dict[threading.Thread, Task | None] = {}
 
     def start(self, work: Callable[[], Any]) -> Task:
-        """Return the task of doing `work`, which a thread begins when one is free."""
+        """Return the task of doing `work`; a thread begins it when one is free."""
         task = Task(work)
         with self._lock:
             self._waiting.append(weakref.ref(task))
@@ -109,7 +109,7 @@ class CompileThreads:
             del task
 
     def close(self) -> None:
-        """Begin no more tasks, and wait for those under way: the compiler needs the process."""
+        """Give up the waiting tasks, and wait for the running ones."""
         with self._lock:
             waiting, self._waiting = self._waiting, collections.deque()
             threads = list(self._running)
@@ -132,31 +132,34 @@ class CompileThreads:
 _all: list[CompileThreads] = []
 _cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
-# For work that nobody waits for, beside the user's own; and for work that the caller waits for.
+# `background` is for work that nobody waits for; it leaves a core to the user. `foreground` is for work that the caller
+# waits for.
 background = CompileThreads(_cores - 1)
 foreground = CompileThreads(_cores)
 
 
 def compile_interruptibly(compile_: Callable[..., _Result], *arguments: object, **keywords: object) -> _Result:
-    """Return ``compile_(*arguments, **keywords)``, in the main thread evaluated in another one.
+    """Return ``compile_(*arguments, **keywords)``; in the main thread, it is evaluated in another thread.
 
-    jaxlib 0.10 compiles in threads of its own, and looks for signals while the main thread waits for them. Where a
-    handler raises, jaxlib frees the module, which the compiler still reads: the process ends. Here Ctrl-C ends the wait
-    at once, too, but the other thread sees no signals, and keeps the module until the compiler is done.
+    jaxlib 0.10 compiles in threads of its own, and handles signals while the main thread waits for them. If a handler
+    raises, jaxlib frees the module, which the compiler still reads, and the process aborts. Here, Ctrl-C ends the wait
+    at once, too, but the other thread gets no signals, and keeps the module until the compiler is done.
     """
     if threading.current_thread() is not threading.main_thread():
         return compile_(*arguments, **keywords)
     results: list[_Result] = []
     errors: list[BaseException] = []
-    running = threading.Lock()  # Python 3.11 takes a thread for ended when an exception ends its join.
+    running = threading.Lock()  # Not Thread.join: after an exception in it, Python 3.11 counts the thread as ended.
     running.acquire()
 
     def run() -> None:
+        _compiling.append(running)
         try:
             results.append(compile_(*arguments, **keywords))
         except BaseException as error:
             errors.append(error)
         finally:
+            _compiling.remove(running)
             running.release()
 
     thread = threading.Thread(target=run, name="xtrace compilation", daemon=True)
@@ -164,24 +167,19 @@ def compile_interruptibly(compile_: Callable[..., _Result], *arguments: object, 
         thread.start()
     except RuntimeError:  # The interpreter ends, or the process may have no more threads.
         return compile_(*arguments, **keywords)
-    try:
-        running.acquire()
-    except BaseException:
-        # An interrupt may come when the lock has just been acquired: nobody would release it.
-        if not results and not errors:
-            _interrupted[:] = [running, *[lock for lock in _interrupted if lock.locked()]]
-        raise
+    running.acquire()
     if errors:
         raise errors.pop()
     return results.pop()
 
 
-# The locks of compilations that go on although their callers were interrupted.
-_interrupted: list[threading.Lock] = []
+# The locks of compilations in threads of their own. Such a thread adds its lock itself, because its compilation goes on
+# if the caller is interrupted, even during the start of the thread. It removes the lock before it releases it.
+_compiling: list[threading.Lock] = []
 
 
 def _wait_at_exit(wait: Callable[[], object]) -> None:
-    """Call `wait`, which returns when a compilation has ended, since it needs the process; Ctrl-C ends that at once."""
+    """Call `wait`, which returns when a compilation has ended; Ctrl-C in the wait kills the process."""
     try:
         wait()
     except KeyboardInterrupt:
@@ -195,12 +193,12 @@ def _wait_at_exit(wait: Callable[[], object]) -> None:
 def _close() -> None:
     for threads in _all:
         threads.close()
-    for lock in _interrupted:
-        _wait_at_exit(lock.acquire)
+    while waiting := list(_compiling):
+        _wait_at_exit(waiting[0].acquire)
 
 
 def _reset_after_fork() -> None:
-    _interrupted.clear()
+    _compiling.clear()
     for threads in _all:
         threads.reset_after_fork()
 

@@ -1,7 +1,7 @@
-"""A relay between jaxlib's client and the coordinator, which keeps the client's connection when the coordinator dies.
+"""A relay between jaxlib's client and the coordinator; it keeps the client's connection when the coordinator dies.
 
-jaxlib ends a process at once when its connection to the coordinator is closed. Through the relay the coordinator is
-merely silent then, so that `peers` can raise an error that names it, and the process can save its own data.
+jaxlib aborts a process as soon as its connection to the coordinator is closed. With the relay, a dead coordinator is
+only silent. Then `peers` can raise an error that names it, and the process can save its own data.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _BYTES = 1 << 16
 
 
 class CoordinatorRelay:
-    """Connections on the loopback interface that are passed on to a coordinator.
+    """Forwards connections on the loopback interface to a coordinator.
 
-    address: where jaxlib's client connects to. lost: when a connection to the coordinator ended, None before.
+    address: the address for jaxlib's client. lost: the time when a connection to the coordinator ended, or None.
     """
 
     def __init__(self, coordinator: tuple[str, int]) -> None:
@@ -44,7 +44,7 @@ class CoordinatorRelay:
             except OSError:
                 return
             self._open.append(client)
-            # The client connects anew when it waits for long: that must not fail either.
+            # After a long wait the client connects anew, and that must not fail either.
             if self.lost is not None:
                 continue
             try:
@@ -60,7 +60,7 @@ class CoordinatorRelay:
             _start(self._send_down, upstream, client)
 
     def _send_up(self, client: socket.socket, upstream: socket.socket) -> None:
-        """Pass on what the client sends; what a lost coordinator does not take is dropped."""
+        """Forward the client's data; data for a lost coordinator is dropped."""
         with contextlib.suppress(OSError):
             while data := client.recv(_BYTES):
                 with contextlib.suppress(OSError):
@@ -69,7 +69,7 @@ class CoordinatorRelay:
             upstream.shutdown(socket.SHUT_WR)
 
     def _send_down(self, upstream: socket.socket, client: socket.socket) -> None:
-        """Pass on what the coordinator sends; its end is noted, and not passed on."""
+        """Forward the coordinator's data; record the end of its connection, but keep the client's open."""
         with contextlib.suppress(OSError):
             while data := upstream.recv(_BYTES):
                 client.sendall(data)

@@ -22,9 +22,10 @@ _hybrid: list[bool] = []
 
 
 def register(package: str, plugin: object) -> None:
-    """Make the kernels of `package`, such as ``jax_cuda12_plugin``, known to a plugin that was just loaded.
+    """Register the kernels of `package`, such as ``jax_cuda12_plugin``, with a plugin that was just loaded.
 
-    plugin: the capsule that loading gave. Targets that were registered for CUDA before, a user's too, reach it now.
+    plugin: the capsule from loading it. It now also gets targets that were registered for CUDA before, such as a
+    user's.
     """
     extension = importlib.import_module(f"{package}.cuda_plugin_extension")
     target = functools.partial(extension.register_custom_call_target, plugin)
@@ -36,9 +37,9 @@ def register(package: str, plugin: object) -> None:
 
 
 def register_hybrid(package: str) -> None:
-    """Register the kernels that share the work with LAPACK or MAGMA: `eig` and `geqp3`, once in a process.
+    """Register the kernels that also use LAPACK or MAGMA, `eig` and `geqp3`, once in a process.
 
-    They take LAPACK from SciPy, which loads for most of a second, and would end the process before that.
+    They use SciPy's LAPACK, which takes most of a second to load; without it, they abort the process.
     """
     with _lock:
         if _hybrid:
@@ -50,7 +51,7 @@ def register_hybrid(package: str) -> None:
 
 
 def _register_types_and_handlers(extension: object) -> None:
-    """Register the plugin's own handlers, among them those that call Python, where it has such."""
+    """Register the plugin's own types and handlers, such as the handlers that call Python, if it has some."""
     for name, registration in getattr(extension, "ffi_types", dict)().items():
         xla_client.register_custom_type(name, registration, platform=_PLATFORM)
     for name, handler in getattr(extension, "ffi_handlers", dict)().items():

@@ -1,4 +1,4 @@
-"""How much memory devices have."""
+"""The sizes of devices' memories."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jaxlib import _jax
 
 
 def memory_of_host() -> int | None:
-    """Return the bytes of memory of this machine, None if the system does not say."""
+    """Return the bytes of memory of this machine; None if the system does not report them."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -18,7 +18,7 @@ def memory_of_host() -> int | None:
 
 
 def memory_of_each(devices: Sequence[Any]) -> int | None:
-    """Return the bytes that a program can have on each of its devices that are here, None if no runtime says it."""
+    """Return the bytes of memory for a program on each of its devices; None if the runtime does not report them."""
     if devices[0].platform == "cpu":
         host = memory_of_host()
         return host // len(devices) if host is not None else None

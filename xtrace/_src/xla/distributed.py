@@ -32,9 +32,10 @@ DistributedError = _jax.JaxRuntimeError
 class Connection(NamedTuple):
     """A connection to the coordinator.
 
-    service: the coordinator, in process 0 only. relay: the way to it from the other processes. host: the name of this
-    machine for the CPUs' collectives, None for the one that the machine has itself. timeout, shutdown: how many seconds
-    processes wait for each other, and do at the end. peers: the other processes, None until they are known.
+    service: the coordinator, in process 0 only. relay: the relay to the coordinator, in the other processes. host: the
+    name of this machine for the CPUs' collectives, None for its own host name. timeout, shutdown: the seconds that
+    processes wait for each other, during the program and at its end. peers: the other processes, None until they are
+    known.
     """
 
     client: Any
@@ -51,7 +52,7 @@ class Connection(NamedTuple):
 
 # The connection of this process; none in a program of one process.
 connections: list[Connection] = []
-# The numbers of the next calls, for each kind and its processes.
+# The number of the next exchange, for each kind and its processes.
 _calls: dict[tuple[str, tuple[int, ...]], Any] = {}
 _LOOPBACK = re.compile(r"(localhost|127\.[\d.]+|\[::1\])")
 
@@ -65,14 +66,14 @@ def connect(
     address: str, processes: int, process: int, *, bind_address: str, timeout: int, heartbeat: int, shutdown: int,
     recoverable: bool = False,
 ) -> None:
-    """Connect this process to the others; process 0 starts the coordinator first. OSError if that is not reachable.
+    """Connect this process to the others; process 0 starts the coordinator. OSError if that is not reachable.
 
     recoverable: whether a process lives on when others have ended.
     """
     start_timeout = timeout
-    # jaxlib ends the process: after xtrace's own heartbeat has raised an error, and there was time to save.
+    # After this many seconds jaxlib aborts the process: later than xtrace's own heartbeat raises, with time to save.
     fatal = 2 * heartbeat + 10
-    # jaxlib ends the process if the coordinator does not answer.
+    # jaxlib would abort the process if the coordinator did not answer.
     if process != 0:
         start_timeout = timeout - _wait_for_listener(address, timeout)
     service, relay, reached = None, None, address
@@ -109,14 +110,14 @@ def connect(
         disconnect()
         raise
     if not faulthandler.is_enabled():
-        # jaxlib ends the process where it loses the coordinator: the lines that Python was at are shown then.
+        # If jaxlib aborts the process, Python shows the lines that were running.
         with contextlib.suppress(Exception):
             faulthandler.enable()
     connections[:] = [held._replace(peers=peers.Peers(client, relay, process, about, heartbeat, recoverable))]
 
 
 class End(NamedTuple):
-    """The end of a program over several processes."""
+    """The end of an execution over several processes."""
 
     token: Any
     processes: tuple[int, ...]
@@ -127,7 +128,7 @@ class End(NamedTuple):
 
 
 def wait_for(awaited: Any) -> None:
-    """Wait for a buffer, a token of this process or an `End`: RuntimeError if a process is lost that it needs."""
+    """Wait for a buffer, a token of this process or an `End`; RuntimeError if a process that it needs is lost."""
     held = connections[0]
     if held.peers is None:
         awaited.block_until_ready()
@@ -141,7 +142,7 @@ def wait_for(awaited: Any) -> None:
 
 @contextlib.contextmanager
 def _announce_wait(process: int, processes: int, timeout: int) -> Iterator[None]:
-    """Say on stderr that processes have not come, shortly before jaxlib names them and ends this one."""
+    """Report on stderr that processes are missing, shortly before jaxlib names them and aborts this one."""
     line = (
         f"xtrace: process {process} has waited {timeout} seconds for the other processes, {processes - 1} of them, and "
         "some have not come; jaxlib names these and ends this process\n"
@@ -168,7 +169,7 @@ def check_versions(process: int, about: Sequence[str]) -> None:
 
 
 def call(processes: Sequence[int], function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return ``function(*arguments)``, which waits for processes: RuntimeError if one of them is lost."""
+    """Return ``function(*arguments)``, which waits for `processes`; RuntimeError if one of them is lost."""
     held = connection()
     if held is None or held.peers is None:
         return function(*arguments)
@@ -176,7 +177,7 @@ def call(processes: Sequence[int], function: Callable[..., Any], *arguments: Any
 
 
 def _check_free(address: str) -> None:
-    """Raise an OSError if nothing can listen at an address, for which jaxlib ends the process."""
+    """Raise OSError if the address is in use; jaxlib would abort the process."""
     host, port = _split_address(address)
     with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
         pass
@@ -189,7 +190,7 @@ def _split_address(address: str) -> tuple[str, int]:
 
 
 def _wait_for_listener(address: str, timeout: int) -> int:
-    """Wait until something listens at an address, and return the seconds that it took; OSError after `timeout`."""
+    """Wait until a process listens at an address, and return the seconds of the wait; OSError after `timeout`."""
     begin = time.monotonic()
     while True:
         left = begin + timeout - time.monotonic()
@@ -204,7 +205,7 @@ def _wait_for_listener(address: str, timeout: int) -> int:
 
 
 def disconnect() -> None:
-    """Leave the program when all processes do; process 0 ends the coordinator."""
+    """Wait for the end of all processes, and leave the program; process 0 ends the coordinator."""
     held = connections[0]
     everyone = range(held.processes)
     try:
@@ -217,7 +218,7 @@ def disconnect() -> None:
         call(everyone, held.client.shutdown)
     except Exception as error:
         if held.peers is not None:
-            # The connection stays, so that the others are told, and the coordinator waits for them.
+            # The connection stays open, to tell the others, and because the coordinator waits for them.
             held.peers.failure = held.peers.failure or str(error)
         raise
     if held.peers is not None:
@@ -231,9 +232,9 @@ def disconnect() -> None:
 
 @atexit.register
 def _leave() -> None:
-    """Leave the program as the process ends; if a process is lost, this one included, tell the others and end at once.
+    """Leave the program at the end of the process. After a failure of any process, tell the others and exit at once.
 
-    Threads that wait for a lost process let neither Python nor jaxlib end in order.
+    Threads that wait for a lost process would block an orderly end of Python and jaxlib.
     """
     held = connection()
     if held is None or held.peers is None:
@@ -255,10 +256,10 @@ def _leave() -> None:
 
 
 def cpu_client_options(collectives: str | None, minutes: tuple[int, int]) -> dict[str, Any]:
-    """Return the options of a CPU client whose devices belong to a program of several processes.
+    """Return the options of a CPU client in a program of several processes; none in a program of one.
 
-    minutes: how long it waits for the devices of this machine, and for all. RuntimeError for collectives that jaxlib
-    does not have.
+    minutes: the time limits for the devices of this machine, and for all devices. Raises RuntimeError for collectives
+    that jaxlib lacks.
     """
     held = connection()
     if held is None:
@@ -275,7 +276,7 @@ def cpu_client_options(collectives: str | None, minutes: tuple[int, int]) -> dic
 
 
 def plugin_client_options() -> dict[str, Any]:
-    """Return the options of the client of a plugin whose devices belong to a program of several processes."""
+    """Return the options of a plugin's client in a program of several processes; none in a program of one."""
     held = connection()
     if held is None:
         return {}
@@ -285,10 +286,10 @@ def plugin_client_options() -> dict[str, Any]:
 def exchange(
     kind: str, own: str, processes: Sequence[int], waiting: str, *, timeout: int | None = None, compare: bool = False
 ) -> list[str]:
-    """Return the texts that the processes give at this call, which is the same one in each of them.
+    """Return the texts of all `processes`, each of which makes the same call with its `own` text.
 
-    waiting: what this process waits for, as the RuntimeError says it if a process does not come in time, which is that
-    of `initialize` by default. compare: whether the programs over them that they have called must be the same, too.
+    waiting: the purpose of the wait, for the RuntimeError if a process is late. timeout: the seconds to wait, by
+    default those of `initialize`. compare: whether to check that the processes have called the same programs.
     """
     held = connection()
     if held is None:
@@ -322,9 +323,9 @@ def exchange(
 
 
 def check_same_program(text: str, devices: Sequence[Any]) -> Any:
-    """Return the program over several processes that `text` is, None for one of this process.
+    """Return the `SharedProgram` of `text`; None if all `devices` belong to this process.
 
-    RuntimeError if the processes of `devices` are about to run different modules, or have called different ones.
+    Raises RuntimeError if the processes of `devices` compile different modules, or have called different programs.
     """
     held = connection()
     if held is None:
@@ -350,12 +351,12 @@ def check_same_program(text: str, devices: Sequence[Any]) -> Any:
     return program_class(processes, name, int(digest[:8], 16))
 
 
-# The programs over several processes that were compiled last; jaxlib's executables take no attributes.
+# The last executables over several processes, with their programs; jaxlib's executables take no attributes.
 _shared: deque[tuple[Any, Any]] = deque(maxlen=8)
 
 
-def remember(executable: Any, program: Any) -> None:
-    """Note that an executable is a program over several processes, for `execution`."""
+def remember_program(executable: Any, program: Any) -> None:
+    """Record the `SharedProgram` of an executable, for `make_execute`; None is not recorded."""
     if program is not None:
         _shared.append((executable, program))
 
@@ -364,18 +365,18 @@ def _shared_program(executable: Any) -> Any:
     return next((program for known, program in _shared if known is executable), None) if connections else None
 
 
-def end_of(executable: Any) -> Callable[[Any], Any]:
-    """Return the function that makes the end of an execution, for `wait_for`, of its token."""
+def make_end(executable: Any) -> Callable[[Any], Any]:
+    """Return the function from the token of an execution to its end, for `wait_for`."""
     program = _shared_program(executable)
     return (lambda token: token) if program is None else (lambda token: End(token, program.processes))
 
 
-# The thread that may run programs over several processes: that of a block, and that of the setting for all threads.
+# The thread that may run programs over several processes, by whether the setting is for all threads or for a block.
 _guarded: dict[bool, int] = {}
 
 
 def guard_thread(guard: bool | None, everywhere: bool) -> None:
-    """Let only this thread run programs over several processes from now on, or end that."""
+    """Let only this thread run programs over several processes, or end this restriction."""
     if guard:
         _guarded[everywhere] = threading.get_ident()
     else:
@@ -392,14 +393,14 @@ def _check_thread(name: str) -> None:
         )
 
 
-def execution(executable: Any) -> Callable[..., Any]:
-    """Return the function that runs an executable; one over several processes is recorded, and its wait can end."""
+def make_execute(executable: Any) -> Callable[..., Any]:
+    """Return the function that runs an executable; over several processes, it records calls and checks the others."""
     execute: Callable[..., Any] = executable.execute_sharded
     program = _shared_program(executable)
     if program is None:
         return execute
     peers, local = connections[0].peers, executable.local_devices()
-    # With one device in this process a CPU's client computes before it returns.
+    # With one device in this process, a CPU client computes before it returns.
     waits = len(local) == 1 and local[0].platform == "cpu"
 
     def execute_recorded(inputs: Sequence[Any], **options: Any) -> Any:
@@ -412,14 +413,14 @@ def execution(executable: Any) -> Callable[..., Any]:
 
 
 def live_processes(processes: Sequence[int]) -> list[int]:
-    """Return the processes among these that are alive, when each of them has asked."""
+    """Wait for the calls of all live `processes`, and return these processes."""
     held = connection()
     assert held is not None
     return sorted(held.client.get_live_nodes(list(processes)))
 
 
 def reached_sync_point(step: int) -> bool:
-    """Return whether all processes are to save at this step; the first call begins to watch for SIGTERM."""
+    """Return whether all processes should save at this step; the first call starts watching for SIGTERM."""
     held = connection()
     assert held is not None
     if not _preemption_managers:

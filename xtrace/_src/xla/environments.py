@@ -1,4 +1,4 @@
-"""What compiled programs depend on beside their text and options: jaxlib, the platform, the device, the processor."""
+"""The environment of compiled programs, on which they depend: jaxlib, the platform, the device, the processor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xtrace._src.xla.clients import Device
 
 
 def environment_of(device: Device) -> dict[str, Any]:
-    """Return what programs for `device` depend on, by name: strings, and the list of the processor's features."""
+    """Return the environment of programs for `device`, by name: strings, and the list of the processor's features."""
     environment = {
         "jaxlib": versions.JAXLIB_VERSION_TEXT, "platform": device.platform, "runtime": device.client.platform_version,
         "device kind": device.device_kind,
@@ -21,8 +21,8 @@ def environment_of(device: Device) -> dict[str, Any]:
     return environment | (_processor() if device.platform == "cpu" else {})
 
 
-def differences(recorded: Mapping[str, Any], device: Device) -> list[str]:
-    """Return in words why a program that was compiled where `recorded` says cannot run on `device`; empty if it can."""
+def describe_incompatibilities(recorded: Mapping[str, Any], device: Device) -> list[str]:
+    """Return the reasons why a program compiled in the environment `recorded` cannot run on `device`."""
     own = environment_of(device)
     words = [
         f"its {name} is {recorded.get(name)}, and here it is {own[name]}"
@@ -39,7 +39,7 @@ def _instructions(environment: Mapping[str, Any]) -> list[str]:
     return [each for each in environment.get("features", ()) if _INSTRUCTIONS.match(each)]
 
 
-# The features of processors that XLA generates code for; others are those of systems.
+# The features of processors for which XLA generates code; others are features of operating systems.
 _INSTRUCTIONS = re.compile(
     "sse|ssse|avx|amx|fma|f16c|bmi|abm|adx|aes|vaes|sha|gfni|pclmul|vpclmul|popcnt|movbe|"  # of x86
     "asimd|sve|sme|bf16|i8mm|fp|atomics|crc32|pmull|dotprod"  # of ARM
@@ -48,7 +48,7 @@ _INSTRUCTIONS = re.compile(
 
 @functools.cache
 def _processor() -> dict[str, Any]:
-    """Return the processor's kind and features: XLA compiles for those of this machine."""
+    """Return the kind and features of this machine's processor, for which XLA compiles."""
     lines: dict[str, str] = {}
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:

@@ -17,6 +17,7 @@ from xtrace._src.xla import buffers, clients, distributed, environments, lapack,
 from xtrace._src.xla.clients import Client, Device
 from xtrace._src.xla.compile_threads import compile_interruptibly
 from xtrace._src.xla.late_modules import late_modules
+from xtrace._src.xla.stripped_executables import StrippedExecutable
 
 with late_modules(globals()):
     from xtrace._src.xla import modules
@@ -24,7 +25,7 @@ with late_modules(globals()):
 CompileError = _jax.JaxRuntimeError
 LoadedExecutable: TypeAlias = _jax.LoadedExecutable
 
-# Arrays with more axes than YNNPACK reduces safely. Not only operands of reductions: XLA moves reshapes out of the way.
+# Arrays with more axes than YNNPACK reduces safely. Any array counts, because XLA moves reshapes past reductions.
 _MANY_AXES = re.compile(r"tensor<(?:\d+x){7,}b?f(?:16|32)>")
 
 
@@ -32,21 +33,21 @@ def compile_text(
     text: str, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None = None,
     callbacks: Sequence[Callable[..., Any]] = (), partitioned: Partitioned | None = None,
 ) -> LoadedExecutable:
-    """Compile a module for devices and load it; it calls the Python functions `callbacks` by their places.
+    """Compile a module for devices and load it; it calls the Python functions `callbacks` by position.
 
-    TypeError for a dtype that the runtime does not hold, otherwise JaxRuntimeError with XLA's message, which names a
-    compiler option that XLA does not know.
+    Raises TypeError for a dtype that the runtime lacks, and JaxRuntimeError with XLA's message for other failures, such
+    as an unknown compiler option.
     """
     if "xf6E" in text or "<f6E" in text:
-        # XLA ends the process for some of these.
-        raise buffers.unstorable("float6_e2m3fn or float6_e3m2fn")
+        # Some of these programs abort XLA.
+        raise buffers.unstorable_error("float6_e2m3fn or float6_e3m2fn")
     device = devices[0]
     program = distributed.check_same_program(text, devices)
     options = _options_of_text(text, devices, compiler_options, partitioned)
     try:
         device_list = _jax.DeviceList(tuple(devices))
         if callbacks:
-            # Only modules that are parsed already may have them; few programs do, and MLIR's bindings load slowly.
+            # jaxlib takes callbacks with a parsed module only. Few programs have some, and MLIR's bindings load slowly.
             module = modules.parse(text)
             calls = [_wrap_transfer(device.client, c) for c in callbacks]
             loaded = compile_interruptibly(
@@ -61,14 +62,14 @@ def compile_text(
                 "{'xla_cpu_enable_fast_math': True}"
             )
         raise
-    distributed.remember(loaded, program)
+    distributed.remember_program(loaded, program)
     return loaded
 
 
 def describe_compilation(
     text: str, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None, partitioned: Partitioned | None
 ) -> bytes:
-    """Return all that a compiled program depends on beside the module's text: compiler, machine, devices, options."""
+    """Return the bytes of all that determines a compiled program besides its text: compiler, devices, options."""
     options = _options_of_text(text, devices, compiler_options, partitioned)
     overrides = sorted(options.env_option_overrides)
     options.env_option_overrides = []
@@ -79,29 +80,29 @@ def describe_compilation(
     return repr(described).encode() + options.SerializeAsString()
 
 
-# Variables of the environment that XLA's compilers read.
+# The environment variables that XLA's compilers read.
 _COMPILER_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 
 
 def serialize_executable(executable: LoadedExecutable) -> bytes:
-    """Return a compiled program as bytes for `load_executable`; JaxRuntimeError where the runtime cannot."""
+    """Return a compiled program as bytes for `load_executable`; JaxRuntimeError if the runtime cannot serialize it."""
     return executable.client.serialize_executable(executable)
 
 
 def load_executable(
-    payload: bytes, text: str, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None,
+    payload: bytes, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None,
     partitioned: Partitioned | None, callbacks: Sequence[Callable[..., Any]] = (),
 ) -> LoadedExecutable:
-    """Return the program, compiled from `text` for these devices and options, that `serialize_executable` returned.
+    """Load a program, compiled for these devices and options, from the bytes of `serialize_executable`.
 
-    It calls the Python functions `callbacks`, as many as it was compiled with, by their places.
-
-    The bytes are code: they must come from this user. JaxRuntimeError where the runtime refuses them.
+    The options are those of `with_safe_fusions`. The program calls the Python functions `callbacks` by position, as
+    many as it was compiled with. The bytes are code, so they must come from this user. Raises JaxRuntimeError if the
+    runtime refuses them.
     """
-    # A process that has lowered no such program does not know the routines yet.
+    # Lowering registers LAPACK's routines, but this process may not have lowered the program.
     if b"lapack_" in payload:
         lapack.register()
-    options = _options_of_text(text, devices, compiler_options, partitioned)
+    options = options_for(devices, compiler_options, partitioned)
     client, device_list = devices[0].client, _jax.DeviceList(tuple(devices))
     if callbacks:
         return client.deserialize_executable(payload, device_list, options, list(callbacks))
@@ -117,7 +118,7 @@ def _options_of_text(
 def with_safe_fusions(
     text: str, device: Device, compiler_options: Mapping[str, Any] | None
 ) -> Mapping[str, Any] | None:
-    """Return the compiler options, without fused reductions where they end the process; the user's own options stay."""
+    """Return the compiler options, without fused reductions where these abort the process; users' options stay."""
     if not versions.HAS_UNSAFE_YNN_FUSIONS or device.platform != "cpu":
         return compiler_options
     if "stablehlo.reduce" not in text or "stablehlo.multiply" not in text or not _MANY_AXES.search(text):
@@ -126,7 +127,7 @@ def with_safe_fusions(
 
 
 def _wrap_transfer(client: Client, callback: Any) -> Any:
-    """Return the runtime's object for a function that is called by transfers, other functions as they are."""
+    """Return the runtime's object for a function that transfers call; other functions are returned unchanged."""
     if callback.channels is None:
         return callback
     shapes = [[xla_client.Shape.array_shape(np.dtype(a.dtype), a.shape) for a in avals] for avals in callback.types()]
@@ -138,7 +139,7 @@ def _not_elsewhere(callback: Any) -> bytes:
 
 
 class Partitioned(NamedTuple):
-    """For a program that is partitioned over devices: the parameters and the results whose split XLA chooses."""
+    """The flags of a partitioned program: for each parameter and result, whether XLA chooses its split."""
 
     free_parameters: Sequence[bool]
     free_results: Sequence[bool]
@@ -147,7 +148,7 @@ class Partitioned(NamedTuple):
 def options_for(
     devices: Sequence[Device], compiler_options: Mapping[str, Any] | None = None, partitioned: Partitioned | None = None
 ) -> xla_client.CompileOptions:
-    """Return the compile options of a program on one device, or of one that is partitioned over devices."""
+    """Return the compile options of a program on one device, or of a program that is partitioned over devices."""
     options = xla_client.CompileOptions()
     options.num_replicas, options.num_partitions = 1, len(devices)
     numbers = np.array([[d.id for d in devices]], np.int32)
@@ -168,9 +169,9 @@ def options_for_copies(
     replicas: int, partitions: int, devices: Any, compiler_options: Mapping[str, Any], profile: bytes | None,
     detailed_logging: bool,
 ) -> xla_client.CompileOptions:
-    """Return the compile options of a program in `replicas` copies, each split into `partitions`.
+    """Return the compile options of a program in `replicas`, each split into `partitions`.
 
-    devices: an array of devices or their numbers, with a row for each copy; None for the runtime's choice.
+    devices: an array of devices or their numbers, with a row for each replica; None for the runtime's choice.
     """
     options = xla_client.CompileOptions()
     build = options.executable_build_options
@@ -205,22 +206,22 @@ def _set_options(options: xla_client.CompileOptions, values: Mapping[str, Any]) 
     options.env_option_overrides = overrides
 
 
-# Options of a compilation that are none of XLA's debug options, and the numbers of its levels of effort.
+# The options of a compilation that are not among XLA's debug options, and the numbers of levels of effort.
 _BUILD_OPTIONS = frozenset(
     ("exec_time_optimization_effort", "memory_fitting_effort", "optimization_level", "memory_fitting_level")
 )
 _LEVELS: dict[Any, int] = {"UNKNOWN": 0, "O0": 9, "O1": 19, "O2": 29, "O3": 39}
 
 
-# The end of the last program with collectives on several CPU devices, and the lock of its replacement.
+# The end of the last execution with collectives on several CPU devices, and the lock for replacing it.
 _last_on_devices: list[Any] = []
 _turn = threading.Lock()
 
 
 def executor(executable: LoadedExecutable) -> Callable[[Sequence[Any]], Any]:
-    """Return the function from a program's inputs to its results, which takes turns as `executor_with_end` does."""
+    """Return the function from a program's inputs to its results; it takes turns like `executor_with_end`."""
     if not _takes_turns(executable):
-        return distributed.execution(executable)
+        return distributed.make_execute(executable)
     execute = executor_with_end(executable)
     return lambda inputs: execute(inputs)[0]
 
@@ -229,19 +230,19 @@ def executor_with_end(executable: LoadedExecutable) -> Callable[[Sequence[Any]],
     """Return the function from a program's inputs to its results and its end, for `buffers.wait_for`.
 
     Programs with collectives on several CPU devices run one after another. Devices wait for one another in the threads
-    of one pool: programs at the same time can take all threads, and XLA ends the process after 40 seconds (jax's, too).
+    of one pool, so concurrent programs can block all threads, and XLA aborts the process after 40 seconds (in JAX,
+    too).
     """
-
-    execution, end_of = distributed.execution(executable), distributed.end_of(executable)
+    run, make_end = distributed.make_execute(executable), distributed.make_end(executable)
 
     def execute(inputs: Sequence[Any]) -> tuple[Any, Any]:
-        results = execution(inputs, with_tokens=True)
-        return results, end_of(results.consume_token())
+        results = run(inputs, with_tokens=True)
+        return results, make_end(results.consume_token())
 
     def execute_in_turn(inputs: Sequence[Any]) -> tuple[Any, Any]:
         with _turn:
             for end in _last_on_devices:
-                with contextlib.suppress(Exception):  # Whoever waits for its results is told.
+                with contextlib.suppress(Exception):  # A wait for its results raises the error.
                     buffers.wait_for(end)
             _last_on_devices.clear()
             results, end = execute(inputs)
@@ -251,7 +252,7 @@ def executor_with_end(executable: LoadedExecutable) -> Callable[[Sequence[Any]],
     return execute_in_turn if _takes_turns(executable) else execute
 
 
-# Operations for which a device waits for others.
+# The operations in which a device waits for others.
 _COLLECTIVE = re.compile(r" (all-reduce|all-gather|all-to-all|ragged-all-to-all|collective-|reduce-scatter)[\w-]*\(")
 
 
@@ -259,7 +260,9 @@ def _takes_turns(executable: LoadedExecutable) -> bool:
     devices = executable.local_devices()
     if len(devices) < 2 or devices[0].platform != "cpu":
         return False
-    return any(_COLLECTIVE.search(module.to_string()) for module in executable.hlo_modules())
+    # A stripped program has all of its collectives.
+    running = executable.running if isinstance(executable, StrippedExecutable) else executable
+    return any(_COLLECTIVE.search(module.to_string()) for module in running.hlo_modules())
 
 
 def hlo_text(executable: LoadedExecutable) -> str:
@@ -268,21 +271,21 @@ def hlo_text(executable: LoadedExecutable) -> str:
 
 
 def layouts_of(executable: LoadedExecutable) -> tuple[list[Any], list[Any]]:
-    """Return how the parameters and the results of a program lie in memory, as `buffers.read_layout` takes it."""
+    """Return the layouts of a program's parameters and results, for `buffers.read_layout`."""
     return executable.get_parameter_layouts(), executable.get_output_layouts()
 
 
 def unoptimised_hlo(text: str) -> Any:
-    """Return a StableHLO module as jaxlib's XlaComputation, the HLO that XLA starts from; `as_hlo_text` shows it."""
+    """Return the HLO of a StableHLO module before optimisation, as jaxlib's XlaComputation."""
     return _jax.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False)
 
 
 def unoptimised_hlo_text(text: str, metadata: bool) -> str:
-    """Return the HLO that XLA starts from, if asked for with metadata: the names and the lines of operations."""
+    """Return the text of the HLO before optimisation; metadata: whether operations have their names and lines."""
     computation = unoptimised_hlo(text)
     if not metadata:
         return str(computation.as_hlo_text())
-    # Beside the computation's class, in whichever of jaxlib's modules that is.
+    # The class is in the module of the computation's class, which differs between jaxlib's releases.
     options = sys.modules[type(computation).__module__].HloPrintOptions()
     options.print_metadata = True
     return str(computation.as_hlo_module().to_string(options))
@@ -291,8 +294,6 @@ def unoptimised_hlo_text(text: str, metadata: bool) -> str:
 def cost_of(text: str) -> dict[str, float]:
     """Return XLA's estimate of the cost of a StableHLO module, before any optimisation.
 
-    The CPU's client makes it, for the clients of plugins have no such analysis; it depends on shapes alone.
+    It depends on shapes only, so the CPU client makes it: clients of plugins lack the analysis.
     """
-    analysis = _jax.hlo_module_cost_analysis(clients.client("cpu"), unoptimised_hlo(text).get_hlo_module())
-    return dict(analysis)
-
+    return dict(_jax.hlo_module_cost_analysis(clients.client("cpu"), unoptimised_hlo(text).get_hlo_module()))

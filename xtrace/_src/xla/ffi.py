@@ -1,4 +1,4 @@
-"""XLA's foreign functions: compiled code of the user's own, registered under a name that programs call."""
+"""XLA's foreign functions: compiled code of users, registered under names that programs call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import jaxlib
 from jaxlib import xla_client
 
-# jax's names of the platforms, and the names under which XLA registers handlers.
+# Maps JAX's names of platforms to the names under which XLA registers handlers.
 _PLATFORMS = {"gpu": ("CUDA", "ROCM"), "cuda": ("CUDA",), "rocm": ("ROCM",)}
 
 
@@ -25,18 +25,18 @@ def register_target(name: str, function: object, platform: str, api_version: int
 
 
 def register_type(name: str, registration: object, platform: str) -> None:
-    """Register a type that handlers keep state in: a capsule of its id, or a dict of capsules."""
+    """Register a type of handlers' state: a capsule of its id, or a dict of capsules."""
     for each in names_of(platform):
         xla_client.register_custom_type(name, registration, platform=each)
 
 
 def mark_batch_partitionable(name: str) -> None:
-    """Say that calls of the handler may be split over devices along their batch axes."""
+    """Allow calls of the handler to be split over devices along their batch axes."""
     xla_client.register_custom_call_as_batch_partitionable(name)
 
 
 def capsule(pointer: Any) -> Any:
-    """Return a ctypes function pointer as the capsule that XLA takes."""
+    """Return a ctypes function pointer as a capsule for XLA."""
     make = ctypes.pythonapi.PyCapsule_New
     make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
     return make(ctypes.cast(pointer, ctypes.c_void_p), b"xla._CUSTOM_CALL_TARGET", None)

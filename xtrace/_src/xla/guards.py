@@ -1,4 +1,4 @@
-"""The runtime's guards: against transfers that nobody asked for, and arrays that only the garbage collector frees."""
+"""The runtime's guards: against implicit transfers, and against arrays that only the garbage collector frees."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ GUARDS = tuple(_LEVELS)
 
 
 def set_level(guard: str, level: str | None, everywhere: bool) -> None:
-    """Set the level of a guard in all threads or in this one, where None means that of all threads."""
+    """Set the level of a guard in all threads or in this one, where None is the level for all threads."""
     state = _guards.global_state() if everywhere else _guards.thread_local_state()
     setattr(state, guard, None if level is None else getattr(_LEVELS[guard], level.upper()))
 
 
 @contextlib.contextmanager
 def mark_explicit(transfer: str) -> Iterator[None]:
-    """Mark transfers inside the block, "put" or "get", as asked for by the user."""
+    """Mark transfers of one kind, "put" or "get", inside the block as explicit."""
     state, name = _guards.thread_local_state(), f"explicit_device_{transfer}"
     before = getattr(state, name)
     setattr(state, name, True)
@@ -35,7 +35,7 @@ def mark_explicit(transfer: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def between_devices() -> Iterator[None]:
-    """Count copies from the host inside the block as ones between devices, whose data pass through the host."""
+    """Guard copies from the host in the block as copies between devices, whose data may pass through the host."""
     state = _guards.thread_local_state()
     before = state.host_to_device
     state.host_to_device = state.device_to_device or _guards.global_state().device_to_device
@@ -50,7 +50,7 @@ def between_devices() -> Iterator[None]:
 
 @contextlib.contextmanager
 def lift_guards() -> Iterator[None]:
-    """Allow the copies inside the block: they are parts of a computation."""
+    """Allow all copies inside the block, because they are parts of a computation."""
     state = _guards.thread_local_state()
     before = state.host_to_device, state.device_to_device
     state.host_to_device = state.device_to_device = _guards.TransferGuardLevel.ALLOW

@@ -15,11 +15,12 @@ from xtrace._src.xla.hlo_types import arrays_of
 
 
 class Collective(NamedTuple):
-    """An operation for which devices exchange data.
+    """An operation in which devices exchange data.
 
-    kind: its name in HLO, such as ``all-reduce``. size: the bytes of the larger of operand and result on one device.
-    groups: the numbers of the devices that exchange data. times: how often a run executes it, and `at_least` where a
-    loop around it has no known number of steps. file, line: the user's line, None where HLO has none.
+    kind: its name in HLO, such as ``all-reduce``. size: the bytes on one device of the operand or the result, whichever
+    is larger. groups: the numbers of the devices that exchange data. times: the number of executions in one run;
+    `at_least` says that it is a lower bound, because of a loop with an unknown number of steps. file, line: the user's
+    line, None if HLO has none.
     """
 
     kind: str
@@ -46,7 +47,7 @@ _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
 
 
 def collectives_of(text: str, devices: int) -> list[Collective]:
-    """Return the collectives of a program over so many devices, in the order of its text."""
+    """Return the collectives of a program over `devices` devices, in the order of its text."""
     frames, computations = Frames(text), read_computations(text.splitlines())
     rows = [
         (computation.name, kind, instruction) for computation in computations
@@ -66,15 +67,15 @@ def collectives_of(text: str, devices: int) -> list[Collective]:
     return collectives
 
 
-def runs_of_computations(computations: Sequence[PrintedComputation]) -> dict[str, int]:
-    """Return how often one run of the program runs each computation; a loop of unknown length counts once."""
+def count_runs(computations: Sequence[PrintedComputation]) -> dict[str, int]:
+    """Return the number of runs of each computation in one run of the program; a loop of unknown length counts once."""
     calls = _calls(computations)
     known: dict[str, tuple[int, bool]] = {}
     return {one.name: _number_of_runs(one.name, calls, known)[0] for one in computations}
 
 
 class _Call(NamedTuple):
-    """A computation that calls another one, how often in each of its runs, and whether that is a lower bound."""
+    """A computation that calls another one, the number of calls in each run, and whether that is a lower bound."""
 
     caller: str
     times: int
@@ -110,7 +111,7 @@ def _bound(lines: list[str]) -> int | None:
 def _number_of_runs(
     name: str, calls: dict[str, list[_Call]], known: dict[str, tuple[int, bool]]
 ) -> tuple[int, bool]:
-    """Return how often one run of the program runs a computation, and whether that is a lower bound."""
+    """Return the number of runs of a computation in one run of the program, and whether that is a lower bound."""
     if name not in calls:
         return 1, False
     if name not in known:
@@ -123,7 +124,7 @@ def _number_of_runs(
 
 
 def _size(types: str, *, is_started: bool) -> int:
-    """Return the bytes of the arrays of a type; a started operation has its operand and its result."""
+    """Return the bytes of the arrays of a type; for a started operation, of its operand or its result."""
     sizes = [one.bytes for one in arrays_of(types)]
     return max(sizes, default=0) if is_started else sum(sizes)
 

@@ -1,4 +1,4 @@
-"""The user's lines that operations come from, in the tables at the head of the text of an HLO module."""
+"""The users' lines of operations, from the tables at the head of the text of an HLO module."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Frames:
         }
 
     def stack(self, line: str) -> list[Location]:
-        """Return the places that an operation's line names, innermost first."""
+        """Return the locations of an operation's line, innermost first."""
         match = _FRAME.search(line)
         places: list[Location] = []
         number = int(match[1]) if match is not None else 0
@@ -51,12 +51,12 @@ class Frames:
             place, parent = self._frames[number]
             if place is not None:
                 places.append(place)
-            # The text numbers frames from 1 and their parents from 0, where 0 is no frame, so all are one too high.
+            # The text numbers frames from 1, but a parent is its number plus 1, where 0 and 1 are no frame.
             number = parent - 1
         return places
 
     def place(self, line: str) -> tuple[str | None, int | None]:
-        """Return the file and line that an operation's metadata name."""
+        """Return the file and the line in an operation's metadata; None if there are none."""
         file, number = _FILE.search(line), _LINE.search(line)
         if file is not None and number is not None:
             return file[1], int(number[1])
@@ -71,7 +71,7 @@ def _head(text: str) -> list[str]:
 
 
 def _column(row: dict[str, int], name: str) -> int:
-    # HLO counts columns from 1, and says 0 or nothing where it does not know them.
+    # HLO counts columns from 1; an unknown column is 0 or missing.
     return max(row.get(name, 0) - 1, 0)
 
 

@@ -1,4 +1,4 @@
-"""Programs in HLO, read from their messages: computations, instructions in the order they run, and users' lines.
+"""Programs in HLO, read from protobuf messages: computations, instructions in execution order, and users' lines.
 
 Source of the numbers of fields: the messages HloModuleProto, HloComputationProto, HloInstructionProto and
 StackFrameIndexProto of openxla/xla, xla/service/hlo.proto, ShapeProto and LayoutProto of xla/xla_data.proto.
@@ -15,7 +15,7 @@ from xtrace._src.xla.source_locations import Place
 
 
 class Shape(NamedTuple):
-    """The type of an array in HLO with its bytes, or a tuple of types; `space` is the memory, 0 that of the device."""
+    """The type of an array in HLO with its size in bytes, or a tuple of types; `space` 0 is the device's memory."""
 
     text: str
     size: int
@@ -28,15 +28,15 @@ class Shape(NamedTuple):
         return (self,) if self.parts is None else tuple([leaf for part in self.parts for leaf in part.leaves])
 
     def leaf_before(self, part: int) -> int:
-        """Return how many arrays stand before a part of a tuple."""
+        """Return the number of arrays before a part of a tuple."""
         return sum([len(one.leaves) for one in (self.parts or ())[:part]])
 
 
 class Instruction(NamedTuple):
-    """An instruction: its number in the program, those of its operands and of the computations that it calls.
+    """An instruction: its number in the program, and the numbers of its operands and of the computations that it calls.
 
-    scopes: the operation of the user's program and the scopes around it, as ``jit(f)/layer/dot_general``.
-    position: the number of a parameter, or of the part that a tuple is asked for. kind: that of a fusion.
+    position: the number of a parameter, or of the part in a get-tuple-element. kind: the kind of a fusion. scopes: the
+    operation of the user's program and its scopes, as ``jit(f)/layer/dot_general``. place: the user's line.
     """
 
     number: int
@@ -52,9 +52,9 @@ class Instruction(NamedTuple):
 
 
 class Computation:
-    """A computation: its name, the number of its root, and whether it is what a fusion does.
+    """A computation: its name, its number, the number of its root, and whether it is the body of a fusion.
 
-    Its instructions are read when they are asked for: few of a program's computations ever are.
+    Its instructions are read on demand, because few computations are needed.
     """
 
     def __init__(self, message: bytes, orders: dict[int, list[int]], reader: _Reader) -> None:
@@ -76,7 +76,7 @@ class Computation:
 
     @functools.cached_property
     def instructions(self) -> list[Instruction]:
-        """The instructions, in the order they run if the program is scheduled."""
+        """The instructions, in execution order if the program is scheduled."""
         instructions = [self._reader.instruction(message) for message in self._messages]
         if self._order is None:
             return instructions
@@ -85,9 +85,9 @@ class Computation:
 
 
 class HloProgram(NamedTuple):
-    """A program: its computations by number, and the number of the one that is run.
+    """A program: its computations by number, and the number of the entry computation.
 
-    donated: for each result that takes over the memory of a parameter its position, and the number of the parameter.
+    donated: maps the position of a result to the number of the parameter whose memory it takes over.
     """
 
     name: str
@@ -121,7 +121,7 @@ def read_program(message: bytes) -> HloProgram:
 
 
 def _order(row: bytes) -> tuple[int, list[int]]:
-    """Return the number of a computation, and those of its instructions in the order they run."""
+    """Return the number of a computation, and the numbers of its instructions in execution order."""
     entry = dict(fields(row))
     return entry.get(1, 0), [n for _, value in fields(entry.get(2, b"")) for n in integers(value)]
 
@@ -230,7 +230,7 @@ class _Reader:
 
 
 def _find_sizes_in_memory(dimensions: list[int], layout: bytes) -> tuple[list[int], int]:
-    """Return the sizes of an array as it lies in memory, where its first tile pads the minor ones; and the memory."""
+    """Return the sizes of an array in memory, in which the first tile pads minor dimensions, and the memory space."""
     order: list[int] = []
     tile: list[int] = []
     space = 0

@@ -10,7 +10,7 @@ from xtrace._src.xla.hlo_types import ArrayType, arrays_of
 
 _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.-]+)(?: \(.*\) -> .*)? \{(?:, .*)?$")
 _INSTRUCTION = re.compile(r"^\s+(ROOT )?%?([\w.-]+) = ")
-# Most types have no parentheses; those of tuples are read by counting.
+# Most types have no parentheses; in types of tuples, parentheses are counted.
 _PLAIN = re.compile(r"(\S+) ([\w-]+)\(")
 _OPCODE = re.compile(r" ([\w-]+)\(")
 _NAME = re.compile(r"%([\w.-]+)")
@@ -25,10 +25,10 @@ _METADATA = re.compile(r', metadata=\{(?:[^"{}]|"(?:[^"\\]|\\.)*"|\{[^{}]*\})*\}
 
 @dataclasses.dataclass(slots=True)
 class PrintedInstruction:
-    """An instruction: its place in the text, and what it reads, calls and comes from.
+    """An instruction in the text of HLO.
 
-    line: the number of its line in the text, from 0. attributes: the text behind the operands.
-    operation: the ``op_name`` of its metadata, empty without one.
+    line: the number of its line, from 0. operands, called: the names of its operands and of the computations that it
+    calls. attributes: the text behind the operands. operation: the ``op_name`` in its metadata, empty without one.
     """
 
     line: int
@@ -59,7 +59,7 @@ class PrintedComputation:
 
 
 def without_metadata(line: str) -> str:
-    """Return a line of HLO without the names and places that the compiler keeps with an instruction."""
+    """Return a line of HLO without the metadata of its instruction: names and lines of the user's program."""
     return _METADATA.sub("", line) if "metadata={" in line else line
 
 

@@ -22,12 +22,12 @@ def supports(dtype: np.dtype[Any]) -> bool:
 
 
 def register() -> None:
-    """Load LAPACK and make every target that jaxlib has for CPUs known to XLA."""
+    """Load LAPACK and register jaxlib's CPU targets with XLA, once in a process."""
     with _lock:
         if _registered:
             return
         library = importlib.import_module("jaxlib.lapack")
-        # Asking for one routine loads all. Until then the targets' pointers are null, and calling one ends the process.
+        # Preparing one routine loads all. Before, the targets' pointers are null, and a call aborts the process.
         library.prepare_lapack_call("potrf_ffi", np.dtype(np.float32))
         for platform, targets in library.registrations().items():
             for name, function, version in targets:
@@ -36,9 +36,9 @@ def register() -> None:
 
 
 def target(routine: str, dtype: Any) -> str:
-    """Return the custom call target of a LAPACK routine, such as ``getrf``, on elements of `dtype`, ready to be called.
+    """Return the registered custom call target of a LAPACK routine, such as ``getrf``, for elements of `dtype`.
 
-    KeyError for a dtype that LAPACK does not have; `supports` says which it has.
+    Raises KeyError for a dtype without routines (`supports`).
     """
     register()
     return f"lapack_{_LETTERS[np.dtype(dtype).name]}{routine}_ffi"

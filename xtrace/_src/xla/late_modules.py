@@ -1,4 +1,4 @@
-"""Modules that load when they are first used: few programs need them, and loading them takes milliseconds."""
+"""Modules that load at their first use, because few programs need them, and loading takes milliseconds."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Any, NamedTuple
 
 
 class LateName(NamedTuple):
-    """Stands for a name that a recorded block imports: the module it comes from, and its name there."""
+    """The placeholder of a name that a recorded block imports: its module, and its name there."""
 
     origin: str
     attribute: str
 
     @property
     def full_name(self) -> str:
-        """The name of the module that it stands for, if it is one."""
+        """The full name, if the name is a module."""
         return f"{self.origin}.{self.attribute}"
 
 
 class _Origin:
-    """Stands in a recorded block for the module that names are imported from."""
+    """The placeholder of a module from which a recorded block imports names."""
 
     def __init__(self, name: str) -> None:
         self.full_name = name
@@ -34,7 +34,7 @@ class _Origin:
 
 
 class _LateModule(ModuleType):
-    """Stands in a module's namespace for another module, which takes its place when it is first used."""
+    """The placeholder of a module in a namespace; at its first use it is replaced by the module."""
 
     def __init__(self, module: str, namespace: dict[str, Any], name: str) -> None:
         super().__init__(module)
@@ -45,7 +45,7 @@ class _LateModule(ModuleType):
         return getattr(module, attribute)
 
 
-# One block at a time: Python has one import function.
+# One block at a time, because a block replaces Python's import function.
 _block = threading.Lock()
 
 
@@ -69,7 +69,7 @@ def record_imports(namespace: dict[str, Any]) -> Iterator[None]:
 def late_modules(namespace: dict[str, Any]) -> Iterator[None]:
     """Let each module that a block imports into the module of `namespace` load at its first use.
 
-    Its lines are ``from package import module`` or ``import module``. Type checkers see the imports as they stand.
+    Its lines are ``from package import module`` or ``import module``. Type checkers see ordinary imports.
     """
     with record_imports(namespace):
         yield

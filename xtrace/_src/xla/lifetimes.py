@@ -1,4 +1,4 @@
-"""The values of a compiled program: where XLA keeps them, and between which of its instructions they are needed."""
+"""The lifetimes of values in a compiled program: their memory, and the first and the last step that needs them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from xtrace._src.xla.source_locations import Place
 
 ARGUMENT, LITERAL, RESULT, TEMPORARY = "argument", "literal", "result", "temporary"
 
-# Allocations of values where XLA's assignment is not known.
+# The allocations of values if XLA's assignment is not known.
 _OF_ITS_OWN, _OF_A_RESULT = -1, -2
 
-# Instructions whose results are values that exist already.
+# Instructions that only rename existing values.
 _NAMES_ONLY = frozenset((
     "tuple", "get-tuple-element", "bitcast", "optimization-barrier", "add-dependency", "domain",
 ))
-# Instructions that XLA writes over their first operand, if nobody needs it any more.
+# Instructions whose result overwrites the first operand, if no later instruction needs that.
 _UPDATES = frozenset(("dynamic-update-slice", "scatter"))
 _ELEMENTWISE = frozenset((
     "abs", "add", "and", "ceil", "clamp", "compare", "convert", "cosine", "divide", "exponential",
@@ -31,8 +31,8 @@ _ELEMENTWISE = frozenset((
 class Value:
     """An array that a program keeps in memory from its step `first` to its step `last`.
 
-    instruction: what made it. parameter, results: its number among the parameters, and its positions among the results.
-    slot: the bytes that it lies in. Values with the same slot follow one another.
+    instruction: the instruction that made it. parameter, results: its number among the parameters, and its positions
+    among the results. slot: its memory. Values with the same slot follow one another.
     """
 
     __slots__ = ("instruction", "shape", "kind", "parameter", "results", "first", "last", "slot")
@@ -45,10 +45,10 @@ class Value:
 
 
 class Lifetimes:
-    """The values of a program, and its instructions in the order they run: the steps of the program.
+    """The values of a program, and its steps: the instructions in execution order.
 
-    An inner computation stands once, in the place of the instruction that calls it. `places` are the user's lines of
-    the steps. temporaries: the bytes of temporaries in each step, without those in the memory of results.
+    An inner computation occurs once, at the instruction that calls it. `places` are the users' lines of the steps,
+    `temporaries` the bytes of temporaries in each step, without those in the memory of results.
     """
 
     def __init__(self, program: HloProgram, assignment: BufferAssignment | None) -> None:
@@ -56,7 +56,7 @@ class Lifetimes:
         self.steps: list[Instruction] = []
         self.places: list[Place | None] = []
         self._values: list[Value] = []
-        # Of values that are one array, such as the state of a loop, all lead to the first.
+        # Values that are one array, such as the state of a loop, lead to the first of them.
         self._leads_to: list[int] = []
         entry = program.computations[program.entry]
         results = self._walk(entry, None)
@@ -72,7 +72,7 @@ class Lifetimes:
         return max(range(len(self.steps)), key=self.temporaries.__getitem__, default=0)
 
     def _walk(self, computation: Computation, parameters: Sequence[list[int]] | None) -> list[int]:
-        """Follow a computation, whose parameters are the values of these numbers; return those of its result."""
+        """Record the steps of a computation; `parameters` and the result are numbers of values."""
         known: dict[int, list[int]] = {}
         by_number = {one.number: one for one in computation.instructions}
         last_use = {n: i for i, one in enumerate(computation.instructions) for n in one.operands}
@@ -108,7 +108,7 @@ class Lifetimes:
                 self._values[self._find_leader(number)].last = step
 
     def _call(self, instruction: Instruction, operands: list[list[int]]) -> list[int]:
-        """Follow the computations of a loop, a choice or a call; what they return and the results are one value."""
+        """Record the computations of a loop, a conditional or a call; their results are joined with its own."""
         computations = [self._program.computations[number] for number in instruction.called]
         if instruction.opcode == "while":
             body, condition = computations
@@ -124,7 +124,7 @@ class Lifetimes:
         return branches[0]
 
     def _find_finished_values(self, instruction: Instruction, started: list[int]) -> list[int]:
-        """Return the values of an operation that was started: those of its type."""
+        """Return the values of a finished operation: the part of the started one that has its type."""
         wanted = [leaf.text for leaf in instruction.shape.leaves]
         texts = [self._values[number].shape.text for number in started]
         # Operands come before results, but a copy has its result first.
@@ -158,7 +158,7 @@ class Lifetimes:
         return numbers
 
     def _find_carried_operands(self, instruction: Instruction, operands: list[int]) -> dict[int, int]:
-        """Return the operands in the result of an operation that is started, by their positions in it."""
+        """Return the operands that a started operation repeats in its result, by their positions in it."""
         if not instruction.opcode.endswith("-start"):
             return {}
         if instruction.opcode == "copy-start":
@@ -168,7 +168,7 @@ class Lifetimes:
         return dict(enumerate(operands)) if same and len(texts) > len(operands) else {}
 
     def _find_overwritten_slot(self, instruction: Instruction, shape: Shape, dying: list[list[int]]) -> Slot | None:
-        """Return the slot of an operand that XLA overwrites with a value, where its assignment is not known."""
+        """Return the slot of an operand that XLA overwrites with a value; None if XLA's assignment is known."""
         if self._assignment is not None:
             return None
         root = instruction
@@ -189,7 +189,7 @@ class Lifetimes:
         return number
 
     def _join(self, one: Iterable[int], other: Iterable[int]) -> None:
-        """Note that values are pairwise the same arrays."""
+        """Record that values are pairwise the same arrays."""
         for a, b in zip(one, other, strict=True):
             first, second = sorted((self._find_leader(a), self._find_leader(b)))
             if first != second:
@@ -198,7 +198,7 @@ class Lifetimes:
                 kept.first, kept.last = min(kept.first, gone.first), max(kept.last, gone.last)
 
     def _find_kinds(self, results: Sequence[int]) -> None:
-        """Say of the values which are arguments and results, and let these live as long as they do."""
+        """Set the kinds of arguments and results, and extend their lifetimes."""
         end = max(len(self.steps) - 1, 0)
         parameters = {value.parameter: value for value in self._values if value.kind == ARGUMENT}
         donated = {parameters[n].parameter for n in self._program.donated.values() if n in parameters}
@@ -217,7 +217,7 @@ class Lifetimes:
                 value.slot = taken.slot
 
     def _place_in_results(self) -> None:
-        """Place temporaries in the memory of results that come later, the largest first, as XLA does."""
+        """Place temporaries in the memory of later results, the largest first, as XLA does."""
         results = [value for value in self.values if value.kind == RESULT and value.shape.space == 0]
         parameters = {value.parameter: value for value in self.values if value.kind == ARGUMENT}
         donors = [{self._program.donated[i] for i in one.results if i in self._program.donated} for one in results]
@@ -235,12 +235,12 @@ class Lifetimes:
                     break
 
     def temporaries_in(self, step: int) -> list[Value]:
-        """Return the temporaries in a step, of those in one slot the last."""
+        """Return the temporaries in a step; for several in one slot, the last."""
         alive = [v for v in self.values if v.first <= step <= v.last and self.is_temporary(v)]
         return list({value.slot: value for value in sorted(alive, key=lambda v: v.first)}.values())
 
     def _count_temporaries(self) -> list[int]:
-        """Return the bytes of temporaries in each step; those of one slot count once."""
+        """Return the bytes of temporaries in each step; a slot counts once."""
         starts: dict[int, list[Slot]] = {}
         ends: dict[int, list[Slot]] = {}
         for value in self.values:
@@ -260,7 +260,7 @@ class Lifetimes:
         return totals
 
     def is_temporary(self, value: Value) -> bool:
-        """Whether a value takes memory of its own while the program runs, on the device and outside of its results."""
+        """Whether a value takes memory of the device, outside of arguments and results, while the program runs."""
         if value.kind != TEMPORARY or value.shape.space != 0:
             return False
         if self._assignment is None:
@@ -269,14 +269,14 @@ class Lifetimes:
 
 
 def _meet(values: Iterable[Value], others: Iterable[Value]) -> bool:
-    """Whether one of the values is needed in the same step as one of the others."""
+    """Whether a value and one of the others are needed in the same step."""
     return any(a.first <= b.last and b.first <= a.last for a in values for b in others)
 
 
 def _find_renamed_values(
     instruction: Instruction, operands: list[list[int]], by_number: dict[int, Instruction]
 ) -> list[int]:
-    """Return the values that an instruction gives another name; `operands` are those of each operand."""
+    """Return the values that an instruction renames; `operands` are the values of each operand."""
     if instruction.opcode == "tuple":
         return [number for operand in operands for number in operand]
     if instruction.opcode != "get-tuple-element":

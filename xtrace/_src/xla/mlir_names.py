@@ -14,7 +14,7 @@ from xtrace._src.xla import modules
 
 
 def names_of(module: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__all__``, ``__getattr__`` and ``__dir__`` for a module that stands for one of ``jaxlib.mlir``."""
+    """Return ``__all__``, ``__getattr__`` and ``__dir__`` of a module with the names of a module of ``jaxlib.mlir``."""
     namespace = importlib.import_module(f"jaxlib.mlir.{module}")
     public = sorted([
         name for name, value in vars(namespace).items() if not name.startswith("_") and type(value) is not ModuleType
@@ -29,35 +29,33 @@ def names_of(module: str) -> tuple[list[str], Callable[[str], Any], Callable[[],
 
 
 def to_artifact(module: Any, target: str, mixed: bool) -> bytes:
-    """Return a module, its text or its bytecode as a portable artifact of a version of StableHLO.
+    """Return the portable artifact, in a version of StableHLO, of a module, its text or its bytecode.
 
-    JaxRuntimeError with MLIR's messages for an unknown version and for an operation without a portable form.
+    Raises JaxRuntimeError with MLIR's messages for an unknown version or an operation without a portable form.
     """
     given = modules.text_of(module, debug_info=True) if isinstance(module, ir.Module) else module
     return bytes(_with_messages(lambda: _jax.mlir.serialize_portable_artifact(given, target, mixed)))
 
 
 def from_artifact(artifact: bytes, context: Any) -> Any:
-    """Return the module that a portable artifact holds, in an MLIR context; None is that of all parsed modules."""
+    """Return the module of a portable artifact, in an MLIR context; None is the context of all parsed modules."""
     return _with_messages(
         lambda: _jax.mlir.deserialize_portable_artifact(artifact, modules.context() if context is None else context)
     )
 
 
 def from_hlo(computation: bytes) -> bytes:
-    """Return the bytecode of the StableHLO module for a program in XLA's own form."""
+    """Return the bytecode of the StableHLO module of an HLO program."""
     return _jax.mlir.hlo_to_stablehlo(computation)
 
 
 def with_static_shapes(module: bytes, assertions: bool, validate: bool, shardy: bool) -> bytes:
-    """Return the bytecode of a module with the sizes of ``main`` put in the place of unknown ones."""
-    return bytes(_with_messages(
-        lambda: _jax.mlir.refine_polymorphic_shapes(module, assertions, validate, shardy)
-    ))
+    """Return the bytecode of a module in which the sizes of ``main``'s arguments determine the unknown sizes."""
+    return bytes(_with_messages(lambda: _jax.mlir.refine_polymorphic_shapes(module, assertions, validate, shardy)))
 
 
 def _with_messages(call: Callable[[], Any]) -> Any:
-    """Return ``call()``; an error of XLA's gets what MLIR said, which it would write to the terminal."""
+    """Return ``call()``; an error of XLA gets MLIR's messages as notes, which would go to the terminal otherwise."""
     with modules.collect_diagnostics() as messages:
         try:
             return call()

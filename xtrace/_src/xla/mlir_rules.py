@@ -1,4 +1,4 @@
-"""Operations built with jaxlib's MLIR objects as text, and text as operations."""
+"""Conversions between operations as jaxlib's MLIR objects, which users' rules build, and operations as text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RuleFunction(NamedTuple):
 
 
 class Surroundings(NamedTuple):
-    """What MLIR objects are built in: the context, the module, the place for its functions, and their names."""
+    """The objects for building MLIR: the context, the module, the insertion point of functions, and their names."""
 
     context: Any
     module: Any
@@ -38,7 +38,7 @@ class Surroundings(NamedTuple):
 
 
 def new_surroundings(module: Any = None) -> Surroundings:
-    """Return a module, a new one for None, with what functions in it are built with."""
+    """Return the surroundings for building functions in a module; None for a new module."""
     with modules.context() if module is None else module.context as context, ir.Location.unknown():
         module = ir.Module.create() if module is None else module
         return Surroundings(context, module, ir.InsertionPoint(module.body), ir.SymbolTable(module.operation))
@@ -47,11 +47,10 @@ def new_surroundings(module: Any = None) -> Surroundings:
 def functions_of_rule(
     name: str, build: Callable[[Surroundings, Sequence[Any]], Any], in_types: Sequence[str], out_types: Sequence[str]
 ) -> list[RuleFunction]:
-    """Return a function whose operations ``build(surroundings, arguments)`` makes, the last one, after those it calls.
+    """Return the function with the operations of ``build(surroundings, arguments)``, preceded by those that it calls.
 
-    The arguments of each are %arg0, %arg1, …
-
-    TypeError if the rule returns other types, or no values; NotImplementedError if it adds more than functions.
+    The arguments of each are %arg0, %arg1, … Raises TypeError if the rule returns no values, or values of other types,
+    and NotImplementedError if it adds other operations than functions to the module.
     """
     within = new_surroundings()
     with within.context, ir.Location.unknown():
@@ -112,7 +111,7 @@ def _in_order_of_calls(name: str, module: Any, last: Any) -> list[Any]:
         if symbol in ordered or symbol not in functions:
             return
         if symbol in entered:
-            # XLA ends the process.
+            # Recursion aborts XLA.
             raise ValueError(f"the function {symbol} of the module calls itself, which no program on a device can do")
         entered.add(symbol)
         # The first line names the function itself.
@@ -138,7 +137,7 @@ def _text_of(function: Any) -> RuleFunction:
 
 
 def flatten(results: Any) -> list[Any]:
-    """Return the values that a rule returns: one, an operation's, or a sequence of these; TypeError for others."""
+    """Return the values in a rule's results: a value, an operation, or a sequence of these; TypeError for others."""
     if isinstance(results, ir.Value):
         return [results]
     if isinstance(results, (ir.Operation, ir.OpView)):
@@ -151,10 +150,10 @@ def flatten(results: Any) -> list[Any]:
 def add_functions(
     parsed: Any, module: Any, table: Any, names: Mapping[str, str], left: str | None = None
 ) -> dict[str, Any]:
-    """Copy the functions of the module `parsed` to another one, as private ones; return them by their old names.
+    """Copy the functions of the module `parsed` to another one, as private functions; return them by old names.
 
-    names: what some should be called; a number follows a name that is taken. left: the one that stays where it is, and
-    calls the others.
+    names: new names of some; a number is appended to a name that is taken. left: the function that is not copied; it
+    calls the copies.
     """
     functions = {ir.StringAttr(f.attributes["sym_name"]).value: f for f in parsed.body.operations}
     taken = set(functions)
@@ -185,7 +184,7 @@ def call_function(function: Any, operands: Sequence[Any]) -> list[Any]:
 
 
 def inline_function(function: Any, operands: Sequence[Any]) -> list[Any]:
-    """Move the operations of a function to the insertion point in force, and return its results."""
+    """Move the operations of a function to the current insertion point, and return its results."""
     block = function.entry_block
     for argument, operand in zip(block.arguments, operands, strict=True):
         argument.replace_all_uses_with(operand)
@@ -198,7 +197,7 @@ def inline_function(function: Any, operands: Sequence[Any]) -> list[Any]:
 
 
 def merge_modules(target: Any, table: Any, source: Any, name: str) -> str:
-    """Copy the functions of a module to another, its ``main`` under a name from `name`, which is returned."""
+    """Copy the functions of a module to another one; return the new name of its ``main``, which begins with `name`."""
     given = source if source.context == target.context else ir.Module.parse(str(source), context=target.context)
     with target.context, ir.Location.unknown():
         moved = add_functions(given, target, table or ir.SymbolTable(target.operation), {"main": name})
@@ -211,7 +210,7 @@ def create_token() -> Any:
 
 
 def concatenate_scalars(values: Sequence[Any]) -> Any:
-    """Build the vector of 32-bit integers of scalars: integers, and values of rank 0."""
+    """Build the vector of 32-bit integers from scalars: Python integers, and values of rank 0."""
     kind = ir.IntegerType.get_signless(32)
     one = ir.RankedTensorType.get([1], kind)
     if not values:
@@ -229,12 +228,12 @@ def concatenate_scalars(values: Sequence[Any]) -> Any:
 
 
 def type_of_tokens(context: Any) -> Any:
-    """Return the type of tokens, in a context or that of all modules."""
+    """Return the type of tokens in a context; None is the context of all parsed modules."""
     return stablehlo.TokenType.get(modules.context() if context is None else context)
 
 
 def parse_attribute(text: str) -> Any:
-    """Return the MLIR attribute that a text writes."""
+    """Return the MLIR attribute of a text."""
     with modules.context():
         return ir.Attribute.parse(text)
 
@@ -245,7 +244,7 @@ def names_of_functions(module: Any) -> list[str]:
 
 
 def describe_module(module: Any, name: str, num_partitions: int) -> None:
-    """Give a module its name and the number of devices that its program is split over."""
+    """Set the name of a module, and the number of devices over which its program is partitioned."""
     with module.context:
         number = ir.IntegerType.get_signless(32)
         attributes = module.operation.attributes
@@ -254,8 +253,8 @@ def describe_module(module: Any, name: str, num_partitions: int) -> None:
         attributes["mhlo.num_replicas"] = ir.IntegerAttr.get(number, 1)
 
 
-def make_visible(function: Any) -> None:
-    """Make a function one that programs are entered by."""
+def make_public(function: Any) -> None:
+    """Make a function public, so that it can be the entry of a program."""
     function.attributes["sym_visibility"] = ir.StringAttr.get("public", context=function.context)
 
 
@@ -263,29 +262,28 @@ def custom_call(operands: Sequence[Any], result_types: Sequence[str], attributes
     """Build a call of a handler; an attribute is MLIR's or its text."""
     parsed = {key: ir.Attribute.parse(x) if isinstance(x, str) else x for key, x in attributes.items()}
     types = [ir.Type.parse(t) for t in result_types]
-    return ir.Operation.create(
-        "stablehlo.custom_call", results=types, operands=list(operands), attributes=parsed
-    ).opview
+    made = ir.Operation.create("stablehlo.custom_call", results=types, operands=list(operands), attributes=parsed)
+    return made.opview
 
 
-# Trees of MLIR values and types: tuples and lists.
+# The registry for trees of MLIR values and types, which are tuples and lists.
 ir_tree_registry: Any = _jax.pytree.PyTreeRegistry(
     enable_none=False, enable_tuple=True, enable_namedtuple=False, enable_list=True, enable_dict=False
 )
 
 
 def constant(attribute: str) -> Any:
-    """Build the constant that the text of an attribute writes, at the insertion point in force."""
+    """Build a constant from the text of its attribute, at the current insertion point."""
     return stablehlo.constant(ir.Attribute.parse(attribute))
 
 
 def constrain(value: Any, sharding: str) -> Any:
-    """Build the value split as the text of a sharding says, with its mesh in it."""
+    """Build the sharding constraint of a value; the text of the sharding includes its mesh."""
     return sdy.sharding_constraint(value, ir.Attribute.parse(f"#sdy.sharding{sharding}"))
 
 
 def parse_type(text: str) -> Any:
-    """Return the MLIR type that a text writes."""
+    """Return the MLIR type of a text."""
     with modules.context():
         return ir.Type.parse(text)
 
@@ -296,7 +294,7 @@ def element_type(text: str) -> Any:
 
 
 def integer_attribute(width: int, value: int) -> Any:
-    """Return the attribute of an integer of so many bits."""
+    """Return the attribute of an integer of `width` bits."""
     with modules.context():
         return ir.IntegerAttr.get(ir.IntegerType.get_signless(width), value)
 

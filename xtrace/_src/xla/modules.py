@@ -1,7 +1,7 @@
 """StableHLO modules as MLIR objects: parsing, verification, and the portable form.
 
-Importing this loads jaxlib's MLIR bindings, which takes tens of milliseconds: import it in
-a block of `late_modules`, so that it loads when a module is to be checked or compiled ahead of time.
+The import of this module loads jaxlib's MLIR bindings, which takes tens of milliseconds, so it belongs in a block of
+`late_modules`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _lock = threading.RLock()
 class InvalidModuleError(ValueError):
     """Module text that MLIR does not parse or verify.
 
-    `diagnostics` are MLIR's messages; `line` and `column` count from 1 in the text and are None when MLIR does not
-    say; `source` is the text of that line.
+    `diagnostics` are MLIR's messages. `line` and `column` of the text count from 1, and are None if MLIR does not
+    report them; `source` is the text of the line.
     """
 
     def __init__(
@@ -47,13 +47,13 @@ class InvalidModuleError(ValueError):
 
 
 class JaxIrContext(ir.Context):  # type: ignore[misc]
-    """An MLIR context, as programs make them for modules of their own: it has the builtin dialect alone.
+    """An MLIR context for a program's own modules; it has only the builtin dialect.
 
     Args:
         load_on_create_dialects: the names of dialects to load; None for none.
-        thread_pool: the threads that passes run on; None for those of the context.
-        args: what MLIR's own context takes.
-        kwargs: the same by name.
+        thread_pool: the threads for passes; None for those of the context.
+        args: further arguments of MLIR's own context.
+        kwargs: further arguments by name.
 
     Example:
         >>> context = xtrace.extend.lowering.JaxIrContext()
@@ -74,7 +74,7 @@ def upstream_dialects() -> ir.DialectRegistry:
 
 @cache
 def _new_context() -> ir.Context:
-    # Left multi-threaded: only then does MLIR guard the data that the modules of a context share.
+    # Multi-threading stays on, because without it MLIR does not lock the data that modules of a context share.
     context = JaxIrContext()
     context.append_dialect_registry(upstream_dialects())
     context.load_all_available_dialects()
@@ -92,9 +92,10 @@ def context() -> ir.Context:
 
 
 def parse(text: str | bytes) -> ir.Module:
-    """Return `text` as a verified ``ir.Module``; its parts keep the module alive.
+    """Return `text` as a verified ``ir.Module``, which its operations keep alive.
 
-    Raises TypeError for anything but text, and InvalidModuleError with the line, the operation and MLIR's messages.
+    Raises TypeError for an argument that is no text, and InvalidModuleError with the line, the operation and MLIR's
+    messages for invalid text.
     """
     data = _encode(text)
     within = context()
@@ -112,7 +113,7 @@ def verify(text: str | bytes) -> None:
 
 
 def text_of(module: object, debug_info: bool = False) -> str:
-    """Return the text of a module as MLIR prints it, with source locations if `debug_info`."""
+    """Return MLIR's text of a module, with source locations if `debug_info`."""
     if not isinstance(module, ir.Module):
         raise TypeError(f"a module is an ir.Module or its text, not {type(module).__name__}")
     return str(module.operation.get_asm(enable_debug_info=debug_info))
@@ -124,11 +125,11 @@ def current_version() -> str:
 
 
 def serialize(module: object, version: str | None = None) -> bytes:
-    """Return a module, or its text, as a portable StableHLO artifact of `version` (default: the newest).
+    """Return the portable StableHLO artifact of a module, or its text, in `version` (default: the newest).
 
-    Releases of StableHLO from `version` on can read it; CHLO operations are expanded to StableHLO first.
-    Raises InvalidModuleError for invalid text, and ValueError with MLIR's messages for an unknown version or an
-    operation that has no portable form.
+    Releases of StableHLO from `version` on can read it. CHLO operations are expanded to StableHLO first. Raises
+    InvalidModuleError for invalid text, and ValueError with MLIR's messages for an unknown version or an operation
+    without a portable form.
     """
     target = version or current_version()
     # A copy, because the expansion works in place.
@@ -147,7 +148,7 @@ def _expand_chlo(module: ir.Module) -> None:
 
 
 def run_passes(module: ir.Module, passes: str) -> None:
-    """Change a module by StableHLO's passes, written as MLIR's pipelines; ir.MLIRError or ValueError if one fails."""
+    """Run StableHLO's passes, given as MLIR's pipeline, on a module; ir.MLIRError or ValueError if one fails."""
     _register_passes()
     passmanager.PassManager.parse(passes, context=module.context).run(module.operation)
 
@@ -159,7 +160,7 @@ def _register_passes() -> None:
 
 @contextmanager
 def collect_diagnostics() -> Iterator[list[str]]:
-    """Collect MLIR's output to stderr; other threads wait for the context."""
+    """Collect MLIR's messages, instead of writing them to stderr; other threads wait for the context."""
     messages: list[str] = []
 
     def collect(diagnostic: Any) -> bool:
@@ -182,7 +183,7 @@ def _encode(text: str | bytes) -> bytes:
         data.decode()
     except UnicodeError as error:
         raise InvalidModuleError(f"invalid module: the text is not UTF-8: {error}") from None
-    # MLIR would stop reading there and accept the text before.
+    # MLIR would stop at a null character and accept the text before it.
     if b"\0" in data:
         raise InvalidModuleError("invalid module: the text holds a null character")
     for opening, closing in (b"{}", b"[]", b"<>"):
@@ -201,14 +202,14 @@ def _depth(data: bytes, opening: int, closing: int) -> int:
 
 
 def _describe_error(data: bytes, error: ir.MLIRError, within: ir.Context) -> InvalidModuleError:
-    """Return MLIR's error with the line of the text it is about."""
+    """Return MLIR's error with the line of the text to which it refers."""
     text = data.decode()
     lines = text.split("\n")
     origin = ""
     diagnostics = list(error.error_diagnostics)
     place = _place(diagnostics[0]) if diagnostics else None
     if place is not None and place[0] != "-":
-        # The operation carries the user's location: without locations MLIR reports the line of the text.
+        # The operation has the user's location; without locations, MLIR reports the line of the text.
         origin = f" (from {place[0]}:{place[1]})"
         text = _LOCATION_DEFINITION.sub("", _LOCATION_USE.sub("", text))
         lines = text.split("\n")
@@ -237,7 +238,7 @@ def _place(diagnostic: Any) -> tuple[str, int, int] | None:
 
 
 def _in_text(place: tuple[str, int, int] | None, lines: list[str]) -> tuple[int | None, int | None, str | None]:
-    """Return line, column and source of a place in the text; three times None for one elsewhere."""
+    """Return the line, the column and the source of a place in the text; (None, None, None) for another place."""
     if place is None or place[0] != "-" or not 1 <= place[1] <= len(lines):
         return None, None, None
     return place[1], place[2], lines[place[1] - 1]

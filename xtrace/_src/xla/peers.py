@@ -1,4 +1,4 @@
-"""Watching the other processes of a program: whether they are alive, and call the same programs as this one."""
+"""Watching the other processes of a program: whether they are alive, and whether they call the same programs."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _ADVICE = (
     ". Arrays over several processes are lost: save what is needed of this process's own data, and start all processes "
     "again from what was saved last"
 )
-# After so many seconds of waiting processes compare the programs that they have called.
+# After waiting for this many seconds, processes compare the programs that they have called.
 _PATIENCE = 5.0
 
 
 class LostProcessError(RuntimeError):
-    """Another process of the program has ended, is silent, or does something else than this one."""
+    """Another process of the program has ended, is silent, or calls other programs than this one."""
 
 
 class SharedProgram(NamedTuple):
-    """A compiled program over several processes: these, its name, and a number of its text."""
+    """A compiled program over several processes: the processes, its name, and a hash of its text."""
 
     processes: tuple[int, ...]
     name: str
@@ -45,7 +45,7 @@ class SharedProgram(NamedTuple):
 
 
 class _Calls:
-    """The calls of programs over the same processes: how many, a number of all of them, and the last ones."""
+    """The calls of programs over the same processes: their count, a hash of all of them, and the last ones."""
 
     def __init__(self) -> None:
         self.count, self.number = 0, 0
@@ -72,7 +72,7 @@ def _folder(processes: tuple[int, ...]) -> str:
 
 
 def describe_this_process() -> str:
-    """Return the machine, the process's number there and the versions, which the other processes are told."""
+    """Return a description of this process for the others: the machine, the process id there, and jaxlib's version."""
     return json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "jaxlib": versions.JAXLIB_VERSION_TEXT})
 
 
@@ -105,21 +105,22 @@ class _Worker:
         self._given.release()
 
     def wait(self, seconds: float) -> bool:
-        """Return whether the function has ended, after so many seconds at most."""
+        """Wait for the function, for at most `seconds`; return whether it has ended."""
         return self._done.acquire(timeout=seconds)
 
     def take(self) -> tuple[Any, BaseException | None]:
-        """Return the result and None, or None and the error."""
+        """Return the result and None, or None and the error, of the function that has ended."""
         outcome, self._outcome = self._outcome, (None, None)
         return outcome
 
 
 class Peers:
-    """The other processes, as a thread sees them that tells them of this one, too.
+    """A view of the other processes, kept by a thread that also sends the heartbeat of this process.
 
-    client: the coordinator's. relay: the way to the coordinator, None in its own process. about: what each process says
-    of itself. heartbeat: the seconds of silence that are a failure; `failure` says it then. recoverable: whether that
-    is raised once only, as programs over those that are left may run.
+    client: the client of the coordinator. relay: the relay to the coordinator, None in its own process. about: the
+    description of each process. heartbeat: the seconds of silence that count as a failure, which `failure` then
+    describes. recoverable: whether a failure is raised only once, so that programs over the remaining processes can
+    run.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class Peers:
     ) -> None:
         """Begin to watch."""
         self.recoverable, self._raised = recoverable, False
-        # What this process says of its end.
+        # The message of this process about its end.
         self._said = ""
         self.client, self.relay, self.process, self.heartbeat = client, relay, process, heartbeat
         self.about = [json.loads(text) for text in about]
@@ -140,11 +141,11 @@ class Peers:
         self._left: set[int] = set()
         self._calls: dict[tuple[int, ...], _Calls] = {}
         self._idle: list[_Worker] = []
-        # A beat is seen up to two periods late: so the error is there within the heartbeat.
+        # A beat may be seen two periods late, so this limit gives an error within the heartbeat.
         self._limit = heartbeat - 2 * self._period
-        # The watch ends, or looks earlier than usual.
+        # Whether the watch ends, and the event that wakes it early.
         self._ended, self._awake = False, threading.Event()
-        # Whether a wait is so long that calls are to be compared, and what that has found.
+        # Whether a wait is so long that calls should be compared, and the error of the comparison.
         self._suspicious, self._parted = False, ""
         self._thread = threading.Thread(target=self._watch, name="xtrace heartbeat", daemon=True)
         self._thread.start()
@@ -170,9 +171,7 @@ class Peers:
                 self._parted = str(error)
             except _jax.JaxRuntimeError as error:
                 if not self._ended:
-                    self._lose(
-                        f"the coordinator in {self._name(0)} does not answer: {str(error).splitlines()[0]}"
-                    )
+                    self._lose(f"the coordinator in {self._name(0)} does not answer: {str(error).splitlines()[0]}")
                 return
             self._beaten = time.monotonic()
             self._read(states, self._beaten)
@@ -218,12 +217,12 @@ class Peers:
                 self.client.key_value_set(f"{_ALIVE}{self.process}", f"0 {self._said}", True)
             told.release()
 
-        # The coordinator may be the one that is lost.
+        # In a thread, because the coordinator itself may be lost.
         _thread.start_new_thread(tell, ())
         told.acquire(timeout=2 * self._period)
 
     def stop(self) -> None:
-        """End the watch, and wait for its thread: the interpreter aborts if it ends while that is in jaxlib."""
+        """End the watch, and wait for its thread: the interpreter must not end while the thread is in jaxlib."""
         self._ended = True
         self._awake.set()
         self._thread.join(self.heartbeat)
@@ -231,8 +230,8 @@ class Peers:
     def wait_for_others(self) -> None:
         """Wait until all others have ended with errors or are silent.
 
-        Process 0 must, since jaxlib ends those that lose it. One that has finished waits for this process until it sees
-        the error.
+        Process 0 needs this, because jaxlib aborts processes that lose it. A finished process does not count: it waits
+        for this one until it sees the error.
         """
         end = time.monotonic() + self.heartbeat + 2 * self._period
         while (now := time.monotonic()) < end:
@@ -243,22 +242,22 @@ class Peers:
             time.sleep(0.1)
 
     def record(self, program: SharedProgram) -> None:
-        """Note that this process calls a program."""
+        """Record that this process calls a program."""
         calls = self._calls.get(program.processes)
         if calls is None:
             calls = self._calls[program.processes] = _Calls()
         calls.add(program)
 
     def digest_calls(self, processes: tuple[int, ...]) -> str:
-        """Return a text that differs where processes have called different programs over these processes."""
+        """Return a digest of the calls of programs over `processes`."""
         calls = self._calls.get(processes)
         return f"{calls.count}:{calls.number}" if calls is not None else "0:0"
 
     def check(self, processes: Collection[int], waited: float = 0.0) -> None:
-        """Raise LostProcessError if a process is lost, or calls other programs than this one, which waits for it.
+        """Raise LostProcessError if a process is lost, or calls other programs than this process, which waits for it.
 
-        processes: those that it waits for; none if the wait is for this process's own work, which a lost process may
-        still be behind.
+        processes: the processes for which this one waits; none if it waits for its own work, which may still depend on
+        a lost process. waited: the seconds of the wait.
         """
         if not processes and waited < self.heartbeat:
             return
@@ -268,7 +267,7 @@ class Peers:
             raise LostProcessError(self.failure)
         if waited < _PATIENCE:
             return
-        # In the other thread: the coordinator may not answer.
+        # The watching thread compares the calls, because the coordinator may not answer.
         self._suspicious = True
         self._awake.set()
         if self._parted:
@@ -281,9 +280,9 @@ class Peers:
             )
 
     def _look_for_coordinator(self) -> None:
-        """Note a failure if the coordinator has ended or is silent."""
+        """Record a failure if the coordinator has ended or is silent."""
         now = time.monotonic()
-        # At the end of the program the coordinator's last answers may still be on their way.
+        # At the end of the program, the last answers of the coordinator may still be on their way.
         if self.relay is not None and self.relay.lost is not None and now - self.relay.lost > 1:
             self._lose(f"the coordinator in {self._name(0)} has ended without a word: its process was killed")
         elif now - self._beaten > self._limit:
@@ -293,12 +292,12 @@ class Peers:
             )
 
     def publish_calls(self) -> None:
-        """Tell the others which programs this process has called last."""
+        """Send the last calls of this process to the others."""
         for processes, calls in list(self._calls.items()):
             self.client.key_value_set(f"{_folder(processes)}{self.process}", calls.describe(), True)
 
     def compare_calls(self) -> None:
-        """Raise LostProcessError if a process that has told its calls has called other programs than this one."""
+        """Raise LostProcessError if a process whose calls are known has called other programs than this one."""
         for processes, calls in list(self._calls.items()):
             own = {index: (number, said) for index, number, said in json.loads(calls.describe())}
             for key, text in self.client.key_value_dir_get(_folder(processes)):
@@ -312,17 +311,17 @@ class Peers:
                         )
 
     def call(self, processes: Collection[int], function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-        """Return ``function(*arguments, **keywords)``, evaluated in another thread: LostProcessError ends the wait.
+        """Return ``function(*arguments, **keywords)``, evaluated in another thread; LostProcessError ends the wait.
 
-        `processes` are those that it waits for, as for `check`. jaxlib's own waits for processes end neither by
-        exceptions nor by a time limit.
+        `processes` are those for which it waits, as in `check`. jaxlib's own waits for processes cannot be ended, by
+        exceptions or by a time limit.
         """
         worker = self._idle.pop() if self._idle else _Worker()
         worker.start(functools.partial(function, *arguments, **keywords))
         begin = checked = time.monotonic()
         while not worker.wait(0.25):
             waited = time.monotonic() - begin
-            # Comparing calls asks the coordinator.
+            # The comparison of calls needs the coordinator, so it is rare.
             often = waited < _PATIENCE or time.monotonic() - checked > self._period
             checked = time.monotonic() if often else checked
             self.check(processes, waited if often else 0.0)
@@ -334,8 +333,8 @@ class Peers:
         return result
 
     def wait_for(self, awaited: Any, processes: Collection[int]) -> None:
-        """Wait until the data of a buffer is there, or a program has ended; LostProcessError ends the wait."""
-        # Most waits are short: another thread would take longer.
+        """Wait until the data of a buffer is ready, or an execution has ended; LostProcessError ends the wait."""
+        # Most waits are shorter than starting another thread.
         end = time.perf_counter() + 5e-4
         while hasattr(awaited, "is_ready"):
             if awaited.is_ready():
@@ -351,7 +350,7 @@ class Peers:
         self.call(processes, awaited.block_until_ready)
 
     def explain(self, error: BaseException) -> None:
-        """Raise LostProcessError if a connection that broke was one to a process that is lost; wait to see that."""
+        """Raise LostProcessError if `error` is a broken connection to a lost process; wait until the loss is known."""
         if not isinstance(error, _jax.JaxRuntimeError) or "Gloo" not in str(error):
             return
         end = time.monotonic() + self.heartbeat + 2 * self._period
@@ -365,6 +364,6 @@ class Peers:
 
 
 def unhandled_error() -> str | None:
-    """Return the error that the interpreter ends with, if Python has printed one."""
+    """Return the unhandled error that ends the interpreter, if Python has printed one; else None."""
     error = getattr(sys, "last_value", None)
     return f"{type(error).__name__}: {error}" if error is not None else None

@@ -1,7 +1,7 @@
-"""PJRT plugins: clients of CUDA, ROCm, TPU and others from the wheels JAX users install, loaded without jax.
+"""PJRT plugins: clients of CUDA, ROCm, TPU and others from the wheels that JAX's users install, loaded without jax.
 
-No wheel's Python runs: shared libraries are found below the folders of ``sys.path``. Looking for devices costs a few
-system calls, so a machine with none of them pays microseconds.
+No Python code of the wheels runs: shared libraries are found below the folders of ``sys.path``. Looking for devices
+takes a few system calls, microseconds on a machine without any.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from jaxlib import _jax, xla_client
 from xtrace._src.xla import cuda_kernels, installed_plugins
 from xtrace._src.xla.clients import Client
 
-# Those of which more is known than the library; plugins of other makers have the names that they are installed with.
+# The platforms that are handled here; plugins of other makers have the names under which they are installed.
 PLATFORMS = ("cuda", "rocm", "tpu")
 
 _TPU_LIBRARY = "libtpu/libtpu.so"
 _CUDA_LIBRARY = "jax_plugins/xla_cuda{major}/xla_cuda_plugin.so"
 _ROCM_LIBRARY = "jax_plugins/xla_rocm*/xla_rocm_plugin.so"
-# Newest first: a driver below the second number does not run that CUDA release.
+# CUDA releases, newest first, with the oldest driver that runs each.
 _CUDA_RELEASES = ((13, 580), (12, 525))
-# Below one site folder: where the CUDA 12 and 13 wheels put a library.
+# The places of libraries of the CUDA 12 and 13 wheels, below a site folder.
 _CUDA_RUNTIMES = {12: "nvidia/cuda_runtime/lib/libcudart.so.12", 13: "nvidia/cu13/lib/libcudart.so.13"}
 _CUDA_LIBRARIES = {12: "nvidia/*/lib/lib*.so.*", 13: "nvidia/cu13/lib/lib*.so.*"}
 _CUDA_TOOLS = {12: "nvidia/cuda_nvcc", 13: "nvidia/cu13"}
@@ -37,7 +37,7 @@ _GOOGLE_PCI_VENDOR = "0x1ae0"
 # v2 and v3, v4, v5p, v5e, v6e, 7x; from Google's tpu-info.
 _TPU_PCI_DEVICES = {"0x0027", "0x005e", "0x0062", "0x0063", "0x006f", "0x0076"}
 
-# What libtpu otherwise asks the cloud's metadata server for, minutes long, or locks against other processes.
+# Without these, libtpu asks the cloud's metadata server for minutes, and locks out other processes.
 _TPU_WITHOUT_DEVICE = {
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1", "TPU_ACCELERATOR_TYPE": "v5litepod-1", "TPU_MIN_LOG_LEVEL": "3",
     "TPU_SKIP_MDS_QUERY": "1", "TPU_STDERR_LOG_LEVEL": "3", "TPU_WORKER_HOSTNAMES": "localhost",
@@ -49,14 +49,14 @@ _lock = threading.RLock()
 def available_platforms() -> list[str]:
     """Return the platforms whose device is present and whose plugin can run on it, those of other makers first.
 
-    A plugin of another maker knows itself whether it has a device.
+    Every installed plugin of another maker counts; it finds its devices itself.
     """
     others = [name for name, library in _other_libraries().items() if library.path is not None]
     return others + [name for name in PLATFORMS if device_present(name) and _is_runnable(name)]
 
 
 def is_known(platform: str) -> bool:
-    """Return whether there is a plugin of this name, or would be if it were installed."""
+    """Return whether a platform of this name is handled here, or has an installed plugin."""
     return platform in PLATFORMS or platform in _other_libraries()
 
 
@@ -68,14 +68,13 @@ def load(
     platform: str, *, visible_devices: tuple[int, ...] | None = None, node_id: int = 0, num_nodes: int = 1,
     distributed_client: Any = None, more_options: str | None = None,
 ) -> Client:
-    """Return a new PJRT client of a platform; keep it, for a client owns its devices' memory.
+    """Return a new PJRT client of a platform. A client owns its devices' memory, so the caller must keep it.
 
-    A GPU's client takes XLA_PYTHON_CLIENT_PREALLOCATE, XLA_PYTHON_CLIENT_MEM_FRACTION and
-    XLA_PYTHON_CLIENT_ALLOCATOR from the environment, and the devices of XTRACE_CUDA_VISIBLE_DEVICES or
-    JAX_CUDA_VISIBLE_DEVICES unless `visible_devices` names them. `more_options` of the client are written
-    ``name:value;name:value``.
+    The environment configures a GPU's client: XLA_PYTHON_CLIENT_PREALLOCATE, XLA_PYTHON_CLIENT_MEM_FRACTION,
+    XLA_PYTHON_CLIENT_ALLOCATOR, and XTRACE_CUDA_VISIBLE_DEVICES or JAX_CUDA_VISIBLE_DEVICES unless `visible_devices`
+    names the devices. `more_options` of the client are written ``name:value;name:value``.
 
-    Raises RuntimeError with the missing part and the pip command for it, ValueError for an unknown platform or a
+    Raises RuntimeError with the missing part and the pip command for it, and ValueError for an unknown platform or a
     malformed variable.
     """
     _check_platform(platform)
@@ -100,7 +99,7 @@ def load(
 def initialize(platform: str) -> None:
     """Load and initialise the plugin of `platform`, once in a process; a device need not be present.
 
-    Raises ImportError with the pip command if there is no plugin, RuntimeError if it does not load.
+    Raises ImportError with the pip command if there is no plugin, and RuntimeError if it does not load.
     """
     _check_platform(platform)
     with _lock:
@@ -124,13 +123,13 @@ def initialize(platform: str) -> None:
                 why = f"the PJRT plugin {library} did not load: {_read_message(error)}"
                 raise RuntimeError(f"{why}. {_advice(platform)}") from error
         package = _cuda_kernels() if platform == "cuda" else None
-        # What loaded the plugin before, jax say, has given it kernels.
+        # If another library, such as jax, loaded the plugin before, it has registered the kernels.
         if package is not None and plugin is not None:
             cuda_kernels.register(package, plugin)
 
 
 def prepare_hybrid_kernels() -> None:
-    """Make the CUDA kernels that work on the host as well, for `eig` and `geqp3`, ready if a wheel has them."""
+    """Register the CUDA kernels of `eig` and `geqp3`, which also compute on the host, if a wheel has them."""
     package = _cuda_kernels()
     if package is not None:
         cuda_kernels.register_hybrid(package)
@@ -139,8 +138,8 @@ def prepare_hybrid_kernels() -> None:
 def find_library(platform: str) -> str | None:
     """Return the path of the plugin's shared library, or None if no wheel has it.
 
-    For a TPU the variable TPU_LIBRARY_PATH goes first. Of two CUDA plugins the one whose CUDA libraries are installed
-    goes first, then the newer one that the driver runs.
+    For a TPU, the variable TPU_LIBRARY_PATH takes precedence. Of two CUDA plugins, one whose CUDA libraries are
+    installed takes precedence, then one that the driver runs, then the newer one.
     """
     _check_platform(platform)
     if platform == "tpu":
@@ -160,7 +159,7 @@ def find_library(platform: str) -> str | None:
 
 
 def device_present(platform: str) -> bool:
-    """Return whether this machine shows a device of `platform`, by its device files and, for a TPU, its PCI ids."""
+    """Return whether this machine has a device of `platform`, by its device files and, for a TPU, its PCI ids."""
     _check_platform(platform)
     present = {"cuda": _nvidia_present, "rocm": _amd_present, "tpu": _tpu_present}
     return platform not in present or present[platform]()
@@ -169,7 +168,7 @@ def device_present(platform: str) -> bool:
 def cuda_data_directory() -> str | None:
     """Return the folder with CUDA's ``bin/ptxas`` and ``nvvm/libdevice`` in the wheel of nvcc, or None.
 
-    The folder is that of the plugin's CUDA release when there is one.
+    The CUDA release of the plugin takes precedence.
     """
     library = find_library("cuda")
     releases = [major for major, _ in _CUDA_RELEASES]
@@ -200,7 +199,7 @@ _START_ADVICE = {
 
 
 def _advice(platform: str) -> str:
-    """Say where the plugin comes from: the packages of a known platform, else what names it."""
+    """Return advice about a plugin: the packages of a platform that is handled here, else the source of its name."""
     if platform in PLATFORMS:
         return _INSTALL[platform]
     path, source = _other_libraries()[platform]
@@ -246,7 +245,7 @@ def _is_runnable(platform: str) -> bool:
     library = find_library(platform)
     if library is None or platform != "cuda":
         return library is not None
-    # The extra `aot` brings the plugin as a compiler, without the libraries a GPU needs.
+    # The extra `aot` installs the plugin as a compiler, without the libraries for running on a GPU.
     return any(_cuda_runtime(major) for major, _ in _CUDA_RELEASES if f"xla_cuda{major}" in library)
 
 
@@ -275,7 +274,7 @@ def _nvidia_present() -> bool:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None and (not visible.strip() or visible.strip().startswith("-1")):
         return False
-    # The second is how the Windows subsystem for Linux shows a GPU.
+    # The second file is for the Windows subsystem for Linux.
     return os.path.exists("/dev/nvidiactl") or os.path.exists("/usr/lib/wsl/lib/libcuda.so.1")
 
 
@@ -344,7 +343,7 @@ def _visible_devices(platform: str, environment: Mapping[str, str]) -> tuple[int
 
 
 def device_numbers(name: str, text: str | None) -> tuple[int, ...] | None:
-    """Return the numbers in comma-separated `text`, None for "all" or nothing; a ValueError names the setting."""
+    """Return the numbers in comma-separated `text`, None for "all" or nothing; ValueError, with `name`, for others."""
     text = (text or "").strip()
     if not text or text == "all":
         return None
@@ -355,7 +354,7 @@ def device_numbers(name: str, text: str | None) -> tuple[int, ...] | None:
 
 
 def _options_of_text(text: str) -> dict[str, Any]:
-    """Return the options in ``name:value;name:value``, numbers and truth values as such."""
+    """Return the options in ``name:value;name:value``; integers, true and false are converted."""
     options: dict[str, Any] = {}
     for part in filter(None, text.split(";")):
         name, separator, value = part.partition(":")
@@ -366,7 +365,7 @@ def _options_of_text(text: str) -> dict[str, Any]:
 
 
 def _prepare_cuda(library: str) -> None:
-    """Let XLA find ptxas and libdevice, and the CUDA libraries where they lie in another site folder."""
+    """Let XLA find ptxas and libdevice, and load the CUDA libraries of another site folder."""
     data = cuda_data_directory()
     flags = os.environ.get("XLA_FLAGS", "")
     if data is not None and "--xla_gpu_cuda_data_dir" not in flags:
@@ -375,12 +374,12 @@ def _prepare_cuda(library: str) -> None:
         try:
             ctypes.CDLL(path, ctypes.RTLD_GLOBAL)
         except OSError:
-            # XLA names the library it misses when it needs it.
+            # If XLA needs the library, its error names it.
             continue
 
 
 def _foreign_libraries(library: str) -> list[str]:
-    """Return the CUDA libraries that the plugin's own search path, its site folder, does not reach."""
+    """Return the CUDA libraries outside of the plugin's own search path, which is its site folder."""
     site = library.partition(os.sep + "jax_plugins")[0]
     major = 13 if "xla_cuda13" in library else 12
     runtime = _find(_CUDA_RUNTIMES[major])

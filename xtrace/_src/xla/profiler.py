@@ -20,17 +20,17 @@ ProfilePlane = _profile_data.ProfilePlane
 
 
 class Session:
-    """A recording from the making of this object until `stop`, and the folder that it is written to."""
+    """A recording, from the construction of this object until `stop`, in a folder."""
 
     def __init__(self, folder: str, options: Any | None, perfetto: bool) -> None:
-        # Plugins bring profilers of their devices, and are loaded with the client.
+        # Plugins have profilers of their devices, and are loaded with the client.
         clients.client()
         self.folder, self.perfetto = folder, perfetto
         os.makedirs(folder, exist_ok=True)
         self._session = _profiler.ProfilerSession(ProfileOptions() if options is None else options)
 
     def stop(self) -> str | None:
-        """Write the recording and return the path of the trace for Perfetto, if one was asked for."""
+        """Write the recording, and return the path of the trace for Perfetto if that was requested."""
         self._session.stop_and_export(self.folder)
         return _write_for_perfetto(self.folder) if self.perfetto else None
 
@@ -45,7 +45,7 @@ def _write_for_perfetto(folder: str) -> str | None:
         if name.endswith(".trace.json.gz"):
             with gzip.open(os.path.join(run, name), "rt", encoding="utf-8") as file:
                 trace = json.load(file)
-            # The viewer takes metadata for a format of its own.
+            # With metadata, the viewer would expect another format.
             trace.pop("metadata", None)
             with gzip.open(target, "wt", encoding="utf-8") as file:
                 json.dump(trace, file)
@@ -59,14 +59,14 @@ def heap_profile(platform: str | None = None) -> bytes:
 
 
 def start_server(port: int, requires_backend: bool) -> Any:
-    """Return a new server for profiling tools on `port`, which stops when it is freed."""
+    """Start a server for profiling tools on `port` and return it; it stops when it is freed."""
     if requires_backend:
         clients.client()
     return _profiler.start_server(port)
 
 
 def register_subprocess(pid: int, port: int) -> Callable[[], None]:
-    """Register another process whose activity recordings include.
+    """Record the activity of another process, too.
 
     Args:
         pid: the number of the process.

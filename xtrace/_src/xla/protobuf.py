@@ -1,11 +1,11 @@
-"""Reading messages in the wire format of protocol buffers.
+"""Reading and writing messages in the wire format of protocol buffers.
 
 Source: https://protobuf.dev/programming-guides/encoding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
@@ -14,41 +14,52 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 def fields(message: bytes) -> Iterator[tuple[int, Any]]:
     """Yield the number and the value of each field: an integer, or the bytes of strings, messages and packed numbers.
 
-    ValueError for bytes that are no message.
+    Raises ValueError for bytes that are no message.
     """
-    position, end = 0, len(message)
-    while position < end:
-        tag, position = _varint(message, position)
+    for number, value, start, end in spans(message):
+        yield number, message[start:end] if value is None else value
+
+
+def spans(message: bytes) -> Iterator[tuple[int, int | None, int, int]]:
+    """Yield each field's number, its value if it is a variable-length integer, and where its content starts and ends.
+
+    The content of an integer is its field as a whole. ValueError for bytes that are no message.
+    """
+    position, size = 0, len(message)
+    while position < size:
+        start = position
+        tag, position = read_varint(message, position)
         kind = tag & 7
         if kind == _VARINT:
-            value, position = _varint(message, position)
-            yield tag >> 3, value
+            value, position = read_varint(message, position)
+            yield tag >> 3, value, start, position
             continue
         if kind == _BYTES:
-            size, position = _varint(message, position)
+            length, position = read_varint(message, position)
         elif kind in (_FIXED64, _FIXED32):
-            size = 8 if kind == _FIXED64 else 4
+            length = 8 if kind == _FIXED64 else 4
         else:
             raise ValueError(f"a field of a protocol buffer has the unknown kind {kind}")
-        if position + size > end:
+        end = position + length
+        if end > size:
             raise ValueError("a protocol buffer ends in the midst of a field")
-        yield tag >> 3, message[position : position + size]
-        position += size
+        yield tag >> 3, None, position, end
+        position = end
 
 
 def integers(value: int | bytes) -> list[int]:
-    """Return the integers of a repeated field: one that stands alone, or several packed into bytes."""
+    """Return the integers of a repeated field: a single one, or several that are packed into bytes."""
     if isinstance(value, int):
         return [value]
     numbers, position = [], 0
     while position < len(value):
-        number, position = _varint(value, position)
+        number, position = read_varint(value, position)
         numbers.append(number)
     return numbers
 
 
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    """Return the integer in groups of seven bits, the lowest first, that begins at `position`, and where it ends."""
+def read_varint(data: bytes, position: int) -> tuple[int, int]:
+    """Return the integer at `position`, in groups of seven bits, the lowest first, and the position after it."""
     result = shift = 0
     try:
         while True:
@@ -59,4 +70,32 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
                 return result, position
             shift += 7
     except IndexError:
-        raise ValueError("a protocol buffer ends in the midst of a number") from None
+        raise ValueError("a protocol buffer ends in the midst of an integer") from None
+
+
+def write_field(number: int, value: int | bytes) -> bytes:
+    """Return a field: an integer of variable length, or bytes."""
+    if isinstance(value, int):
+        return _write_varint(number << 3 | _VARINT) + _write_varint(value)
+    return _write_varint(number << 3 | _BYTES) + _write_varint(len(value)) + value
+
+
+def replace_fields(message: bytes, number: int, replace: Callable[[bytes], bytes | None]) -> bytes:
+    """Return a message with the content of its fields `number` replaced; those become absent for which it is None."""
+    parts, copied, position = [], 0, 0
+    for field, value, start, end in spans(message):
+        if field == number and value is None:
+            content = replace(message[start:end])
+            parts += [message[copied:position], b"" if content is None else write_field(number, content)]
+            copied = end
+        position = end
+    return b"".join([*parts, message[copied:]])
+
+
+def _write_varint(value: int) -> bytes:
+    groups = bytearray()
+    while value > 127:
+        groups.append(value & 127 | 128)
+        value >>= 7
+    groups.append(value)
+    return bytes(groups)

@@ -1,4 +1,4 @@
-"""jaxlib's C++ pytrees: the one registry of xtrace, separate from jax's, and the classes that come with it."""
+"""jaxlib's C++ pytrees: xtrace's registry, separate from jax's, and the classes of structures and keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DictKey = _pytree.DictKey
 GetAttrKey = _pytree.GetAttrKey
 FlattenedIndexKey = _pytree.FlattenedIndexKey
 
-# Bound C++ methods, called as they are: (tree, leaf_predicate) -> (leaves, treedef), and the same with key paths.
+# Bound C++ methods: (tree, leaf_predicate) -> (leaves, treedef), and the same with key paths.
 flatten = registry.flatten
 flatten_with_path = registry.flatten_with_path
 
@@ -28,12 +28,12 @@ flatten_with_path = registry.flatten_with_path
 flatten_one_level = registry.flatten_one_level
 is_node = registry.is_node
 
-# What the registry was told of each class, which it does not say again: functions, or the names of fields.
+# The functions, or the names of fields, of each registered class; the registry itself does not return them.
 functions_of_nodes: dict[type, tuple[Any, ...]] = {}
 
 
 def register_node(kind: type, *functions: Any) -> None:
-    """Register a class with the functions that take its instances apart and put them together."""
+    """Register a class with the functions that flatten and unflatten its instances."""
     registry.register_node(kind, *functions)
     functions_of_nodes[kind] = functions
 
@@ -50,7 +50,7 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], H
     kind: Any = type(tree)
     names = getattr(kind, "_fields", None)
     if flattened is not None and names is not None and flattened[1] is kind:
-        # jaxlib 0.10 gives every child of a namedtuple that is not registered the key of the first.
+        # jaxlib 0.10 gives all children of an unregistered namedtuple the key of the first one.
         return [(GetAttrKey(name), child) for name, child in zip(names, tree)], flattened[1]
     return flattened
 

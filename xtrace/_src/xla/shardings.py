@@ -1,4 +1,4 @@
-"""Shardings as jaxlib takes them and gives them back."""
+"""Shardings in the forms of jaxlib and XLA."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class DeviceSharding(_jax.Sharding):
     """Tiles of arrays on several devices, with the members that jaxlib reads.
 
     `tiles_of` maps a rank to the parts of each dimension and the devices' numbers, tile after tile. `described` is the
-    sharding as users know it. All members are defined on this class: jax, where it is imported, defines some on its
-    base class.
+    user's sharding. All members are defined in this class, because jax, if it is imported, defines some in the base
+    class.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class DeviceSharding(_jax.Sharding):
 
 
 def hlo_sharding(parts: tuple[int, ...], numbers: tuple[int, ...]) -> xla_client.HloSharding:
-    """Return XLA's form of tiles: the parts of each dimension, and the devices' numbers, tile after tile."""
+    """Return the HloSharding of tiles: the parts of each dimension, and the devices' numbers, tile after tile."""
     if all(k == 1 for k in parts):
         return _REPLICATED
     copies = len(numbers) // int(np.prod(parts))
@@ -61,31 +61,31 @@ def hlo_sharding(parts: tuple[int, ...], numbers: tuple[int, ...]) -> xla_client
 
 
 def is_hlo_sharding(value: object) -> bool:
-    """Whether a value is a sharding in XLA's form."""
+    """Whether a value is an HloSharding."""
     return isinstance(value, xla_client.HloSharding)
 
 
 def to_hlo_sharding(value: object) -> Any:
-    """Return a sharding, or the message of one, in XLA's form; None for other values."""
+    """Return an HloSharding, or the OpSharding of one, as an HloSharding; None for other values."""
     if isinstance(value, xla_client.OpSharding):
         return xla_client.HloSharding.from_proto(value)
     return value if is_hlo_sharding(value) else None
 
 
 def from_proto(data: bytes) -> Any:
-    """Return the message of a sharding that bytes hold."""
+    """Return the OpSharding in the bytes of a message."""
     message = xla_client.OpSharding()
     message.ParseFromString(data)
     return message
 
 
 def to_proto(sharding: xla_client.HloSharding) -> bytes:
-    """Return the bytes of a sharding's message."""
+    """Return the bytes of a sharding's OpSharding message."""
     return bytes(sharding.to_proto().SerializeToString())
 
 
 def tiles_of_results(executable: Any, devices: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return for each result the parts of its dimensions and the devices' numbers, tile after tile, as XLA chose them.
+    """Return the tiles of each result, as XLA chose them: the parts of each dimension, and the devices' numbers.
 
     devices: the number of devices of the program.
     """
@@ -93,14 +93,14 @@ def tiles_of_results(executable: Any, devices: int) -> list[tuple[tuple[int, ...
 
 
 def tiles_of_parameters(executable: Any, devices: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return for each parameter of a program the same as `tiles_of_results`."""
+    """Return the tiles of each parameter, in the form of `tiles_of_results`."""
     return [_tiles(sharding, devices) for sharding in executable.get_parameter_shardings() or ()]
 
 
 class InspectionHandler:
-    """A function of the tiles of a value that XLA calls while it partitions a program for `devices` devices.
+    """A function of the tiles of a value, which XLA calls while it partitions a program for `devices` devices.
 
-    XLA has its `address` only, so it must live until the program is compiled; `previous` is one that it keeps alive.
+    XLA has only its `address`, so the handler must live until the program is compiled; it keeps `previous` alive.
     """
 
     __slots__ = ("_function", "_previous", "address")
@@ -118,7 +118,7 @@ def _tiles(operation_sharding: Any, devices: int) -> tuple[tuple[int, ...], tupl
 
 
 def tiles_of(sharding: xla_client.HloSharding, devices: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the parts of each dimension and the devices' numbers, tile after tile, of a sharding in XLA's form."""
+    """Return the tiles of an HloSharding: the parts of each dimension, and the devices' numbers, tile after tile."""
     if sharding.is_replicated() or not sharding.is_tiled():
         return (), tuple(range(devices))
     parts = tuple(sharding.tile_assignment_dimensions())
@@ -129,11 +129,11 @@ def tiles_of(sharding: xla_client.HloSharding, devices: int) -> tuple[tuple[int,
 
 
 class Partitioner:
-    """A custom call that XLA partitions by a Python function; `number` is what it says in the module's text.
+    """A custom call that XLA partitions by a Python function; `number` identifies it in the module's text.
 
-    Modules hold the number only, so it must live until they are compiled. partition: a function of the tiles of the
-    operands and of the results, each the parts of the dimensions and the devices' numbers. It returns the text of a
-    module for one device, and the tiles that it takes and gives.
+    A module has only the number, so the partitioner must live until the module is compiled. partition: a function of
+    the tiles of the operands and the results, each the parts of the dimensions and the devices' numbers. It returns the
+    text of a module for one device, and the tiles of this module's operands and results.
     """
 
     __slots__ = ("_devices", "_partition", "_several", "number", "__weakref__")
@@ -142,14 +142,14 @@ class Partitioner:
 
     def __init__(self, partition: Callable[..., tuple[str, list[Any], list[Any]]], devices: int, several: bool) -> None:
         self._partition, self._devices, self._several = partition, devices, several
-        # Programs of another process that are kept on disk are not taken for those of this one.
+        # The number is random, so that programs of other processes on disk have other numbers.
         self.number = str(int.from_bytes(os.urandom(8)) >> 2)
         if not _partitioners:
             _jax.register_custom_call_partitioner(self.target, _same_sharding, _partition_call, _first_sharding, True)
         _partitioners[self.number] = self
 
     def __call__(self, operands: Sequence[Any], shape: Any, result: Any) -> tuple[bytes, list[Any], Any]:
-        """Return the program of a device and its shardings, all in XLA's form."""
+        """Return the program of one device as bytes, the shardings of its operands, and that of its result."""
         results = result.tuple_elements() if self._several else [result]
         text, taken, given = self._partition(
             [tiles_of(s, self._devices) for s in operands], [tiles_of(s, self._devices) for s in results]

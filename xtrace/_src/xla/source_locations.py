@@ -1,4 +1,4 @@
-"""Locations in the user's code: the expressions that programs come from, and their lines."""
+"""Locations in the user's code: expressions and lines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Place(NamedTuple):
-    """A line of the user's code, and its function. Printed, a file below the working directory is short."""
+    """A line of the user's code, and its function. A file below the working directory is printed relative to it."""
 
     file: str
     line: int
@@ -33,7 +33,7 @@ class Location(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """The line that it begins in."""
+        """The first line of the expression."""
         return Place(self.file, self.line, self.function)
 
     def __str__(self) -> str:

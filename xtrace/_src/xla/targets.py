@@ -1,7 +1,7 @@
-"""Compiling for a TPU or an NVIDIA GPU that is not there, with the compilers of the PJRT plugins.
+"""Compiling for a TPU or an NVIDIA GPU that is not present, with the compilers of the PJRT plugins.
 
-The plugins come with the extra ``aot``: libtpu, the CUDA plugin without CUDA's libraries, and nvcc for ptxas and
-libdevice. Only compile-only devices are made here; their executables can be inspected, not run.
+The extra ``aot`` installs the plugins: libtpu, the CUDA plugin without CUDA's libraries, and nvcc for ptxas and
+libdevice. Only compile-only devices are made here; their executables can be inspected, but not run.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from jaxlib import _jax
 from xtrace._src.xla import clients, executables, modules, plugins
 
 _INSTALL = "pip install 'xtrace[aot]'"
-# Beyond the largest machine of any target; a mistyped topology would otherwise fill the memory.
-_MOST_DEVICES = 16384
+# More than the largest machine of any target has; without a limit, a mistyped topology could fill the memory.
+_MAX_DEVICES = 16384
 _DYNAMIC_TYPE = re.compile(r"[<x]\?x")
 _DEVICE_NUMBERS = re.compile(r'(?P<name>replica_groups|source_target_pairs) = dense<(?P<numbers>[^>"]*)>')
-# No size of 0, which divides by zero inside libtpu.
+# Without sizes of 0, by which libtpu would divide.
 _TOPOLOGY = re.compile(r"[1-9][0-9]{0,4}(x[1-9][0-9]{0,4})*")
 
 
 class _Tpu(NamedTuple):
-    """A TPU generation: libtpu's name, the rank of its network, the kind that its devices say, and their memory.
+    """A TPU generation: libtpu's name, the rank of its network, the kind of its devices, and their memory.
 
-    configuration: that of the chip, if it is not libtpu's default.
+    configuration: the configuration of the chip; None for libtpu's default.
     """
 
     name: str
@@ -41,7 +41,7 @@ class _Tpu(NamedTuple):
 
 
 class _Gpu(NamedTuple):
-    """What XLA's GPU compiler asks of a device; sizes in bytes."""
+    """The properties of a GPU that XLA's compiler needs; sizes in bytes."""
 
     name: str
     capability: int
@@ -56,8 +56,8 @@ class _Gpu(NamedTuple):
     memory: int
 
 
-# A v4 chip is one device of two cores; without its configuration libtpu makes two devices of it. The memory is that of
-# Google Cloud's pages on each version.
+# A v4 chip is one device with two cores; without the configuration, libtpu makes two devices of it. The sizes of memory
+# are from Google Cloud's pages on each version.
 _TPUS = {
     "tpu-v4": _Tpu("v4", 3, "TPU v4", 32 << 30, "megacore"), "tpu-v5e": _Tpu("v5e", 2, "TPU v5 lite", 16 << 30),
     "tpu-v5p": _Tpu("v5p", 3, "TPU v5", 95 << 30), "tpu-v6e": _Tpu("v6e", 2, "TPU v6 lite", 32 << 30),
@@ -85,7 +85,7 @@ _lock = threading.RLock()
 
 
 class CompileOnlyExecutable:
-    """A program compiled for a device that is not there: its HLO, costs and memory, and no way to run it."""
+    """A program compiled for a device that is not present: its HLO, costs and memory; it cannot run."""
 
     __slots__ = ("_executable", "_text", "target")
 
@@ -100,8 +100,8 @@ class CompileOnlyExecutable:
     def cost_analysis(self) -> dict[str, float]:
         """Return XLA's counts for the optimised program: ``flops``, ``bytes accessed``, ``transcendentals`` and more.
 
-        The GPU plugin counts nothing without a GPU. There XLA's general model counts the optimised HLO; calls of
-        libraries, which it does not see into, are counted as the operations they stand for.
+        Without a GPU, the GPU plugin has no counts. Then XLA's general model counts the optimised HLO; calls of
+        libraries, which the model cannot count, count as the operations that they replace.
         """
         try:
             return dict(self._executable.cost_analysis())
@@ -140,8 +140,8 @@ def compile_only_devices(target: str) -> tuple[Any, ...]:
     A target is one of `TARGETS`, alone for a single chip, or followed by a topology: chips in each dimension of a
     TPU's network, as in ``tpu-v5e:2x2`` or ``tpu-v4:2x2x1``; GPUs, or hosts by GPUs, as in ``h200:8`` or ``h200:2x8``.
 
-    Raises ValueError for an unknown target or a topology it does not have, ImportError with the one pip command if
-    the compiler is not installed.
+    Raises ValueError for an unknown target or an impossible topology, and ImportError with the pip command if the
+    compiler is not installed.
     """
     name, sizes = _parse_target(target)
     key = name + ":" + "x".join(map(str, sizes))
@@ -159,13 +159,13 @@ def platform_of(target: str) -> str:
 
 
 def kind_of(target: str) -> str:
-    """Return the kind that the devices of a target say; ValueError for an unknown target."""
+    """Return the kind of the devices of a target; ValueError for an unknown target."""
     name = _parse_target(target)[0]
     return _TPUS[name].kind if name in _TPUS else _GPUS[name].name
 
 
 def memory_of(device_kind: str) -> int | None:
-    """Return the bytes of memory of a device of a target, None if that is not known."""
+    """Return the bytes of memory of a target's device of a kind; None for an unknown kind."""
     return _MEMORY.get(device_kind)
 
 
@@ -175,10 +175,11 @@ def compile(
 ) -> CompileOnlyExecutable:
     """Compile a module, given as text or parsed, for one compile-only device or a sequence of them.
 
-    Several devices partition one program by its Shardy annotations; `partitioned` says which shardings XLA chooses,
-    none by default. `options` are XLA's compiler options by name.
-    Raises InvalidModuleError (a ValueError) for an invalid module, one with dynamic shapes and one that names a device
-    it is not compiled for, and JaxRuntimeError with XLA's message for a module that the compiler refuses.
+    For several devices, one program is partitioned by its Shardy annotations; `partitioned` says which shardings XLA
+    chooses, none by default. `options` are XLA's compiler options by name.
+
+    Raises InvalidModuleError, a ValueError, for a module that is invalid, has dynamic shapes, or names a device that is
+    not among `devices`, and JaxRuntimeError with XLA's message for a module that the compiler refuses.
     """
     several = tuple(devices) if isinstance(devices, Sequence) else (devices,)
     if not several or not all(isinstance(device, _jax.Device) for device in several):
@@ -195,7 +196,7 @@ def compile(
 
 
 def _check_survivable(text: str, module: object, devices: int) -> None:
-    """Raise InvalidModuleError for what a compiler answers by ending the process."""
+    """Raise InvalidModuleError for a module that would abort a compiler, and with it the process."""
     if "?" not in text and "replica_groups" not in text and "source_target_pairs" not in text:
         return
     printed = modules.text_of(module)
@@ -226,7 +227,7 @@ def _counts(module: Any) -> dict[str, float]:
 
 
 def _parse_target(target: str) -> tuple[str, tuple[int, ...]]:
-    """Return a target's name and the sizes of its topology, checked, since a wrong one can end the process."""
+    """Return a target's name and the sizes of its topology, checked, because a wrong one can abort the process."""
     if not isinstance(target, str):
         raise TypeError(f"a target is a string such as 'tpu-v5e', not {target!r}")
     name, colon, topology = target.strip().lower().partition(":")
@@ -242,7 +243,7 @@ def _parse_target(target: str) -> tuple[str, tuple[int, ...]]:
         sizes = (1, *sizes)
     if name in _TPUS and _rank(name) == 2 and sizes[2:] == (1,):
         sizes = sizes[:2]
-    if len(sizes) != _rank(name) or math.prod(sizes) > _MOST_DEVICES:
+    if len(sizes) != _rank(name) or math.prod(sizes) > _MAX_DEVICES:
         tpu = f"{name}:{'2x2' if _rank(name) == 2 else '2x2x1'} for chips in each dimension"
         example = f"{name}:8 for GPUs of one host or {name}:2x8 for two hosts" if name in _GPUS else tpu
         raise ValueError(f"the target {target!r} has no topology {topology!r}; write {example}")
@@ -279,7 +280,7 @@ def _topology(platform: str, target: str, topology: str, options: dict[str, Any]
         raise ImportError(f"compiling for {target} needs a compiler that is not installed: {_INSTALL}", name=platform)
     plugins.initialize(platform)
     try:
-        # By the plugin's name: its API object cannot be had again in the oldest jaxlib once something has loaded it.
+        # By the plugin's name, because the oldest jaxlib does not return the API object of a loaded plugin.
         return _jax.get_default_c_api_topology(platform, topology, options)
     except _jax.JaxRuntimeError as error:
         raise ValueError(f"the compiler has no such topology of {target}: {error}") from error

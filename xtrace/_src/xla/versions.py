@@ -1,4 +1,4 @@
-"""The jaxlib in use: whether xtrace runs on it, and the differences between its releases."""
+"""The installed jaxlib: the check that xtrace supports it, and the differences between its releases."""
 
 from __future__ import annotations
 
@@ -32,9 +32,6 @@ require_supported(JAXLIB_VERSION)
 # `_jax.array_result_handler` lost its fourth argument, `_skip_checks`.
 RESULT_HANDLER_SKIPS_CHECKS = JAXLIB_VERSION < (0, 11, 2)
 
-# `_jax.batched_copy_to_host_async` and `ArrayImpl._to_np_array_did_copy` appeared.
-HAS_BATCHED_HOST_COPY = JAXLIB_VERSION >= (0, 11, 2)
-
-# XLA's CPU library for fused reductions, YNNPACK, fails where arrays have more than six axes: a sum of products of
-# float32 or bfloat16 ends the process or gives wrong values (jax-ml/jax#40412, #39257).
+# XLA's CPU library for fused reductions, YNNPACK, fails for arrays of more than six axes: a sum of products of float32
+# or bfloat16 aborts the process or gives wrong values (jax-ml/jax#40412, #39257).
 HAS_UNSAFE_YNN_FUSIONS = JAXLIB_VERSION < (0, 11, 1)

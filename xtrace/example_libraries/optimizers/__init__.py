@@ -1,4 +1,4 @@
-"""Optimizers as triples of functions, as ``jax.example_libraries.optimizers`` has them.
+"""Optimizers as triples of functions (``jax.example_libraries.optimizers``).
 
 An optimizer is ``(init_fn, update_fn, params_fn)``: ``init_fn(params)`` returns its state, ``update_fn(step, grads,
 state)`` the next state, and ``params_fn(state)`` the parameters in a state. Parameters are pytrees of arrays.

@@ -43,7 +43,7 @@ def sgd(step_size: Any) -> _Triple:
         An `Optimizer`.
 
     Raises:
-        TypeError: step_size is neither.
+        TypeError: step_size is neither a number nor a function.
 
     Example:
         >>> from xtrace.example_libraries import optimizers
@@ -61,13 +61,13 @@ def momentum(step_size: Any, mass: Any) -> _Triple:
 
     Args:
         step_size: a positive number, or a function of the number of the step.
-        mass: how much of the last step stays.
+        mass: the weight of the last step.
 
     Returns:
         An `Optimizer`.
 
     Raises:
-        TypeError: step_size is neither.
+        TypeError: step_size is neither a number nor a function.
 
     Example:
         >>> from xtrace.example_libraries import optimizers
@@ -94,13 +94,13 @@ def nesterov(step_size: Any, mass: Any) -> _Triple:
 
     Args:
         step_size: a positive number, or a function of the number of the step.
-        mass: how much of the last step stays.
+        mass: the weight of the last step.
 
     Returns:
         An `Optimizer`.
 
     Raises:
-        TypeError: step_size is neither.
+        TypeError: step_size is neither a number nor a function.
 
     Example:
         >>> from xtrace.example_libraries import optimizers
@@ -130,7 +130,7 @@ def adagrad(step_size: Any, momentum: Any = 0.9) -> _Triple:
         An `Optimizer`.
 
     Raises:
-        TypeError: step_size is neither.
+        TypeError: step_size is neither a number nor a function.
 
     Example:
         >>> from xtrace.example_libraries import optimizers
@@ -159,13 +159,13 @@ def rmsprop(step_size: Any, gamma: Any = 0.9, eps: Any = 1e-8) -> _Triple:
     Args:
         step_size: a positive number, or a function of the number of the step.
         gamma: the weight of the past in the mean.
-        eps: what is added to the mean.
+        eps: a number added to the mean.
 
     Returns:
         An `Optimizer`.
 
     Raises:
-        TypeError: step_size is neither.
+        TypeError: step_size is neither a number nor a function.
 
     Example:
         >>> from xtrace.example_libraries import optimizers
@@ -193,14 +193,14 @@ def rmsprop_momentum(step_size: Any, gamma: Any = 0.9, eps: Any = 1e-8, momentum
     Args:
         step_size: a positive number, or a function of the number of the step.
         gamma: the weight of the past in the mean of squared gradients.
-        eps: what is added to the mean.
-        momentum: how much of the last step stays.
+        eps: a number added to the mean.
+        momentum: the weight of the last step.
 
     Returns:
         An `Optimizer`.
 
     Raises:
-        TypeError: step_size is neither.
+        TypeError: step_size is neither a number nor a function.
 
     Example:
         >>> from xtrace.example_libraries import optimizers
@@ -230,13 +230,13 @@ def adam(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> _Tr
         step_size: a positive number, or a function of the number of the step.
         b1: the weight of the past in the mean of gradients.
         b2: the weight of the past in the mean of squared gradients.
-        eps: what is added to the root.
+        eps: a number added to the root.
 
     Returns:
         An `Optimizer`.
 
     Raises:
-        TypeError: step_size is neither.
+        TypeError: step_size is neither a number nor a function.
 
     Example:
         >>> from xtrace.example_libraries import optimizers
@@ -268,13 +268,13 @@ def adamax(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> _
         step_size: a positive number, or a function of the number of the step.
         b1: the weight of the past in the mean of gradients.
         b2: the factor by which the greatest gradient shrinks in each step.
-        eps: what is added to the divisor.
+        eps: a number added to the divisor.
 
     Returns:
         An `Optimizer`.
 
     Raises:
-        TypeError: step_size is neither.
+        TypeError: step_size is neither a number nor a function.
 
     Example:
         >>> from xtrace.example_libraries import optimizers
@@ -303,7 +303,7 @@ def _expand_along(x: Any, axis: int, ndim: int) -> Any:
 
 @optimizer
 def sm3(step_size: Any, momentum: Any = 0.9) -> _Triple:
-    """Build the optimizer SM3, Adagrad with one sum for each index along each axis in place of one for each element.
+    """Build the optimizer SM3: Adagrad with a sum for each index along each axis instead of each element.
 
     Args:
         step_size: a positive number, or a function of the number of the step.
@@ -313,7 +313,7 @@ def sm3(step_size: Any, momentum: Any = 0.9) -> _Triple:
         An `Optimizer`.
 
     Raises:
-        TypeError: step_size is neither.
+        TypeError: step_size is neither a number nor a function.
 
     Example:
         >>> from xtrace.example_libraries import optimizers
@@ -335,7 +335,7 @@ def sm3(step_size: Any, momentum: Any = 0.9) -> _Triple:
         x, mean, bounds, shape = state
         ndim = x.ndim
         g = atleast_1d(g)
-        # Each bound holds for all elements with its index. The least bound of an element is the tightest.
+        # A bound applies to all elements with its index. The least bound of an element is the tightest.
         squares = functools.reduce(minimum, [_expand_along(v, axis, ndim) for axis, v in enumerate(bounds)]) + square(g)
         mean = (1.0 - momentum) * (g * _inverse_sqrt(squares)) + momentum * mean
         bounds = [greatest(squares, [i for i in range(ndim) if i != axis]) for axis in range(ndim)]
@@ -343,7 +343,7 @@ def sm3(step_size: Any, momentum: Any = 0.9) -> _Triple:
 
     def get_params(state: Any) -> Any:
         x, _, _, shape = state
-        # Inside jit the sizes in the state are traced; their number is static.
+        # Inside jit the sizes in the state are traced. The number of sizes is static.
         return x if shape else reshape(x, ())
 
     return init, update, get_params

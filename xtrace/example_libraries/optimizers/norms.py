@@ -19,7 +19,7 @@ def l2_norm(tree: Any) -> Any:
         A scalar.
 
     Raises:
-        TypeError: a leaf is no array.
+        TypeError: a leaf is not an array.
 
     Example:
         >>> from xtrace.example_libraries import optimizers
@@ -30,17 +30,17 @@ def l2_norm(tree: Any) -> Any:
 
 
 def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
-    """Multiply a pytree of arrays by one number, so that its norm is at most `max_norm`.
+    """Scale a pytree of arrays to a norm of at most `max_norm`.
 
     Args:
         grad_tree: a pytree of arrays.
         max_norm: a positive number.
 
     Returns:
-        A pytree of arrays; the same numbers where the norm is less than max_norm.
+        A pytree of arrays; unchanged if the norm is less than max_norm.
 
     Raises:
-        TypeError: a leaf is no array.
+        TypeError: a leaf is not an array.
 
     Example:
         >>> from xtrace.example_libraries import optimizers

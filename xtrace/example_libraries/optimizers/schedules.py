@@ -17,7 +17,7 @@ Schedule = Callable[[Any], Any]
 
 
 def constant(step_size: Any) -> Schedule:
-    """Build the schedule of one step size.
+    """Build the schedule with a constant step size.
 
     Args:
         step_size: a number.
@@ -26,7 +26,7 @@ def constant(step_size: Any) -> Schedule:
         A function of the number of the step.
 
     Raises:
-        TypeError: an array has axes, when the schedule is used.
+        TypeError: raised by an optimizer if step_size has axes.
 
     Example:
         >>> from xtrace.example_libraries import optimizers
@@ -48,7 +48,7 @@ def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Sche
         A function of the number of the step, step_size * decay_rate ** (i / decay_steps).
 
     Raises:
-        TypeError: an argument is no number, when the schedule is called.
+        TypeError: an argument is not a number, when the schedule is called.
 
     Example:
         >>> from xtrace.example_libraries import optimizers
@@ -64,14 +64,14 @@ def inverse_time_decay(step_size: Any, decay_steps: Any, decay_rate: Any, stairc
     Args:
         step_size: the step size at step 0.
         decay_steps: the number of steps in which the divisor grows by decay_rate.
-        decay_rate: this growth.
-        staircase: whether it grows only after each decay_steps steps.
+        decay_rate: the growth of the divisor.
+        staircase: whether the divisor grows in jumps, every decay_steps steps.
 
     Returns:
         A function of the number of the step, step_size / (1 + decay_rate * i / decay_steps).
 
     Raises:
-        TypeError: an argument is no number, when the schedule is called.
+        TypeError: an argument is not a number, when the schedule is called.
 
     Example:
         >>> from xtrace.example_libraries import optimizers
@@ -87,11 +87,11 @@ def inverse_time_decay(step_size: Any, decay_steps: Any, decay_rate: Any, stairc
 
 
 def polynomial_decay(step_size: Any, decay_steps: Any, final_step_size: Any, power: Any = 1.0) -> Schedule:
-    """Build the schedule that goes from one step size to another by a power of the remaining steps.
+    """Build the schedule that interpolates two step sizes by a power of the remaining steps.
 
     Args:
         step_size: the step size at step 0.
-        decay_steps: the step from which on the step size is final_step_size.
+        decay_steps: the first step with step size final_step_size.
         final_step_size: the last step size.
         power: the exponent; 1 for a straight line.
 
@@ -99,7 +99,7 @@ def polynomial_decay(step_size: Any, decay_steps: Any, final_step_size: Any, pow
         A function of the number of the step.
 
     Raises:
-        TypeError: an argument is no number, when the schedule is called.
+        TypeError: an argument is not a number, when the schedule is called.
 
     Example:
         >>> from xtrace.example_libraries import optimizers
@@ -115,17 +115,17 @@ def polynomial_decay(step_size: Any, decay_steps: Any, final_step_size: Any, pow
 
 
 def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
-    """Build the schedule that has one step size up to each boundary.
+    """Build the schedule with a constant step size between boundaries.
 
     Args:
-        boundaries: increasing numbers of steps, the last for which the step size is values[k].
-        values: the step sizes, one more.
+        boundaries: increasing numbers of steps; boundary k is the last step with step size values[k].
+        values: the step sizes, one more than the boundaries.
 
     Returns:
         A function of the number of the step.
 
     Raises:
-        ValueError: the arguments have not one axis each, or differ in length by another number than one.
+        ValueError: an argument does not have one axis, or `values` is not one longer than `boundaries`.
 
     Example:
         >>> from xtrace.example_libraries import optimizers
@@ -148,7 +148,7 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
 
 
 def make_schedule(scalar_or_schedule: ArrayLike | Schedule) -> Schedule:
-    """Return a schedule as it is, and the constant schedule of a number.
+    """Convert a number to a constant schedule; return a schedule unchanged.
 
     Args:
         scalar_or_schedule: a number, or a function of the number of the step.
@@ -157,7 +157,7 @@ def make_schedule(scalar_or_schedule: ArrayLike | Schedule) -> Schedule:
         A function of the number of the step.
 
     Raises:
-        TypeError: the argument is neither.
+        TypeError: the argument is neither a number nor a function.
 
     Example:
         >>> from xtrace.example_libraries import optimizers

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.callables import check_callable
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace.tree_util import register_pytree_node
 
@@ -34,9 +35,9 @@ class Optimizer(NamedTuple):
 
 
 class OptimizerState(NamedTuple):
-    """The state of an optimizer: the leaves of the state of each parameter, and the trees that they belong to.
+    """The state of an optimizer: the leaves of the state of each parameter, and the trees of these leaves.
 
-    It is a pytree of the numbers in packed_state.
+    It is a pytree of the arrays in packed_state.
 
     Attributes:
         packed_state: for each leaf of the parameters, the leaves of its state.
@@ -77,13 +78,16 @@ class JoinPoint:
         self.subtree = subtree
 
     def __iter__(self) -> Iterator[Any]:
-        # Some libraries that store trees iterate over leaves as over arrays.
+        # Some libraries that store trees iterate over leaves.
         yield self.subtree
 
 
-def _check_state(name: str, state: object) -> OptimizerState:
+def _check_state(state: object, *, function: str = "") -> OptimizerState:
     if not isinstance(state, OptimizerState):
-        raise TypeError(f"{name}: the state must be an OptimizerState, as init_fn returns it, got {abbreviate(state)}")
+        raise TypeError(
+            f"{function or called_function()}: the state must be an OptimizerState, the result of init_fn, got "
+            f"{abbreviate(state)}"
+        )
     return state
 
 
@@ -98,17 +102,17 @@ def _pack_states(states: list[Any], tree: Any) -> OptimizerState:
 
 
 def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
-    """Decorate a function that makes an optimizer of arrays, so that it makes one of pytrees of arrays.
+    """Decorate a maker of optimizers of arrays: it makes optimizers of pytrees of arrays.
 
     Args:
         opt_maker: a function that returns ``init(x)``, ``update(step, gradient, state)`` and ``get_params(state)``,
-            where x and gradient are arrays, and a state is a pytree.
+            with arrays as x and gradient, and a pytree as state.
 
     Returns:
-        A function with the same parameters, which returns an `Optimizer`; its states are `OptimizerState`.
+        A function with the same parameters, which returns an `Optimizer` with states of class `OptimizerState`.
 
     Raises:
-        TypeError: opt_maker cannot be called; or the gradients of an update have another tree than the parameters.
+        TypeError: opt_maker cannot be called; or, in an update, the trees of gradients and parameters differ.
 
     Example:
         >>> from xtrace.example_libraries import optimizers
@@ -132,7 +136,7 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
 
         @boundary
         def update_fn(step: Any, grads: Any, opt_state: Any) -> OptimizerState:
-            state = _check_state("update_fn", opt_state)
+            state = _check_state(opt_state, function="update_fn")
             leaves, tree = pytree.tree_flatten(grads)
             if tree != state.tree_def:
                 raise TypeError(
@@ -151,7 +155,7 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
 
         @boundary
         def params_fn(opt_state: Any) -> Any:
-            state = _check_state("params_fn", opt_state)
+            state = _check_state(opt_state, function="params_fn")
             return state.tree_def.unflatten([get_params(s) for s in _unflatten_states(state)])
 
         return Optimizer(init_fn, update_fn, params_fn)
@@ -166,10 +170,10 @@ def unpack_optimizer_state(opt_state: Any) -> Any:
         opt_state: an `OptimizerState`.
 
     Returns:
-        A pytree whose leaves hold the states of the parameters; `pack_optimizer_state` is the inverse.
+        A pytree with the state of each parameter in a leaf; `pack_optimizer_state` is the inverse.
 
     Raises:
-        TypeError: opt_state is no OptimizerState.
+        TypeError: opt_state is not an OptimizerState.
 
     Example:
         >>> from xtrace.example_libraries import optimizers
@@ -177,7 +181,7 @@ def unpack_optimizer_state(opt_state: Any) -> Any:
         >>> optimizers.unpack_optimizer_state(state)["w"].subtree
         (Array([1.], dtype=float32), Array([0.], dtype=float32))
     """
-    state = _check_state("unpack_optimizer_state", opt_state)
+    state = _check_state(opt_state)
     return state.tree_def.unflatten([JoinPoint(s) for s in _unflatten_states(state)])
 
 
@@ -185,13 +189,13 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
     """Convert a pytree with a `JoinPoint` for each parameter to the state of an optimizer.
 
     Args:
-        marked_pytree: what `unpack_optimizer_state` returns.
+        marked_pytree: a result of `unpack_optimizer_state`.
 
     Returns:
         An `OptimizerState`.
 
     Raises:
-        TypeError: a leaf is no JoinPoint.
+        TypeError: a leaf is not a JoinPoint.
 
     Example:
         >>> from xtrace.example_libraries import optimizers

@@ -1,4 +1,4 @@
-"""Neural networks as pairs of functions, as ``jax.example_libraries.stax`` has them.
+"""Neural networks as pairs of functions (``jax.example_libraries.stax``).
 
 A layer is a pair ``(init_fun, apply_fun)``. ``init_fun(key, input_shape)`` returns the shape of the layer's output and
 its parameters; ``apply_fun(params, inputs, **kwargs)`` returns the output. A layer of several inputs takes a sequence

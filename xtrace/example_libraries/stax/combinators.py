@@ -1,4 +1,4 @@
-"""Layers that combine layers."""
+"""Combinations of layers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.callables import check_callable
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace.example_libraries.stax.layers import Function, Layer, build_layer, first_shape
+from xtrace.example_libraries.stax.layers import Function, Layer, build_layer, get_first_shape
 from xtrace.numpy import shape
 from xtrace.random import split
 
@@ -29,29 +29,30 @@ def _unzip_layers(layers: tuple[Any, ...]) -> tuple[tuple[Function, ...], tuple[
 
 
 def _take_keys(kwargs: dict[str, Any], count: int) -> Any:
-    """Remove the key from the keyword arguments; return a key for each layer, or None for each."""
+    """Remove the key from the keyword arguments, and split it into a key, or None, for each layer."""
     key = kwargs.pop("rng", None)
     return (None,) * count if key is None else split(key, count)
 
 
-def _check_number(what: str, values: Any, count: int) -> Any:
+def _to_list(label: str, values: Any, count: int) -> Any:
+    """Convert `values` to a list; ValueError unless there are `count` of them."""
     values = list(values)
     if len(values) != count:
-        raise ValueError(f"{called_function()}: {count} layers need as many {what}, got {len(values)}")
+        raise ValueError(f"{called_function()}: {count} layers need as many {label}, got {len(values)}")
     return values
 
 
 def serial(*layers: Layer) -> Layer:
-    """Build the layer that calls layers one after another.
+    """Build the composition of layers: each takes the output of the layer before.
 
     Args:
         layers: pairs (init_fun, apply_fun).
 
     Returns:
-        The pair (init_fun, apply_fun); the parameters are a list of those of the layers.
+        The pair (init_fun, apply_fun); the parameters are a list of the parameters of the layers.
 
     Raises:
-        TypeError: a layer is no pair of functions.
+        TypeError: a layer is not a pair of functions.
         ValueError: there are no layers.
 
     Example:
@@ -73,7 +74,7 @@ def serial(*layers: Layer) -> Layer:
 
     def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
         keys = _take_keys(kwargs, len(applies))
-        params = _check_number("parameters", params, len(applies))
+        params = _to_list("parameters", params, len(applies))
         for call, values, key in zip(applies, params, keys, strict=True):
             inputs = call(values, inputs, rng=key, **kwargs)
         return inputs
@@ -82,9 +83,9 @@ def serial(*layers: Layer) -> Layer:
 
 
 def parallel(*layers: Layer) -> Layer:
-    """Build the layer that calls each of several layers on an input of its own.
+    """Build the layer that applies several layers, each to its own input.
 
-    `FanOut` makes the inputs of one array, and `FanInSum` or `FanInConcat` one array of the outputs.
+    `FanOut` repeats one array as inputs. `FanInSum` or `FanInConcat` combines the outputs to one array.
 
     Args:
         layers: pairs (init_fun, apply_fun).
@@ -94,8 +95,8 @@ def parallel(*layers: Layer) -> Layer:
         list.
 
     Raises:
-        TypeError: a layer is no pair of functions.
-        ValueError: there are no layers, or as many inputs as layers are not given.
+        TypeError: a layer is not a pair of functions.
+        ValueError: there are no layers, or the numbers of inputs and layers differ.
 
     Example:
         >>> from xtrace.example_libraries import stax
@@ -107,15 +108,15 @@ def parallel(*layers: Layer) -> Layer:
     inits, applies = _unzip_layers(layers)
 
     def init_fun(rng: Any, input_shape: Any) -> Any:
-        first_shape("parallel", input_shape)
-        shapes = _check_number("input shapes", input_shape, len(inits))
+        get_first_shape("parallel", input_shape)
+        shapes = _to_list("input shapes", input_shape, len(inits))
         results = [init(key, s) for init, key, s in zip(inits, split(rng, len(inits)), shapes, strict=True)]
         return tuple(s for s, _ in results), tuple(values for _, values in results)
 
     def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
         keys = _take_keys(kwargs, len(applies))
-        inputs = _check_number("inputs", inputs, len(applies))
-        params = _check_number("parameters", params, len(applies))
+        inputs = _to_list("inputs", inputs, len(applies))
+        params = _to_list("parameters", params, len(applies))
         return [
             call(values, x, rng=key, **kwargs)
             for call, values, x, key in zip(applies, params, inputs, keys, strict=True)
@@ -125,7 +126,7 @@ def parallel(*layers: Layer) -> Layer:
 
 
 def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
-    """Build the layer that a function returns for the shape of the input.
+    """Build a layer by a function of the input shape.
 
     Args:
         make_layer: a function of an input shape that returns a pair (init_fun, apply_fun).

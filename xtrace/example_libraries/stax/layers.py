@@ -13,12 +13,12 @@ Layer = tuple[Function, Function]
 
 
 def build_layer(init_fun: Function, apply_fun: Function) -> Layer:
-    """Return a layer for users: errors leave its functions without xtrace's frames."""
+    """Return a layer for users, whose errors do not show xtrace's frames."""
     return boundary(init_fun), boundary(apply_fun)
 
 
-def check_rank(name: str, input_shape: Any, least: int = 1) -> int:
-    """Return the number of axes of a layer's single input; ValueError if there are fewer than `least`."""
+def find_rank(name: str, input_shape: Any, least: int = 1) -> int:
+    """Return the number of axes of a layer's input; ValueError if there are fewer than `least`."""
     if not isinstance(input_shape, (tuple, list)) or any(isinstance(n, (tuple, list)) for n in input_shape):
         raise TypeError(f"{name}: the input shape must be a tuple of integers, got {abbreviate(input_shape)}")
     if len(input_shape) < least:
@@ -26,7 +26,7 @@ def check_rank(name: str, input_shape: Any, least: int = 1) -> int:
     return len(input_shape)
 
 
-def first_shape(name: str, input_shape: Any) -> Any:
+def get_first_shape(name: str, input_shape: Any) -> Any:
     """Return the first input shape of a layer with several inputs."""
     if not isinstance(input_shape, (tuple, list)) or not all(isinstance(s, (tuple, list)) for s in input_shape):
         raise TypeError(f"{name}: the input shape must be a sequence of shapes, got {abbreviate(input_shape)}")

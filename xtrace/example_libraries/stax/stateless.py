@@ -13,7 +13,7 @@ from xtrace._src.core.callables import check_callable
 from xtrace._src.ops.elementwise import add
 from xtrace._src.ops.elementwise import max as maximum
 from xtrace._src.ops.windows import reduce_window, reduce_window_shape_tuple
-from xtrace.example_libraries.stax.layers import Function, Layer, build_layer, check_rank, first_shape
+from xtrace.example_libraries.stax.layers import Function, Layer, build_layer, find_rank, get_first_shape
 from xtrace.nn.activations import elu, gelu, leaky_relu, relu, selu, sigmoid, softplus
 from xtrace.nn.normalization import log_softmax, softmax
 from xtrace.numpy.creation import ones_like
@@ -25,11 +25,11 @@ from xtrace.random import bernoulli
 
 
 def elementwise(fun: Function, **fun_kwargs: Any) -> Layer:
-    """Build a layer that applies a function which keeps the shape.
+    """Build a layer that applies a function to each element.
 
     Args:
-        fun: a function of an array.
-        fun_kwargs: arguments that the function gets by keyword.
+        fun: a function of an array that keeps the shape.
+        fun_kwargs: keyword arguments of the function.
 
     Returns:
         The pair (init_fun, apply_fun); the parameters are ().
@@ -56,26 +56,26 @@ Identity = elementwise(lambda x: x)
 
 def _build_pooling(
     name: str, reducer: Any, initial: float, window_shape: Any, strides: Any, padding: Any, spec: str | None,
-    divides: bool = False,
+    takes_mean: bool = False,
 ) -> Layer:
-    """Build a layer that reduces windows, and with `divides` divides by the number of elements in each."""
+    """Build a layer that reduces windows, and with `takes_mean` divides by their numbers of elements."""
     spatial = tuple(window_shape)
     strides = tuple(strides or (1,) * len(spatial))
     # Without a spec the batch axis is the first and the channel axis the last.
-    at = tuple(range(1, 1 + len(spatial))) if spec is None else tuple(i for i, n in enumerate(spec) if n not in "NC")
-    if len(at) != len(spatial) or len(strides) != len(spatial):
+    axes = tuple(range(1, 1 + len(spatial))) if spec is None else tuple(i for i, n in enumerate(spec) if n not in "NC")
+    if len(axes) != len(spatial) or len(strides) != len(spatial):
         raise ValueError(
             f"{name}: window_shape, strides and the spatial axes of spec must agree in number, got "
             f"{abbreviate(window_shape)}, {abbreviate(strides)} and {abbreviate(spec)}"
         )
-    window, steps = [1] * (len(at) + 2), [1] * (len(at) + 2)
-    for axis, size, step in zip(at, spatial, strides, strict=True):
+    window, steps = [1] * (len(axes) + 2), [1] * (len(axes) + 2)
+    for axis, size, step in zip(axes, spatial, strides, strict=True):
         window[axis], steps[axis] = size, step
 
     def init_fun(rng: Any, input_shape: Any) -> Any:
-        if check_rank(name, input_shape) != len(window):
+        if find_rank(name, input_shape) != len(window):
             raise ValueError(
-                f"{name}: the input must have {len(window)} axes, the batch, {len(at)} of the window and the "
+                f"{name}: the input must have {len(window)} axes, the batch, {len(axes)} of the window and the "
                 f"channels; got the shape {abbreviate(input_shape)}"
             )
         pooled = reduce_window_shape_tuple((1, *input_shape[1:]), window, steps, padding)
@@ -83,7 +83,7 @@ def _build_pooling(
 
     def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
         pooled = reduce_window(inputs, initial, reducer, window, steps, padding)
-        if divides:
+        if takes_mean:
             return pooled / reduce_window(ones_like(inputs), initial, reducer, window, steps, padding)
         return pooled
 
@@ -93,13 +93,13 @@ def _build_pooling(
 def MaxPool(
     window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID", spec: str | None = None
 ) -> Layer:
-    """Build a layer that takes the greatest element of each window.
+    """Build a layer that takes the maximum of each window.
 
     Args:
         window_shape: the sizes of a window along the spatial axes.
-        strides: the distances of windows along these axes; None for 1.
+        strides: the strides of windows along these axes; None for 1.
         padding: ``"VALID"``, ``"SAME"``, or pairs (low, high) for all axes.
-        spec: a text with a letter for each axis, N the batch and C the channels; None where they are first and last.
+        spec: a string with a letter for each axis, N for the batch and C for the channels; None for N first and C last.
 
     Returns:
         The pair (init_fun, apply_fun); the parameters are ().
@@ -123,9 +123,9 @@ def SumPool(
 
     Args:
         window_shape: the sizes of a window along the spatial axes.
-        strides: the distances of windows along these axes; None for 1.
+        strides: the strides of windows along these axes; None for 1.
         padding: ``"VALID"``, ``"SAME"``, or pairs (low, high) for all axes.
-        spec: a text with a letter for each axis, N the batch and C the channels; None where they are first and last.
+        spec: a string with a letter for each axis, N for the batch and C for the channels; None for N first and C last.
 
     Returns:
         The pair (init_fun, apply_fun); the parameters are ().
@@ -145,13 +145,13 @@ def SumPool(
 def AvgPool(
     window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID", spec: str | None = None
 ) -> Layer:
-    """Build a layer that takes the mean of each window; elements of the padding do not count.
+    """Build a layer that takes the mean of each window without the padding.
 
     Args:
         window_shape: the sizes of a window along the spatial axes.
-        strides: the distances of windows along these axes; None for 1.
+        strides: the strides of windows along these axes; None for 1.
         padding: ``"VALID"``, ``"SAME"``, or pairs (low, high) for all axes.
-        spec: a text with a letter for each axis, N the batch and C the channels; None where they are first and last.
+        spec: a string with a letter for each axis, N for the batch and C for the channels; None for N first and C last.
 
     Returns:
         The pair (init_fun, apply_fun); the parameters are ().
@@ -165,11 +165,11 @@ def AvgPool(
         >>> apply_fun((), jnp.array([1.0, 2.0, 5.0]).reshape(1, 3, 1)).ravel()
         Array([1.5, 5. ], dtype=float32)
     """
-    return _build_pooling("AvgPool", add, 0.0, window_shape, strides, padding, spec, divides=True)
+    return _build_pooling("AvgPool", add, 0.0, window_shape, strides, padding, spec, takes_mean=True)
 
 
 def _flatten_shape(rng: Any, input_shape: Any) -> Any:
-    check_rank("Flatten", input_shape)
+    find_rank("Flatten", input_shape)
     return (input_shape[0], math.prod(input_shape[1:])), ()
 
 
@@ -177,16 +177,16 @@ Flatten = build_layer(_flatten_shape, lambda params, inputs, **kwargs: reshape(i
 
 
 def FanOut(num: int) -> Layer:
-    """Build a layer that repeats its input; `parallel` takes these apart again.
+    """Build a layer that repeats its input, for `parallel`.
 
     Args:
-        num: how often.
+        num: the number of repeats.
 
     Returns:
         The pair (init_fun, apply_fun); the parameters are (), the output is a list.
 
     Raises:
-        TypeError: num is no integer.
+        TypeError: num is not an integer.
 
     Example:
         >>> from xtrace.example_libraries import stax
@@ -202,14 +202,14 @@ def FanOut(num: int) -> Layer:
 
 
 def _sum_shape(rng: Any, input_shape: Any) -> Any:
-    return first_shape("FanInSum", input_shape), ()
+    return get_first_shape("FanInSum", input_shape), ()
 
 
 FanInSum = build_layer(_sum_shape, lambda params, inputs, **kwargs: functools.reduce(operator.add, inputs))
 
 
 def FanInConcat(axis: int = -1) -> Layer:
-    """Build a layer that joins its inputs along an axis.
+    """Build a layer that concatenates its inputs along an axis.
 
     Args:
         axis: the axis.
@@ -218,7 +218,7 @@ def FanInConcat(axis: int = -1) -> Layer:
         The pair (init_fun, apply_fun); the parameters are ().
 
     Raises:
-        TypeError: the input shape, given to init_fun, is no sequence of shapes.
+        TypeError: the input shape, given to init_fun, is not a sequence of shapes.
 
     Example:
         >>> from xtrace.example_libraries import stax
@@ -228,7 +228,7 @@ def FanInConcat(axis: int = -1) -> Layer:
     """
 
     def init_fun(rng: Any, input_shape: Any) -> Any:
-        first = list(first_shape("FanInConcat", input_shape))
+        first = list(get_first_shape("FanInConcat", input_shape))
         first[axis] = sum(s[axis] for s in input_shape)
         return tuple(first), ()
 
@@ -236,7 +236,7 @@ def FanInConcat(axis: int = -1) -> Layer:
 
 
 def Dropout(rate: float, mode: str = "train") -> Layer:
-    """Build a layer that keeps each element with a probability and divides it by that, and sets the others to 0.
+    """Build a layer that drops elements at random, and divides the kept elements by the probability to keep them.
 
     Its `apply_fun` needs the keyword `rng`, a random key.
 

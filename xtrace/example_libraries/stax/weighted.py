@@ -9,7 +9,7 @@ from typing import Any
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.ops.contractions.convolution import conv_general_dilated, conv_transpose
 from xtrace._src.ops.contractions.convolution_shapes import conv_general_shape_tuple, conv_transpose_shape_tuple
-from xtrace.example_libraries.stax.layers import Function, Layer, build_layer, check_rank
+from xtrace.example_libraries.stax.layers import Function, Layer, build_layer, find_rank
 from xtrace.nn.initializers import glorot_normal, normal, ones, zeros
 from xtrace.nn.normalization import standardize
 from xtrace.numpy.contraction import matmul
@@ -43,7 +43,7 @@ def Dense(out_dim: int, W_init: Function = _WEIGHTS, b_init: Function = _BIASES)
     """
 
     def init_fun(rng: Any, input_shape: Any) -> Any:
-        check_rank("Dense", input_shape)
+        find_rank("Dense", input_shape)
         weights_key, bias_key = split(rng)
         weights = W_init(weights_key, (input_shape[-1], out_dim))
         return (*input_shape[:-1], out_dim), (weights, b_init(bias_key, (out_dim,)))
@@ -59,7 +59,7 @@ def _build_convolution(
     name: str, convolve: Function, shape_tuple: Function, dimension_numbers: Any, out_chan: int, filter_shape: Any,
     strides: Any, padding: Any, W_init: Function | None, b_init: Function,
 ) -> Layer:
-    """Return the layer of ``convolve(x, weights, strides, padding, dimension_numbers=...)``."""
+    """Build the layer of ``convolve(x, weights, strides, padding, dimension_numbers=...)``."""
     _, weights_spec, out_spec = dimension_numbers
     strides = strides or (1,) * len(filter_shape)
     if W_init is None:
@@ -68,7 +68,7 @@ def _build_convolution(
     bias_shape = tuple(out_chan if letter == "C" else 1 for letter in out_spec)
 
     def init_fun(rng: Any, input_shape: Any) -> Any:
-        if check_rank(name, input_shape) != len(out_spec):
+        if find_rank(name, input_shape) != len(out_spec):
             raise ValueError(
                 f"{name}: the input must have the {len(out_spec)} axes {dimension_numbers[0]}, got the shape "
                 f"{abbreviate(input_shape)}"
@@ -91,10 +91,10 @@ def GeneralConv(
     dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None,
     padding: Any = "VALID", W_init: Function | None = None, b_init: Function = _SMALL_BIASES,
 ) -> Layer:
-    """Build a layer that convolves and adds a bias per channel; `Conv` has the axes in the order NHWC.
+    """Build a layer that convolves and adds a bias per channel; `Conv` is this layer with axes in the order NHWC.
 
     Args:
-        dimension_numbers: texts for the axes of input, filter and output, such as ``("NHWC", "HWIO", "NHWC")``.
+        dimension_numbers: strings for the axes of input, filter and output, such as ``("NHWC", "HWIO", "NHWC")``.
         out_chan: the number of channels of the output.
         filter_shape: the sizes of the filter along the spatial axes.
         strides: the strides along the spatial axes; None for 1.
@@ -127,10 +127,10 @@ def GeneralConvTranspose(
 ) -> Layer:
     """Build a layer of a transposed convolution, and a bias per channel.
 
-    `ConvTranspose` has the axes in the order NHWC, and `Conv1DTranspose` in the order NHC.
+    `ConvTranspose` is this layer with axes in the order NHWC, and `Conv1DTranspose` with axes in the order NHC.
 
     Args:
-        dimension_numbers: texts for the axes of input, filter and output, such as ``("NHWC", "HWIO", "NHWC")``.
+        dimension_numbers: strings for the axes of input, filter and output, such as ``("NHWC", "HWIO", "NHWC")``.
         out_chan: the number of channels of the output.
         filter_shape: the sizes of the filter along the spatial axes.
         strides: the strides along the spatial axes; None for 1.
@@ -165,18 +165,18 @@ def BatchNorm(
     axis: int | Sequence[int] = (0, 1, 2), epsilon: float = 1e-5, center: bool = True, scale: bool = True,
     beta_init: Function = zeros, gamma_init: Function = ones,
 ) -> Layer:
-    """Build a layer that subtracts the mean over axes, divides by the standard deviation, and then scales and shifts.
+    """Build a layer that normalizes to mean 0 and variance 1 over axes, and then scales and shifts.
 
     Args:
-        axis: the axes that the mean and the variance are of.
-        epsilon: what is added to the variance.
-        center: whether a parameter, beta, is added at last.
-        scale: whether a parameter, gamma, multiplies.
+        axis: the axes of the mean and the variance.
+        epsilon: a number added to the variance.
+        center: whether to add a parameter, beta.
+        scale: whether to multiply by a parameter, gamma.
         beta_init: the initializer of beta.
         gamma_init: the initializer of gamma.
 
     Returns:
-        The pair (init_fun, apply_fun); the parameters are (beta, gamma), with () for one that is not used.
+        The pair (init_fun, apply_fun); the parameters are (beta, gamma), with () for an unused parameter.
 
     Raises:
         ValueError: the input shape, given to init_fun, lacks one of the axes.
@@ -192,7 +192,7 @@ def BatchNorm(
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
 
     def init_fun(rng: Any, input_shape: Any) -> Any:
-        check_rank("BatchNorm", input_shape, 1 + max(axes, default=-1))
+        find_rank("BatchNorm", input_shape, 1 + max(axes, default=-1))
         shape = tuple(n for i, n in enumerate(input_shape) if i not in axes)
         beta_key, gamma_key = split(rng)
         return input_shape, (

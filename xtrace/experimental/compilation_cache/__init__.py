@@ -1,4 +1,4 @@
-"""Compiled programs that are kept on disk, as ``jax.experimental.compilation_cache`` has them."""
+"""Compiled programs on disk (``jax.experimental.compilation_cache``)."""
 
 from xtrace._src.core.public_modules import late_imports as _late_imports
 

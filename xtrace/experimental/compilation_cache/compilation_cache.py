@@ -1,4 +1,4 @@
-"""The folder of compiled programs, as ``jax.experimental.compilation_cache.compilation_cache`` has it."""
+"""The folder of compiled programs (``jax.experimental.compilation_cache.compilation_cache``)."""
 
 import os
 
@@ -11,16 +11,14 @@ __all__ = ["reset_cache", "set_cache_dir"]
 
 
 def set_cache_dir(path: str | os.PathLike[str]) -> None:
-    """Set the folder in which compiled programs are kept, for this process and later ones.
-
-    It is the setting ``jax_compilation_cache_dir``.
+    """Set the folder of compiled programs, for this process and later ones: ``jax_compilation_cache_dir``.
 
     Args:
-        path: the folder, which is made at the first compilation. Nobody else may write it, since compiled programs
-            run with your rights.
+        path: the folder, created at the first compilation. Nobody else may have write access, since compiled
+            programs run with your rights.
 
     Raises:
-        TypeError: `path` is no path.
+        TypeError: `path` is not a path.
 
     Example:
         >>> from xtrace.experimental.compilation_cache.compilation_cache import set_cache_dir

@@ -1,4 +1,4 @@
-"""Recurrent networks of long short-term memories, as ``jax.experimental.rnn`` has them.
+"""Recurrent networks of long short-term memories (``jax.experimental.rnn``).
 
 The functions take the weights of all layers as one vector, in cuDNN's order, or as dictionaries by pseudo-layer:
 layer 1 forward, layer 1 reverse, layer 2 forward, and so on. All layers are programs of XLA, on every

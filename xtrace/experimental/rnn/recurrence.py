@@ -23,7 +23,7 @@ def _check_arguments(
     """Raise an error for dropout, and for shapes that do not agree with the sizes."""
     if dropout:
         raise NotImplementedError(
-            f"{called_function()}: dropout={abbreviate(dropout)} is not supported, since only cuDNN knows its masks; "
+            f"{called_function()}: dropout={abbreviate(dropout)} is not supported, since its masks are cuDNN's own; "
             "pass dropout=0.0, and drop elements of x"
         )
     shape = operand_aval(x, "x").shape
@@ -56,10 +56,10 @@ def _run_direction(
         entering, valid = values
         entering = matmul(entering, w_ih.T, precision=precision) + b_ih
         gates = split(entering + matmul(h, w_hh.T, precision=precision) + b_hh, GATES, axis=-1)
-        entrance, forget, output = (sigmoid(gates[i]) for i in (0, 1, 3))
-        new_c = forget * c + entrance * tanh(gates[2])
-        new_h = output * tanh(new_c)
-        # Beyond its end a sequence keeps its state. The reverse direction meets these elements first.
+        input_gate, forget_gate, output_gate = (sigmoid(gates[i]) for i in (0, 1, 3))
+        new_c = forget_gate * c + input_gate * tanh(gates[2])
+        new_h = output_gate * tanh(new_c)
+        # Beyond its end a sequence keeps its state. The reverse direction reads these elements first.
         return (where(valid, new_h, h), where(valid, new_c, c)), where(valid, new_h, 0)
 
     return scan(step, state, (x, inside), reverse=reverse)
@@ -100,20 +100,20 @@ def lstm(
     x: Any, h_0: Any, c_0: Any, weights: Any, seq_lengths: Any, input_size: int,
     hidden_size: int, num_layers: int, dropout: float, bidirectional: bool, precision: Any = None,
 ) -> tuple[Array, Array, Array]:
-    """Evaluate the layers of a long short-term memory, with the weights in one vector.
+    """Evaluate a long short-term memory (LSTM) of several layers, with the weights in one vector.
 
     Args:
         x: the inputs, of shape (batch, time, input_size).
         h_0: the first hidden states, of shape (layers * directions, batch, hidden_size).
         c_0: the first cell states, of the same shape.
         weights: a vector of `get_num_params_in_lstm` numbers.
-        seq_lengths: the length of each sequence, of shape (batch,); elements after it are not used.
+        seq_lengths: the length of each sequence, of shape (batch,); later elements are not used.
         input_size: the size of an element of the input.
         hidden_size: the size of a state.
         num_layers: the number of layers.
-        dropout: 0.0; others are not supported.
-        bidirectional: whether each layer goes in both directions.
-        precision: of the products of matrices; as of `jnp.matmul`.
+        dropout: must be 0.0.
+        bidirectional: whether each layer runs in both directions.
+        precision: the precision of the matrix products, as for `jnp.matmul`.
 
     Returns:
         The outputs, of shape (batch, time, hidden_size * directions) and 0 after the end of a sequence, and the last
@@ -135,9 +135,7 @@ def lstm(
         Hochreiter and Schmidhuber, "Long short-term memory", 1997; Gers, Schmidhuber and Cummins, "Learning to
         forget", 2000.
     """
-    _check_arguments(
-        x, h_0, c_0, seq_lengths, input_size, hidden_size, num_layers, dropout, bidirectional
-    )
+    _check_arguments(x, h_0, c_0, seq_lengths, input_size, hidden_size, num_layers, dropout, bidirectional)
     unpacked = unpack_lstm_weights(weights, input_size, hidden_size, num_layers, bidirectional)
     x, h_0, c_0, unpacked = _promote_operands(x, h_0, c_0, unpacked)
     return _run_layers(
@@ -150,22 +148,24 @@ def lstm_ref(
     x: Any, h_0: Any, c_0: Any, W_ih: Weights, W_hh: Weights, b_ih: Weights, b_hh: Weights,
     seq_lengths: Any, input_size: int, hidden_size: int, num_layers: int, dropout: float, bidirectional: bool,
 ) -> tuple[Array, Array, Array]:
-    """Evaluate the layers of a long short-term memory, with the weights by pseudo-layer.
+    """Evaluate a long short-term memory (LSTM) of several layers, with the weights by pseudo-layer.
+
+    A pseudo-layer is one direction of one layer; its number is ``layer * directions + direction``.
 
     Args:
         x: the inputs, of shape (batch, time, input_size).
         h_0: the first hidden states, of shape (layers * directions, batch, hidden_size).
         c_0: the first cell states, of the same shape.
-        W_ih: the matrices that the inputs are multiplied by, by the number of the pseudo-layer.
-        W_hh: the matrices that the hidden states are multiplied by.
+        W_ih: the matrices for the inputs, by the number of the pseudo-layer.
+        W_hh: the matrices for the hidden states.
         b_ih: the biases added to the first products.
         b_hh: the biases added to the second products.
-        seq_lengths: the length of each sequence, of shape (batch,); elements after it are not used.
+        seq_lengths: the length of each sequence, of shape (batch,); later elements are not used.
         input_size: the size of an element of the input.
         hidden_size: the size of a state.
         num_layers: the number of layers.
-        dropout: 0.0; others are not supported.
-        bidirectional: whether each layer goes in both directions.
+        dropout: must be 0.0.
+        bidirectional: whether each layer runs in both directions.
 
     Returns:
         The outputs, of shape (batch, time, hidden_size * directions) and 0 after the end of a sequence, and the last
@@ -187,9 +187,7 @@ def lstm_ref(
         Hochreiter and Schmidhuber, "Long short-term memory", 1997; Gers, Schmidhuber and Cummins, "Learning to
         forget", 2000.
     """
-    _check_arguments(
-        x, h_0, c_0, seq_lengths, input_size, hidden_size, num_layers, dropout, bidirectional
-    )
+    _check_arguments(x, h_0, c_0, seq_lengths, input_size, hidden_size, num_layers, dropout, bidirectional)
     needed = range(num_layers * (2 if bidirectional else 1))
     for argument, kind in (("W_ih", W_ih), ("W_hh", W_hh), ("b_ih", b_ih), ("b_hh", b_hh)):
         absent = [n for n in needed if n not in kind]

@@ -12,7 +12,7 @@ from xtrace.numpy.joins_and_splits import concatenate, split
 from xtrace.numpy.manipulation import ravel, reshape
 from xtrace.random import uniform
 
-# Input, forget, cell and output.
+# The input, forget, cell and output gate.
 GATES = 4
 
 Weights = dict[int, Any]
@@ -35,13 +35,13 @@ def get_num_params_in_lstm(input_size: int, hidden_size: int, num_layers: int, b
         input_size: the size of an element of the input sequence.
         hidden_size: the size of a hidden state.
         num_layers: the number of layers.
-        bidirectional: whether each layer goes in both directions, with weights of its own for each.
+        bidirectional: whether each layer runs in both directions, each with its own weights.
 
     Returns:
         The length of the vector of weights.
 
     Raises:
-        TypeError: a size is no integer.
+        TypeError: a size is not an integer.
 
     Example:
         >>> from xtrace.experimental import rnn
@@ -53,20 +53,20 @@ def get_num_params_in_lstm(input_size: int, hidden_size: int, num_layers: int, b
 
 
 def init_lstm_weight(rng: Any, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> Array:
-    """Draw the weights of all layers, uniformly up to 1 / sqrt(hidden_size) on both sides of 0.
+    """Draw the weights of all layers uniformly from ±1 / sqrt(hidden_size).
 
     Args:
         rng: a random key.
         input_size: the size of an element of the input sequence.
         hidden_size: the size of a hidden state.
         num_layers: the number of layers.
-        bidirectional: whether each layer goes in both directions.
+        bidirectional: whether each layer runs in both directions.
 
     Returns:
         A vector of `get_num_params_in_lstm` numbers.
 
     Raises:
-        TypeError: rng is no key, or a size is no integer.
+        TypeError: rng is not a key, or a size is not an integer.
 
     Example:
         >>> from xtrace.experimental import rnn
@@ -83,14 +83,14 @@ def unpack_lstm_weights(
 ) -> tuple[Weights, Weights, Weights, Weights]:
     """Split the vector of weights into matrices and biases by pseudo-layer.
 
-    The rows of each are those of the input, forget, cell and output gate.
+    Each has rows for the input, forget, cell and output gate, in this order.
 
     Args:
         weights: a vector of `get_num_params_in_lstm` numbers.
         input_size: the size of an element of the input sequence.
         hidden_size: the size of a hidden state.
         num_layers: the number of layers.
-        bidirectional: whether each layer goes in both directions.
+        bidirectional: whether each layer runs in both directions.
 
     Returns:
         W_ih, W_hh, b_ih and b_hh: each a dictionary from the number of a pseudo-layer to an array.
@@ -108,9 +108,7 @@ def unpack_lstm_weights(
     count = sum(math.prod(shape) for kind in shapes for shape in kind)
     shape = operand_aval(weights, "weights").shape
     if shape != (count,):
-        raise ValueError(
-            f"unpack_lstm_weights: weights must have the shape ({count},) for these sizes, got {shape}"
-        )
+        raise ValueError(f"unpack_lstm_weights: weights must have the shape ({count},) for these sizes, got {shape}")
     weights, position = asarray(weights), 0
     unpacked: tuple[Weights, Weights, Weights, Weights] = ({}, {}, {}, {})
     # The matrices of all pseudo-layers come first, then the biases.
@@ -127,14 +125,14 @@ def unpack_lstm_weights(
 def swap_lstm_gates(
     weights: Any, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
 ) -> Array:
-    """Swap the rows of the cell and the output gate in all weights, the order that other libraries have.
+    """Swap the rows of the cell gate and the output gate in all weights: the order of other libraries.
 
     Args:
         weights: a vector of `get_num_params_in_lstm` numbers.
         input_size: the size of an element of the input sequence.
         hidden_size: the size of a hidden state.
         num_layers: the number of layers.
-        bidirectional: whether each layer goes in both directions.
+        bidirectional: whether each layer runs in both directions.
 
     Returns:
         A vector of the same length.
@@ -152,6 +150,6 @@ def swap_lstm_gates(
     for pair in (unpacked[:2], unpacked[2:]):
         for layer in range(len(unpacked[0])):
             for kind in pair:
-                entrance, forget, cell, output = split(kind[layer], GATES)
-                parts += [ravel(gate) for gate in (entrance, forget, output, cell)]
+                input_gate, forget_gate, cell_gate, output_gate = split(kind[layer], GATES)
+                parts += [ravel(gate) for gate in (input_gate, forget_gate, output_gate, cell_gate)]
     return concatenate(parts)

@@ -1,4 +1,4 @@
-"""Sparse arrays, as ``jax.experimental.sparse`` has them."""
+"""Sparse arrays (``jax.experimental.sparse``)."""
 # ruff: noqa: I001
 
 from xtrace._src.core.public_modules import late_imports as _late_imports

@@ -1,4 +1,4 @@
-"""Derivatives of functions of sparse arrays, as ``jax.experimental.sparse.ad`` has them."""
+"""Derivatives of functions of sparse arrays (``jax.experimental.sparse.ad``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.experimental.sparse.derivatives import grad, jacfwd, jacobian, jacrev, value_and_grad

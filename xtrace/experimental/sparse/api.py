@@ -1,4 +1,4 @@
-"""Sparse arrays of any format, as ``jax.experimental.sparse.api`` has them."""
+"""Sparse arrays of any format (``jax.experimental.sparse.api``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.experimental.sparse.creation import empty, eye, todense, todense_p

@@ -42,17 +42,21 @@ from xtrace.numpy.joins_and_splits import concatenate
 from xtrace.numpy.ranges import arange
 
 
+def count_diagonal(rows: int, columns: int, offset: int) -> int:
+    """Return the number of elements on a diagonal."""
+    return max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+
+
 @register_pytree_node_class
 class BCOO(SparsifiedOperators, CoordinateStorage):
-    """A sparse array of coordinates: elements and their indices, in batches.
+    """A sparse array in coordinate format: elements and their indices, in batches.
 
     Args:
         args: the pair of `data`, of shape ``[*batch, nse, *dense]``, and `indices`, of shape
-            ``[*batch, nse, n_sparse]``. Elements that are stored several times are added, those whose indices are
-            outside of the array are left out.
+            ``[*batch, nse, n_sparse]``. Duplicates are added, and elements with indices out of bounds are ignored.
         shape: the shape ``[*batch, *sparse, *dense]``.
-        indices_sorted: whether the indices are in rising order.
-        unique_indices: whether no element is stored several times.
+        indices_sorted: whether the indices are in ascending order.
+        unique_indices: whether there are no duplicates.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -68,14 +72,14 @@ class BCOO(SparsifiedOperators, CoordinateStorage):
         cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32, n_dense: int = 0,
         n_batch: int = 0,
     ) -> BCOO:
-        """Return the BCOO array of a dense one; see `bcoo_fromdense`."""
+        """Convert a dense array to a BCOO array; see `bcoo_fromdense`."""
         return bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
 
     @classmethod
     def from_scipy_sparse(
         cls, mat: Any, *, index_dtype: DTypeLike | None = None, n_dense: int = 0, n_batch: int = 0
     ) -> BCOO:
-        """Return the BCOO array of one of SciPy's sparse arrays."""
+        """Convert a sparse array of SciPy to a BCOO array."""
         _refuse_axes("BCOO", n_batch, n_dense)
         mat = mat.tocoo()
         indices = np.column_stack((mat.row, mat.col))
@@ -103,31 +107,29 @@ class BCOO(SparsifiedOperators, CoordinateStorage):
         cls, N: int, M: int, k: int, *, dtype: DTypeLike | None = None, index_dtype: DTypeLike = "int32",
         n_batch: int = 0, n_dense: int = 0,
     ) -> BCOO:
-        count = min(N, M) if not k else max(min(N, M - k) if k > 0 else min(N + k, M), 0)
+        count = count_diagonal(N, M, k)
         rows = arange(max(-k, 0), max(-k, 0) + count, dtype=index_dtype)
         columns = arange(max(k, 0), max(k, 0) + count, dtype=index_dtype)
-        made = cls(
+        matrix = cls(
             (ones((count,), dtype), concatenate([rows[:, None], columns[:, None]], 1)), shape=(N, M),
             indices_sorted=True, unique_indices=True,
         )
         if not n_batch and not n_dense:
-            return made
-        return bcoo_fromdense(made.todense(), n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
+            return matrix
+        return bcoo_fromdense(matrix.todense(), n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
 
     def update_layout(
         self, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error"
     ) -> BCOO:
         """Return the array with other numbers of batch and of dense axes; see `bcoo_update_layout`."""
-        return bcoo_update_layout(
-            self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient
-        )
+        return bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
-        """Return the array with elements that are stored several times added; see `bcoo_sum_duplicates`."""
+        """Return the array with its duplicates added; see `bcoo_sum_duplicates`."""
         return eliminate_zeros(self, nse) if remove_zeros else bcoo_sum_duplicates(self, nse)
 
     def sort_indices(self) -> BCOO:
-        """Return the array with its indices in rising order."""
+        """Return the array with its indices in ascending order."""
         return bcoo_sort_indices(self)
 
     def todense(self) -> Array:
@@ -149,8 +151,7 @@ def count_stored(mat: Array, nse: int | None, n_batch: int, n_dense: int) -> int
     """Return the number of elements to store for each batch: `nse`, or the largest number of nonzeros."""
     if n_batch < 0 or n_dense < 0 or n_batch + n_dense > mat.ndim:
         raise ValueError(
-            f"{called_function()}: n_batch={n_batch} and n_dense={n_dense} do not fit an array of shape "
-            f"{mat.shape}"
+            f"{called_function()}: n_batch={n_batch} and n_dense={n_dense} do not fit an array of shape {mat.shape}"
         )
     if nse is not None:
         count = to_integer("nse", nse)
@@ -158,8 +159,7 @@ def count_stored(mat: Array, nse: int | None, n_batch: int, n_dense: int) -> int
             raise ValueError(f"{called_function()}: nse must not be negative, got {count}")
         return count
     if isinstance(mat, Tracer):
-        function = called_function()
-        raise explain.concretization(mat, f"{function} without nse=, the number of stored elements,")
+        raise explain.concretization(mat, f"{called_function()} without nse=, the number of stored elements,")
     stored = np.asarray(mat) != 0
     stored = stored.any(tuple(range(mat.ndim - n_dense, mat.ndim)))
     return int(np.max(stored.sum(tuple(range(n_batch, stored.ndim))), initial=0))
@@ -172,10 +172,10 @@ def bcoo_fromdense(
 
     Args:
         mat: an array.
-        nse: the number of elements to store of each batch: more are left out, and missing ones are outside of the
-            array. None counts those that are not zero, which is impossible while a program is traced.
-        n_batch: the number of batch axes, the first ones.
-        n_dense: the number of dense axes, the last ones.
+        nse: the number of elements to store of each batch: further ones are dropped, missing ones get indices out of
+            bounds. None counts the nonzeros, which needs a concrete array.
+        n_batch: the number of leading batch axes.
+        n_dense: the number of trailing dense axes.
         index_dtype: the dtype of the indices.
 
     Returns:
@@ -201,14 +201,14 @@ def bcoo_fromdense(
 
 @register_pytree_node_class
 class BCSR(RowStorage):
-    """A sparse array of compressed rows: elements, their columns, and where each row begins, in batches.
+    """A sparse array of compressed rows: elements, their columns, and the starts of rows, in batches.
 
     Args:
         args: `data`, of shape ``[*batch, nse, *dense]``, the columns `indices`, of shape ``[*batch, nse]``, and
             `indptr`, of shape ``[*batch, rows + 1]``: row i has the elements ``indptr[i]`` to ``indptr[i + 1]``.
         shape: the shape ``[*batch, rows, columns, *dense]``.
-        indices_sorted: whether the columns of each row are in rising order.
-        unique_indices: whether no element is stored several times.
+        indices_sorted: whether the columns of each row are in ascending order.
+        unique_indices: whether there are no duplicates.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -222,14 +222,14 @@ class BCSR(RowStorage):
         cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32, n_dense: int = 0,
         n_batch: int = 0,
     ) -> BCSR:
-        """Return the BCSR array of a dense one; see `bcsr_fromdense`."""
+        """Convert a dense array to a BCSR array; see `bcsr_fromdense`."""
         return bcsr_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
 
     @classmethod
     def from_scipy_sparse(
         cls, mat: Any, *, index_dtype: DTypeLike | None = None, n_dense: int = 0, n_batch: int = 0
     ) -> BCSR:
-        """Return the BCSR array of one of SciPy's sparse arrays."""
+        """Convert a sparse array of SciPy to a BCSR array."""
         _refuse_axes("BCSR", n_batch, n_dense)
         mat = mat.tocsr()
         indices, indptr = (asarray(x, dtype=index_dtype or np.int32) for x in (mat.indices, mat.indptr))
@@ -237,7 +237,7 @@ class BCSR(RowStorage):
 
     @classmethod
     def from_bcoo(cls, arr: BCOO) -> BCSR:
-        """Return the BCSR array of a BCOO array with two sparse axes."""
+        """Convert a BCOO array with two sparse axes to a BCSR array."""
         return from_coordinates(arr, cls)
 
     @classmethod
@@ -256,12 +256,11 @@ class BCSR(RowStorage):
         return cls((data, indices + shape[n_batch + 1], indptr), shape=shape)
 
     def to_bcoo(self) -> BCOO:
-        """Return the BCOO array of the same elements."""
-        result: BCOO = to_coordinates(self, BCOO)
-        return result
+        """Convert the array to a BCOO array."""
+        return to_coordinates(self, BCOO)
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
-        """Return the array with elements that are stored several times added; see `bcsr_sum_duplicates`."""
+        """Return the array with its duplicates added; see `bcsr_sum_duplicates`."""
         return eliminate_row_zeros(self, nse) if remove_zeros else bcsr_sum_duplicates(self, nse)
 
     def todense(self) -> Array:
@@ -288,10 +287,10 @@ def bcsr_fromdense(
 
     Args:
         mat: an array.
-        nse: the number of elements to store of each batch: more are left out, and missing ones are outside of the
-            array. None counts those that are not zero, which is impossible while a program is traced.
-        n_batch: the number of batch axes, the first ones.
-        n_dense: the number of dense axes, the last ones; two axes must be left.
+        nse: the number of elements to store of each batch: further ones are dropped, missing ones get indices out of
+            bounds. None counts the nonzeros, which needs a concrete array.
+        n_batch: the number of leading batch axes.
+        n_dense: the number of trailing dense axes; two sparse axes must remain.
         index_dtype: the dtype of the indices.
 
     Returns:
@@ -299,7 +298,7 @@ def bcsr_fromdense(
 
     Raises:
         ConcretizationTypeError: `mat` is traced and `nse` is not given.
-        ValueError: `mat` has not two axes beside these, or `nse` is negative.
+        ValueError: the number of sparse axes is not two, or `nse` is negative.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -312,8 +311,7 @@ def bcsr_fromdense(
     if dense.ndim - n_batch - n_dense != 2:
         raise ValueError(
             f"bcsr_fromdense: a BCSR array has 2 sparse axes; shape {dense.shape} with n_batch={n_batch} and "
-            f"n_dense={n_dense} "
-            f"has {dense.ndim - n_batch - n_dense}"
+            f"n_dense={n_dense} has {dense.ndim - n_batch - n_dense}"
         )
     data, indices, indptr = bcsr_fromdense_p.bind(
         dense, nse=count, n_batch=n_batch, n_dense=n_dense, index_dtype=requested_dtype(index_dtype)

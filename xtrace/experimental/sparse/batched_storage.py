@@ -1,4 +1,4 @@
-"""What the buffers of BCOO and BCSR arrays have in common: batch axes, and dense axes of the elements."""
+"""The base class of BCOO and BCSR arrays: batch axes of buffers, and dense axes of elements."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from xtrace.experimental.sparse.sparse_arrays import JAXSparse
 
 
 class BatchedStorage(JAXSparse):
-    """A sparse array whose buffers have batch axes, and whose elements have dense axes."""
+    """A sparse array with batch axes of its buffers, and dense axes of its elements."""
 
     indices_sorted: bool
     unique_indices: bool
-    # Arrays that hold the same object are known to store elements at the same indices.
+    # Arrays with the same pattern object store elements at the same indices.
     pattern: object = None
 
     def __init__(

@@ -1,4 +1,4 @@
-"""BCOO arrays and their functions, as ``jax.experimental.sparse.bcoo`` has them."""
+"""BCOO arrays and their functions (``jax.experimental.sparse.bcoo``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.sparse.contractions import bcoo_dot_general_p, bcoo_dot_general_sampled_p, bcoo_spdot_general_p

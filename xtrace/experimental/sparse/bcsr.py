@@ -1,4 +1,4 @@
-"""BCSR arrays and their functions, as ``jax.experimental.sparse.bcsr`` has them."""
+"""BCSR arrays and their functions (``jax.experimental.sparse.bcsr``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.sparse.rows_and_columns import bcsr_dot_general_p, bcsr_extract_p, bcsr_fromdense_p, bcsr_todense_p

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,7 +30,7 @@ from xtrace.numpy.ufuncs import where
 
 
 def bcoo_todense(mat: Any) -> Array:
-    """Return the dense array of a BCOO array; elements that are stored several times are added.
+    """Convert a BCOO array to a dense array; duplicates are added.
 
     Args:
         mat: a BCOO array.
@@ -40,7 +39,7 @@ def bcoo_todense(mat: Any) -> Array:
         An array of the shape and the dtype of `mat`.
 
     Raises:
-        TypeError: `mat` is no BCOO array.
+        TypeError: `mat` is not a BCOO array.
         ValueError: its buffers do not fit its shape.
 
     Example:
@@ -53,19 +52,19 @@ def bcoo_todense(mat: Any) -> Array:
 
 
 def bcoo_extract(sparr: Any, arr: ArrayLike, *, assume_unique: bool | None = None) -> Any:
-    """Extract the elements of a dense array that a BCOO array stores.
+    """Read the elements of a dense array at the indices of a BCOO array.
 
     Args:
-        sparr: a BCOO array, whose indices are used.
+        sparr: a BCOO array, for its indices.
         arr: an array of the same shape.
-        assume_unique: whether an element that is stored several times is extracted for each; otherwise the first has
-            it, and the others zero. None for what `sparr` says of its indices.
+        assume_unique: whether each duplicate gets the element; otherwise the first one gets it, and the others zero.
+            None for ``sparr.unique_indices``.
 
     Returns:
         A BCOO array with the indices of `sparr`.
 
     Raises:
-        TypeError: `sparr` is no BCOO array.
+        TypeError: `sparr` is not a BCOO array.
         ValueError: the shapes differ.
 
     Example:
@@ -75,15 +74,15 @@ def bcoo_extract(sparr: Any, arr: ArrayLike, *, assume_unique: bool | None = Non
         Array([7.], dtype=float32)
     """
     sparr, dense = check_coordinates(sparr, "sparr"), asarray(arr)
-    sparr.layout("bcoo_extract")
+    sparr.layout()
     if dense.shape != sparr.shape:
         raise ValueError(f"bcoo_extract: arr has shape {dense.shape}, and sparr {sparr.shape}; they must be equal")
     unique = sparr.unique_indices if assume_unique is None else bool(assume_unique)
     return sparr.with_data(bcoo_extract_p.bind(sparr.indices, dense, assume_unique=unique))
 
 
-def permutation_of(permutation: Any, ndim: int) -> tuple[int, ...]:
-    """Return a permutation of `ndim` axes as integers; ValueError if it is not one."""
+def to_permutation(permutation: Any, ndim: int) -> tuple[int, ...]:
+    """Convert a permutation of `ndim` axes to integers from 0; ValueError if it is not one."""
     axes = tuple([canonical_axis(axis, ndim) for axis in permutation])
     if sorted(axes) != list(range(ndim)):
         raise ValueError(f"{called_function()}: {abbreviate(permutation)} is not a permutation of {ndim} axes")
@@ -102,8 +101,8 @@ def bcoo_transpose(mat: Coordinates, *, permutation: Sequence[int]) -> Coordinat
 
     Raises:
         NotImplementedError: axes of different kinds would change places.
-        TypeError: `mat` is no BCOO array.
-        ValueError: `permutation` is no permutation of the axes.
+        TypeError: `mat` is not a BCOO array.
+        ValueError: `permutation` is not a permutation of the axes.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -111,8 +110,8 @@ def bcoo_transpose(mat: Coordinates, *, permutation: Sequence[int]) -> Coordinat
         BCOO(float32[3, 2], nse=6)
     """
     mat = check_coordinates(mat, "mat")
-    axes = permutation_of(permutation, mat.ndim)
-    layout = mat.layout("bcoo_transpose")
+    axes = to_permutation(permutation, mat.ndim)
+    layout = mat.layout()
     _, sparse, _ = split_permutation(layout.n_batch, layout.n_sparse, axes)
     data, indices = bcoo_transpose_p.bind(*mat._bufs, permutation=axes, spinfo=mat._info)
     in_order = mat.indices_sorted and sparse == tuple(range(layout.n_sparse))
@@ -129,7 +128,7 @@ def bcoo_sort_indices(mat: Coordinates) -> Coordinates:
         A BCOO array of the same elements.
 
     Raises:
-        TypeError: `mat` is no BCOO array.
+        TypeError: `mat` is not a BCOO array.
         ValueError: its buffers do not fit its shape.
 
     Example:
@@ -144,18 +143,18 @@ def bcoo_sort_indices(mat: Coordinates) -> Coordinates:
 
 
 def bcoo_sum_duplicates(mat: Coordinates, nse: int | None = None) -> Coordinates:
-    """Sum the elements of a BCOO array that are stored several times.
+    """Sum the duplicates of a BCOO array.
 
     Args:
         mat: a BCOO array.
-        nse: the number of elements that the result stores: more are left out, and missing ones are outside of the
-            array. None counts them, which is impossible while a program is traced.
+        nse: the number of elements to store: further ones are dropped, missing ones get indices out of bounds. None
+            counts them, which needs concrete indices.
 
     Returns:
-        A BCOO array with unique indices in rising order.
+        A BCOO array with unique indices in ascending order.
 
     Raises:
-        TypeError: `mat` is no BCOO array.
+        TypeError: `mat` is not a BCOO array.
         ValueError: `nse` is not given although the indices are traced.
 
     Example:
@@ -165,7 +164,7 @@ def bcoo_sum_duplicates(mat: Coordinates, nse: int | None = None) -> Coordinates
         BCOO(float32[5], nse=1)
     """
     mat = check_coordinates(mat, "mat")
-    layout = mat.layout("bcoo_sum_duplicates")
+    layout = mat.layout()
     if nse is None:
         if isinstance(mat.indices, Tracer):
             raise ValueError(
@@ -182,8 +181,7 @@ def _count_unique(indices: np.ndarray[Any, Any], sizes: Sequence[int]) -> int:
     """Return the largest number of distinct in-bounds indices of a batch."""
     if not sizes:
         # Without sparse axes all stored elements are duplicates.
-        result: int = min(math.prod(indices.shape[:-1]), 1)
-        return result
+        return int(0 not in indices.shape[:-1])
     batches = indices.reshape(-1, *indices.shape[-2:])
     inside: Any = (batches < np.array(sizes, np.int64)).all(-1)
     return max([len(np.unique(rows[mask], axis=0)) for rows, mask in zip(batches, inside, strict=True)], default=0)
@@ -191,7 +189,7 @@ def _count_unique(indices: np.ndarray[Any, Any], sizes: Sequence[int]) -> int:
 
 def eliminate_zeros(mat: Coordinates, nse: int | None) -> Coordinates:
     """Sum duplicates and drop stored zeros, whose indices move out of bounds."""
-    layout = mat.layout("sum_duplicates")
+    layout = mat.layout()
     axes = tuple(range(layout.n_batch + 1, mat.data.ndim))
     is_zero = (mat.data == 0).all(axes) if axes else mat.data == 0
     batch = common_batch(layout.n_batch, mat.data, mat.indices)

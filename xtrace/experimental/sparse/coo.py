@@ -1,4 +1,4 @@
-"""COO matrices and their functions, as ``jax.experimental.sparse.coo`` has them."""
+"""COO matrices and their functions (``jax.experimental.sparse.coo``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.sparse.rows_and_columns import coo_fromdense_p, coo_matmat_p, coo_matvec_p, coo_todense_p

@@ -1,4 +1,4 @@
-"""The buffers of BCOO arrays: elements and the indices of each, in batches."""
+"""The buffers of BCOO arrays: elements and their indices, in batches."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class CoordinateStorage(BatchedStorage):
     def _bufs(self) -> tuple[Any, Any]:
         return self.data, self.indices
 
-    def layout(self, name: str) -> Layout:
-        """Return the kinds of axes; ValueError, for the function `name`, if the buffers do not fit the shape."""
-        return coordinate_layout(name, self.data, self.indices, self.shape)
+    def layout(self, function: str = "") -> Layout:
+        """Return the numbers of axes of each kind; ValueError, with the name `function`, for wrong buffers."""
+        return coordinate_layout(self.data, self.indices, self.shape, function=function)
 
     def remake(
         self, data: Any, indices: Any, shape: Sequence[int] | None = None, indices_sorted: bool = False,
@@ -57,7 +57,7 @@ class CoordinateStorage(BatchedStorage):
         return type(self)((data, indices), shape=shape, indices_sorted=indices_sorted, unique_indices=unique_indices)
 
     def with_data(self, data: Any) -> Self:
-        """Return an array that stores other values for the same elements."""
+        """Return an array with other values at the same indices."""
         result = self.remake(data, self.indices, self.shape, self.indices_sorted, self.unique_indices)
         result.pattern = self.pattern
         return result
@@ -67,7 +67,7 @@ class CoordinateStorage(BatchedStorage):
 
     @classmethod
     def tree_unflatten(cls, info: SparseInfo, children: Sequence[Any]) -> Any:
-        """Return an array from its buffers, for which tree functions may pass any objects."""
+        """Return an array from its buffers. Tree functions may pass any objects as buffers."""
         result = object.__new__(cls)
         result.data, result.indices = children
         result.shape, result.indices_sorted, result.unique_indices = info
@@ -85,12 +85,11 @@ def check_coordinates(value: Coordinates, argument: str) -> Coordinates:
     """Return `value`; TypeError unless it is a BCOO array."""
     if not isinstance(value, CoordinateStorage):
         raise TypeError(
-            f"{called_function()}: {argument} must be a BCOO array, got {abbreviate(value)} of type "
-            f"{type(value)}"
+            f"{called_function()}: {argument} must be a BCOO array, got {abbreviate(value)} of type {type(value)}"
         )
     return value
 
 
-def batch_shape(mat: CoordinateStorage) -> Shape:
+def get_batch_shape(mat: CoordinateStorage) -> Shape:
     """Return the sizes of the batch axes."""
     return mat.shape[: mat.n_batch]

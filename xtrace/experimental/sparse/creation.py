@@ -1,4 +1,4 @@
-"""Empty and identity arrays in any sparse format, and conversion of any format to dense arrays."""
+"""Empty and identity arrays in any sparse format, and conversion from any format to dense arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FORMATS: dict[str, Any] = {"bcsr": BCSR, "bcoo": BCOO, "coo": COO, "csr": CSR, 
 
 
 def _todense(*buffers: Array, tree: Any) -> Array:
-    """Return the dense array of a sparse one; a dense array as it is."""
+    """Convert a sparse array to a dense array; return a dense array unchanged."""
     mat = pytree.tree_unflatten(tree, buffers)
     return mat.todense() if isinstance(mat, JAXSparse) else mat
 
@@ -30,7 +30,7 @@ todense_p = formula_primitive("todense", ("tree",), _todense)
 
 
 def todense(arr: Any) -> Array:
-    """Convert a sparse array of any format to a dense one; a dense array stays as it is.
+    """Convert a sparse array of any format to a dense array; return a dense array unchanged.
 
     Args:
         arr: a sparse array, or a dense one.
@@ -39,7 +39,7 @@ def todense(arr: Any) -> Array:
         A dense array.
 
     Raises:
-        TypeError: `arr` is no array.
+        TypeError: `arr` is not an array.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -64,14 +64,14 @@ def empty(
     shape: Sequence[int], dtype: DTypeLike | None = None, index_dtype: DTypeLike = "int32",
     sparse_format: str = "bcoo", **kwds: Any,
 ) -> Any:
-    """Create a sparse array of zeros, which stores no elements.
+    """Create a sparse array of zeros without stored elements.
 
     Args:
         shape: the shape.
         dtype: the dtype; None for the default float.
         index_dtype: the dtype of the indices.
         sparse_format: ``"bcoo"``, ``"bcsr"``, ``"coo"``, ``"csr"`` or ``"csc"``.
-        kwds: `n_batch`, `n_dense` and `nse`, for the formats with batches.
+        kwds: `n_batch`, `n_dense` and `nse`, for BCOO and BCSR.
 
     Returns:
         A sparse array.
@@ -97,7 +97,7 @@ def eye(
     Args:
         N: the number of rows.
         M: the number of columns; None for `N`.
-        k: the diagonal: 0 is the main one, and above it they are positive.
+        k: the number of the diagonal: 0 for the main diagonal, positive above it.
         dtype: the dtype; None for the default float.
         index_dtype: the dtype of the indices.
         sparse_format: ``"bcoo"``, ``"bcsr"``, ``"coo"``, ``"csr"`` or ``"csc"``.
@@ -116,11 +116,10 @@ def eye(
         Array([[0, 1],
                [1, 2]], dtype=int32)
     """
-    kind = _find_format(sparse_format)
+    format_class = _find_format(sparse_format)
     rows = to_integer("N", N)
     columns = rows if M is None else to_integer("M", M)
     diagonal = to_integer("k", k)
-    if kind is BCSR:
-        made = BCOO._eye(rows, columns, diagonal, dtype=dtype, index_dtype=index_dtype, **kwds)
-        return BCSR.from_bcoo(made)
-    return kind._eye(rows, columns, diagonal, dtype=dtype, index_dtype=index_dtype, **kwds)
+    if format_class is BCSR:
+        return BCSR.from_bcoo(BCOO._eye(rows, columns, diagonal, dtype=dtype, index_dtype=index_dtype, **kwds))
+    return format_class._eye(rows, columns, diagonal, dtype=dtype, index_dtype=index_dtype, **kwds)

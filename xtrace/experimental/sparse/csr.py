@@ -1,4 +1,4 @@
-"""CSR and CSC matrices and their functions, as ``jax.experimental.sparse.csr`` has them."""
+"""CSR and CSC matrices and their functions (``jax.experimental.sparse.csr``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.sparse.rows_and_columns import csr_fromdense_p, csr_matmat_p, csr_matvec_p, csr_todense_p

@@ -1,4 +1,4 @@
-"""Derivatives of functions of sparse arrays: with respect to the stored elements."""
+"""Derivatives of functions of sparse arrays with respect to the stored elements."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _replace_values(x: Any, values: Any) -> Any:
 
 
 class _Arguments:
-    """The arguments of a function, and the values to differentiate by: stored elements and dense arrays."""
+    """The arguments of a function, and the variables of derivatives: stored elements and dense arrays."""
 
     def __init__(self, name: str, args: Sequence[Any], argnums: int | Sequence[int]) -> None:
         self.args, self.single = list(args), not isinstance(argnums, Sequence)
@@ -49,11 +49,11 @@ class _Arguments:
 
     @property
     def values(self) -> list[Any]:
-        """The arrays to differentiate by."""
+        """The variables."""
         return [_get_values(x) for x in self.leaves]
 
     def insert(self, values: Sequence[Any]) -> list[Any]:
-        """Return all arguments, with other values for those to differentiate by."""
+        """Return all arguments, with other values of the variables."""
         leaves = [_replace_values(x, v) for x, v in zip(self.leaves, values, strict=True)]
         args = list(self.args)
         for i, arg in zip(self.numbers, pytree.tree_unflatten(self.tree, leaves), strict=True):
@@ -172,7 +172,7 @@ def _make_jacobian(
         arguments = _Arguments(name, args, argnums)
         trees: list[Any] = []
 
-        def of_values(values: Sequence[Any]) -> Any:
+        def evaluate(values: Sequence[Any]) -> Any:
             result = fun(*arguments.insert(values), **keywords)
             leaves, tree = pytree.tree_flatten(result[0] if has_aux else result, is_leaf=_is_sparse)
             if any(map(_is_sparse, leaves)):
@@ -180,7 +180,7 @@ def _make_jacobian(
             trees.append(tree)
             return (leaves, result[1]) if has_aux else leaves
 
-        result = dense(of_values, has_aux=has_aux, **options)(arguments.values)
+        result = dense(evaluate, has_aux=has_aux, **options)(arguments.values)
         rows, aux = result if has_aux else (result, None)
         packed = [
             arguments.pack([_pack_jacobian(x, j) for x, j in zip(arguments.leaves, row, strict=True)]) for row in rows
@@ -199,7 +199,7 @@ def jacfwd(
     Args:
         fun: a function that returns dense arrays.
         argnums: the position, or positions, of the arguments to differentiate by.
-        has_aux: whether `fun` returns a pair of these and other results.
+        has_aux: whether `fun` returns a pair of the arrays and other results.
         kwargs: other options of `xtrace.jacfwd`.
 
     Returns:
@@ -227,7 +227,7 @@ def jacrev(
     Args:
         fun: a function that returns dense arrays.
         argnums: the position, or positions, of the arguments to differentiate by.
-        has_aux: whether `fun` returns a pair of these and other results.
+        has_aux: whether `fun` returns a pair of the arrays and other results.
         kwargs: other options of `xtrace.jacrev`.
 
     Returns:

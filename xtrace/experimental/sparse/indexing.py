@@ -1,4 +1,4 @@
-"""Parts of BCOO arrays: slices, windows, reversed and concatenated arrays."""
+"""Slices, windows, reversals and concatenations of BCOO arrays."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim
 from xtrace._src.ops.arrays.index_vectors import GatherDimensionNumbers, GatherScatterMode
 from xtrace._src.ops.arrays.slicing import slice as slice_array
 from xtrace._src.sparse.coordinates import broadcast_batch
-from xtrace._src.sparse.layouts import stored_count
+from xtrace._src.sparse.layouts import count_positions
 from xtrace.experimental.sparse.conversions import bcoo_sum_duplicates, bcoo_transpose
-from xtrace.experimental.sparse.coordinate_storage import CoordinateStorage, batch_shape, check_coordinates
+from xtrace.experimental.sparse.coordinate_storage import CoordinateStorage, check_coordinates, get_batch_shape
 from xtrace.experimental.sparse.layout_changes import bcoo_squeeze, bcoo_update_layout
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.conversion import asarray
@@ -29,13 +29,13 @@ from xtrace.numpy.ufuncs import clip, maximum, where
 
 
 def _cut_sparse(
-    name: str, mat: CoordinateStorage, starts: Sequence[Any], sizes: Sequence[int], strides: Sequence[int]
+    mat: CoordinateStorage, starts: Sequence[Any], sizes: Sequence[int], strides: Sequence[int]
 ) -> Any:
-    """Slice the sparse axes of an array whose other axes are already sliced.
+    """Slice the sparse axes of an array after its other axes.
 
     starts: integers or integer scalars. sizes: the sizes of the result.
     """
-    layout = mat.layout(name)
+    layout = mat.layout()
     axes = list(layout.sparse_axes)
     whole = all(
         isinstance(s, int) and s == 0 and n == mat.shape[i] and step == 1
@@ -58,9 +58,9 @@ def _cut_sparse(
     for axis, size in zip(axes, sizes, strict=True):
         shape[axis] = size
     data = where(kept.reshape(*kept.shape, *[1] * layout.n_dense), mat.data, zeros((), mat.data.dtype))
-    made = mat.remake(data, concatenate(columns, -1) if columns else mat.indices, shape)
-    enough = stored_count(shape, layout)
-    return made if made.nse <= enough else _forget_order(bcoo_sum_duplicates(made, enough))
+    part = mat.remake(data, concatenate(columns, -1) if columns else mat.indices, shape)
+    enough = count_positions(shape, layout)
+    return part if part.nse <= enough else _forget_order(bcoo_sum_duplicates(part, enough))
 
 
 def _forget_order(mat: CoordinateStorage) -> Any:
@@ -76,13 +76,13 @@ def bcoo_slice(
         mat: a BCOO array.
         start_indices: the first index along each axis.
         limit_indices: the index after the last one along each axis.
-        strides: the step along each axis; None for steps of 1.
+        strides: the stride along each axis; None for 1.
 
     Returns:
         A BCOO array.
 
     Raises:
-        TypeError: `mat` is no BCOO array.
+        TypeError: `mat` is not a BCOO array.
         ValueError: the indices do not fit the shape, or a stride is not positive.
 
     Example:
@@ -92,9 +92,8 @@ def bcoo_slice(
         Array([[1., 2.],
                [4., 5.]], dtype=float32)
     """
-    name = "bcoo_slice"
     mat = check_coordinates(mat, "mat")
-    layout = mat.layout(name)
+    layout = mat.layout()
     starts, limits = (
         integer_tuple(key, value)
         for key, value in (("start_indices", start_indices), ("limit_indices", limit_indices))
@@ -102,20 +101,20 @@ def bcoo_slice(
     steps = (1,) * mat.ndim if strides is None else integer_tuple("strides", strides)
     if not len(starts) == len(limits) == len(steps) == mat.ndim:
         raise ValueError(
-            f"{name}: an array of shape {mat.shape} needs {mat.ndim} start_indices, limit_indices and strides; got "
+            f"bcoo_slice: an array of shape {mat.shape} needs {mat.ndim} start_indices, limit_indices and strides; got "
             f"{starts}, {limits} and {steps}"
         )
     for start, limit, step, size in zip(starts, limits, steps, mat.shape, strict=True):
         if not 0 <= start <= limit <= size or step < 1:
             raise ValueError(
-                f"{name}: start_indices {starts}, limit_indices {limits} and strides {steps} do not fit an array of "
-                f"shape {mat.shape}; 0 <= start <= limit <= size and stride >= 1 must hold along each axis"
+                f"bcoo_slice: start_indices {starts}, limit_indices {limits} and strides {steps} do not fit an array "
+                f"of shape {mat.shape}; 0 <= start <= limit <= size and stride >= 1 must hold along each axis"
             )
     sizes = [-(-(limit - start) // step) for start, limit, step in zip(starts, limits, steps, strict=True)]
     first_dense = layout.n_batch + layout.n_sparse
 
     def cut(buffer: Array, axes: Sequence[int | None]) -> Array:
-        """Slice a buffer; `axes` has the array's axis for each of its axes, None where nothing is cut."""
+        """Slice a buffer; `axes` maps its axes to axes of the array, or to None for whole axes."""
         if all(i is None for i in axes):
             return buffer
         begin = [0 if i is None else starts[i] for i in axes]
@@ -130,24 +129,24 @@ def bcoo_slice(
     shape = [mat.shape[i] if i in sparse else size for i, size in enumerate(sizes)]
     part = mat.remake(data, indices, shape)
     return _cut_sparse(
-        name, part, [starts[i] for i in sparse], [sizes[i] for i in sparse], [steps[i] for i in sparse]
+        part, [starts[i] for i in sparse], [sizes[i] for i in sparse], [steps[i] for i in sparse]
     )
 
 
 def bcoo_dynamic_slice(mat: Any, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Any:
-    """Cut a slice out of a BCOO array, at a position that may be traced.
+    """Cut a slice out of a BCOO array at a position, which may be traced.
 
     Args:
         mat: a BCOO array.
-        start_indices: integer scalars, one for each axis; the slice is moved to lie inside.
+        start_indices: an integer scalar for each axis; the slice is moved inside the bounds.
         slice_sizes: the size along each axis.
 
     Returns:
         A BCOO array of shape `slice_sizes`.
 
     Raises:
-        TypeError: `mat` is no BCOO array, or an index is no integer.
-        ValueError: the sizes do not fit the shape, or an index is no scalar.
+        TypeError: `mat` is not a BCOO array, or an index is not an integer.
+        ValueError: the sizes do not fit the shape, or an index is not a scalar.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -155,36 +154,33 @@ def bcoo_dynamic_slice(mat: Any, start_indices: Sequence[Any], slice_sizes: Sequ
         >>> sparse.bcoo_dynamic_slice(mat, (jnp.array(1), 0), (1, 2)).todense()
         Array([[3., 4.]], dtype=float32)
     """
-    name = "bcoo_dynamic_slice"
     mat = check_coordinates(mat, "mat")
-    layout = mat.layout(name)
+    layout = mat.layout()
     sizes = integer_tuple("slice_sizes", slice_sizes)
     starts = [asarray(x) for x in start_indices]
     if len(starts) != mat.ndim or len(sizes) != mat.ndim or any(x.ndim for x in starts):
         raise ValueError(
-            f"{name}: an array of shape {mat.shape} needs {mat.ndim} scalars as start_indices and as many slice_sizes; "
-            f"got {abbreviate(start_indices)} and {sizes}"
+            f"bcoo_dynamic_slice: an array of shape {mat.shape} needs {mat.ndim} scalars as start_indices and as many "
+            f"slice_sizes; got {abbreviate(start_indices)} and {sizes}"
         )
     if any(not 0 <= size <= whole for size, whole in zip(sizes, mat.shape, strict=True)):
-        raise ValueError(f"{name}: slice_sizes {sizes} do not fit an array of shape {mat.shape}")
+        raise ValueError(f"bcoo_dynamic_slice: slice_sizes {sizes} do not fit an array of shape {mat.shape}")
     starts = [
         clip(where(x < 0, x + whole, x), 0, whole - size)
         for x, whole, size in zip(starts, mat.shape, sizes, strict=True)
     ]
     data, indices = mat.data, mat.indices
     for axis in range(layout.n_batch):
-        for_axis = [
+        data, indices = [
             dynamic_slice_in_dim(x, starts[axis], sizes[axis], axis) if x.shape[axis] == mat.shape[axis] else x
             for x in (data, indices)
         ]
-        data, indices = for_axis
     for axis in range(layout.n_batch + layout.n_sparse, mat.ndim):
-        place = axis - layout.n_sparse + 1
-        data = dynamic_slice_in_dim(data, starts[axis], sizes[axis], place)
+        data = dynamic_slice_in_dim(data, starts[axis], sizes[axis], axis - layout.n_sparse + 1)
     sparse = list(layout.sparse_axes)
     shape = [mat.shape[i] if i in sparse else size for i, size in enumerate(sizes)]
     return _cut_sparse(
-        name, mat.remake(data, indices, shape), [starts[i] for i in sparse], [sizes[i] for i in sparse],
+        mat.remake(data, indices, shape), [starts[i] for i in sparse], [sizes[i] for i in sparse],
         [1] * len(sparse),
     )
 
@@ -200,7 +196,7 @@ def bcoo_rev(operand: Any, dimensions: Sequence[int]) -> Any:
         A BCOO array of the same shape.
 
     Raises:
-        TypeError: `operand` is no BCOO array.
+        TypeError: `operand` is not a BCOO array.
         ValueError: an axis is out of bounds or given twice.
 
     Example:
@@ -208,9 +204,8 @@ def bcoo_rev(operand: Any, dimensions: Sequence[int]) -> Any:
         >>> sparse.bcoo_rev(sparse.BCOO.fromdense(jnp.arange(3.0)), (0,)).todense()
         Array([2., 1., 0.], dtype=float32)
     """
-    name = "bcoo_rev"
     mat = check_coordinates(operand, "operand")
-    layout = mat.layout(name)
+    layout = mat.layout()
     axes = axes_of(tuple(dimensions), mat.ndim)
     batch = tuple([i for i in axes if i < layout.n_batch])
     dense = tuple([i - layout.n_sparse + 1 for i in axes if i >= layout.n_batch + layout.n_sparse])
@@ -220,8 +215,8 @@ def bcoo_rev(operand: Any, dimensions: Sequence[int]) -> Any:
     sparse = [i for i in axes if i in layout.sparse_axes]
     if sparse:
         sizes = asarray([mat.shape[i] for i in layout.sparse_axes], dtype=indices.dtype)
-        turned = asarray([i in sparse for i in layout.sparse_axes])
-        indices = where(turned & (indices < sizes), sizes - 1 - indices, indices)
+        reversed_axes = asarray([i in sparse for i in layout.sparse_axes])
+        indices = where(reversed_axes & (indices < sizes), sizes - 1 - indices, indices)
     return mat.remake(data, indices, None, mat.indices_sorted and not sparse, mat.unique_indices)
 
 
@@ -237,7 +232,7 @@ def bcoo_concatenate(operands: Sequence[Any], *, dimension: int) -> Any:
 
     Raises:
         NotImplementedError: `dimension` is a dense axis.
-        TypeError: an operand is no BCOO array.
+        TypeError: an operand is not a BCOO array.
         ValueError: there are no operands, their layouts or shapes differ, or `dimension` is out of bounds.
 
     Example:
@@ -246,23 +241,23 @@ def bcoo_concatenate(operands: Sequence[Any], *, dimension: int) -> Any:
         >>> sparse.bcoo_concatenate([row, row], dimension=0)
         BCOO(float32[2, 2], nse=2)
     """
-    name = "bcoo_concatenate"
     operands = [check_coordinates(x, f"operand {i}") for i, x in enumerate(operands)]
     if not operands:
-        raise ValueError(f"{name}: there are no operands")
+        raise ValueError("bcoo_concatenate: there are no operands")
     first = operands[0]
     axis = canonical_axis(dimension, first.ndim)
-    layouts = [x.layout(name)[:3] for x in operands]
+    layouts = [x.layout()[:3] for x in operands]
     outer = [(*x.shape[:axis], *x.shape[axis + 1 :]) for x in operands]
     if len(set(layouts)) > 1 or len(set(outer)) > 1:
         raise ValueError(
-            f"{name}: the operands {operands} must have the same batch and dense axes, and the same sizes but along "
-            f"axis {axis}"
+            f"bcoo_concatenate: the operands {operands} must have the same batch and dense axes, and the same sizes "
+            f"but along axis {axis}"
         )
     n_batch, n_sparse, _ = layouts[0]
     if axis >= n_batch + n_sparse:
         raise NotImplementedError(
-            f"{name}: axis {axis} is a dense axis; make it sparse with update_layout, or concatenate dense arrays"
+            f"bcoo_concatenate: axis {axis} is a dense axis; make it sparse with update_layout, or concatenate dense "
+            "arrays"
         )
     shape = list(first.shape)
     shape[axis] = sum([x.shape[axis] for x in operands])
@@ -279,7 +274,7 @@ def bcoo_concatenate(operands: Sequence[Any], *, dimension: int) -> Any:
             outside = (indices >= bounds).any(-1, keepdims=True)
             indices = where(outside, ends, moved)
             offset += x.shape[axis]
-        buffers.append((broadcast_batch(x.data, batch_shape(x)), broadcast_batch(indices, batch_shape(x))))
+        buffers.append((broadcast_batch(x.data, get_batch_shape(x)), broadcast_batch(indices, get_batch_shape(x))))
     if axis >= n_batch:
         joined = [concatenate(parts, n_batch) for parts in zip(*buffers, strict=True)]
         return first.remake(*joined, shape)
@@ -312,15 +307,15 @@ def bcoo_gather(
         dimension_numbers: a `GatherDimensionNumbers` without batching axes.
         slice_sizes: the sizes of the windows along each axis of `operand`.
         unique_indices, indices_are_sorted: promises about the index vectors; without effect.
-        mode: None, ``"clip"`` or ``"promise_in_bounds"``; windows are moved to lie inside.
+        mode: None, ``"clip"`` or ``"promise_in_bounds"``; windows are moved inside the bounds.
         fill_value: must be None.
 
     Returns:
-        A BCOO array. The axes of the index vectors are batch axes if they come first in it, else sparse ones.
+        A BCOO array. The axes of the index vectors are batch axes if they come first, and sparse axes otherwise.
 
     Raises:
-        NotImplementedError: another mode, a fill value, or batching axes are asked for.
-        TypeError: `operand` is no BCOO array.
+        NotImplementedError: another mode, a fill value, or batching axes are given.
+        TypeError: `operand` is not a BCOO array.
         ValueError: the shapes and `dimension_numbers` do not agree.
 
     Example:
@@ -331,18 +326,17 @@ def bcoo_gather(
         Array([[4., 5.],
                [0., 1.]], dtype=float32)
     """
-    name = "bcoo_gather"
     mat, vectors = check_coordinates(operand, "operand"), asarray(start_indices)
-    mat.layout(name)
-    kind = None if mode is None else GatherScatterMode.from_any(mode)
-    if kind is GatherScatterMode.FILL_OR_DROP or fill_value is not None:
+    mat.layout()
+    out_of_bounds = None if mode is None else GatherScatterMode.from_any(mode)
+    if out_of_bounds is GatherScatterMode.FILL_OR_DROP or fill_value is not None:
         raise NotImplementedError(
-            f"{name}: windows outside of a sparse array cannot be filled; pass mode='clip' or 'promise_in_bounds', "
+            "bcoo_gather: windows outside of a sparse array cannot be filled; pass mode='clip' or 'promise_in_bounds', "
             "without a fill_value"
         )
     numbers = GatherDimensionNumbers(*[tuple(x) for x in dimension_numbers])
     if numbers.operand_batching_dims or numbers.start_indices_batching_dims:
-        raise NotImplementedError(f"{name}: batching axes are not supported; map the function with vmap")
+        raise NotImplementedError("bcoo_gather: batching axes are not supported; map the function with vmap")
     sizes = integer_tuple("slice_sizes", slice_sizes)
     lead = vectors.shape[:-1]
     windows = [i for i in range(mat.ndim) if i not in numbers.collapsed_slice_dims]
@@ -351,8 +345,8 @@ def bcoo_gather(
         or len(numbers.offset_dims) != len(windows) or any(sizes[i] != 1 for i in numbers.collapsed_slice_dims)
     ):
         raise ValueError(
-            f"{name}: indices of shape {vectors.shape}, slice_sizes {sizes} and {numbers} do not fit an operand of "
-            f"shape {mat.shape}"
+            f"bcoo_gather: indices of shape {vectors.shape}, slice_sizes {sizes} and {numbers} do not fit an operand "
+            f"of shape {mat.shape}"
         )
 
     def window(vector: Array) -> Any:
@@ -374,7 +368,7 @@ def bcoo_gather(
     if order == list(range(rank)):
         return _forget_order(part)
     moved = {i for i, axis in enumerate(order) if axis != i}
-    layout = part.layout(name)
+    layout = part.layout()
     n_batch = min(layout.n_batch, *moved)
     n_dense = min(layout.n_dense, rank - 1 - max(moved))
     part = bcoo_update_layout(part, n_batch=n_batch, n_dense=n_dense)

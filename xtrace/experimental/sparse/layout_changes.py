@@ -1,4 +1,4 @@
-"""Changes of the layout and shape of BCOO arrays: kinds of axes, reshaping, broadcasting."""
+"""Changes of the layout and the shape of BCOO arrays."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.sparse import index_rows
@@ -18,8 +19,8 @@ from xtrace.experimental.sparse.conversions import bcoo_transpose
 from xtrace.experimental.sparse.coordinate_storage import (
     Coordinates,
     CoordinateStorage,
-    batch_shape,
     check_coordinates,
+    get_batch_shape,
 )
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.broadcasting import indices as grid_of
@@ -34,9 +35,9 @@ from xtrace.numpy.ufuncs import where
 class Buffers:
     """The buffers of a BCOO array, broadcast along its batch axes, and the sizes of its axes by kind."""
 
-    def __init__(self, name: str, mat: CoordinateStorage) -> None:
-        layout = mat.layout(name)
-        self.batch, ndim = batch_shape(mat), mat.ndim
+    def __init__(self, mat: CoordinateStorage) -> None:
+        layout = mat.layout()
+        self.batch, ndim = get_batch_shape(mat), mat.ndim
         self.sparse = mat.shape[layout.n_batch : ndim - layout.n_dense]
         self.dense = mat.shape[ndim - layout.n_dense :]
         self.data = broadcast_batch(mat.data, self.batch)
@@ -86,7 +87,7 @@ class Buffers:
         self.data = self.data.reshape(*self.batch, nse, *self.dense)
 
     def _match_positions(self, columns: range) -> Array:
-        """Return the mask (*batch, nse, *sizes) of each stored element's position along some sparse axes."""
+        """Return masks (*batch, nse, *sizes): True at the position of each stored element along sparse axes."""
         sizes = tuple([self.sparse[i] for i in columns])
         grid = grid_of(sizes, dtype=self.indices.dtype)
         mask = asarray(True)
@@ -98,10 +99,10 @@ class Buffers:
     def make_sparse_dense(self, count: int) -> None:
         """Make the last `count` sparse axes the first dense ones."""
         kept = len(self.sparse) - count
-        hits = self._match_positions(range(kept, len(self.sparse)))
-        hits = hits.reshape(*hits.shape, *[1] * len(self.dense))
+        mask = self._match_positions(range(kept, len(self.sparse)))
+        mask = mask.reshape(*mask.shape, *[1] * len(self.dense))
         data = self.data.reshape(*self.batch, self.nse, *[1] * count, *self.dense)
-        self.data = where(hits, data, zeros((), data.dtype))
+        self.data = where(mask, data, zeros((), data.dtype))
         self.sparse, self.dense = self.sparse[:kept], (*self.sparse[kept:], *self.dense)
         self.indices = self.indices[..., :kept]
 
@@ -109,12 +110,12 @@ class Buffers:
         """Make the first `count` sparse axes the last batch ones."""
         sizes, self.sparse = self.sparse[:count], self.sparse[count:]
         whole, self.sparse = self.sparse, (*sizes, *self.sparse)
-        hits = self._match_positions(range(count))
+        mask = self._match_positions(range(count))
         axis = len(self.batch)
-        hits = hits.transpose(*range(axis), *range(axis + 1, hits.ndim), axis)
+        mask = mask.transpose(*range(axis), *range(axis + 1, mask.ndim), axis)
         shape = (*self.batch, *[1] * count, self.nse)
         data = self.data.reshape(*shape, *self.dense)
-        self.data = where(hits.reshape(*hits.shape, *[1] * len(self.dense)), data, zeros((), data.dtype))
+        self.data = where(mask.reshape(*mask.shape, *[1] * len(self.dense)), data, zeros((), data.dtype))
         self.indices = self.indices[..., count:].reshape(*shape, len(whole))
         self.batch, self.sparse = (*self.batch, *sizes), whole
         self.indices = broadcast_batch(self.indices, self.batch)
@@ -128,21 +129,21 @@ def bcoo_update_layout(
 ) -> Coordinates:
     """Convert a BCOO array to another number of batch and of dense axes.
 
-    Sparse axes that become batch or dense ones are stored in full. That is inefficient unless their sizes are 0 or 1.
+    Sparse axes that become batch or dense axes are stored in full, which is inefficient unless their sizes are 0 or 1.
 
     Args:
         mat: a BCOO array.
-        n_batch: the number of batch axes, the first ones; None leaves it.
-        n_dense: the number of dense axes, the last ones; None leaves it.
-        on_inefficient: ``"error"``, ``"warn"``, or None to say nothing.
+        n_batch: the number of leading batch axes; None to keep it.
+        n_dense: the number of trailing dense axes; None to keep it.
+        on_inefficient: ``"error"``, ``"warn"``, or None to allow an inefficient layout.
 
     Returns:
         A BCOO array of the same elements.
 
     Raises:
-        TypeError: `mat` is no BCOO array.
-        ValueError: the number of axes is negative or too large, or `on_inefficient` is none of these; a
-            `SparseEfficiencyError` if the new layout is inefficient, and `on_inefficient` is ``"error"``.
+        TypeError: `mat` is not a BCOO array.
+        SparseEfficiencyError: the new layout is inefficient, and `on_inefficient` is ``"error"``.
+        ValueError: a number of axes is negative or too large, or `on_inefficient` has another value.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -150,19 +151,22 @@ def bcoo_update_layout(
         >>> sparse.bcoo_update_layout(mat, n_batch=0)
         BCOO(float32[3, 3], nse=3)
     """
-    name = "bcoo_update_layout"
     mat = check_coordinates(mat, "mat")
     if on_inefficient not in _INEFFICIENT:
-        raise ValueError(f"{name}: on_inefficient is 'error', 'warn' or None, got {abbreviate(on_inefficient)}")
-    layout = mat.layout(name)
+        raise ValueError(
+            f"bcoo_update_layout: on_inefficient is 'error', 'warn' or None, got {abbreviate(on_inefficient)}"
+        )
+    layout = mat.layout()
     batch = layout.n_batch if n_batch is None else to_integer("n_batch", n_batch)
     dense = layout.n_dense if n_dense is None else to_integer("n_dense", n_dense)
     if batch < 0 or dense < 0 or batch + dense > mat.ndim:
-        raise ValueError(f"{name}: n_batch={batch} and n_dense={dense} do not fit an array of {mat.ndim} axes")
+        raise ValueError(
+            f"bcoo_update_layout: n_batch={batch} and n_dense={dense} do not fit an array of {mat.ndim} axes"
+        )
     if (batch, dense) == (layout.n_batch, layout.n_dense):
         return mat
     _report_inefficiency(mat, batch, dense, on_inefficient)
-    buffers = Buffers(name, mat)
+    buffers = Buffers(mat)
     if dense < layout.n_dense:
         buffers.make_dense_sparse(layout.n_dense - dense)
     if batch < layout.n_batch:
@@ -192,7 +196,7 @@ def _report_inefficiency(mat: CoordinateStorage, batch: int, dense: int, on_inef
 
 
 def bcoo_reduce_sum(mat: Any, *, axes: Sequence[int]) -> Any:
-    """Sum a BCOO array over axes; sums over sparse and batch axes stay stored as terms.
+    """Sum a BCOO array over axes; the terms of sums over sparse and batch axes stay stored as duplicates.
 
     Args:
         mat: a BCOO array.
@@ -202,7 +206,7 @@ def bcoo_reduce_sum(mat: Any, *, axes: Sequence[int]) -> Any:
         A BCOO array without these axes.
 
     Raises:
-        TypeError: `mat` is no BCOO array.
+        TypeError: `mat` is not a BCOO array.
         ValueError: an axis is out of bounds or given twice.
 
     Example:
@@ -210,10 +214,9 @@ def bcoo_reduce_sum(mat: Any, *, axes: Sequence[int]) -> Any:
         >>> sparse.bcoo_reduce_sum(sparse.BCOO.fromdense(jnp.ones((2, 3))), axes=(0,)).todense()
         Array([2., 2., 2.], dtype=float32)
     """
-    name = "bcoo_reduce_sum"
     mat = check_coordinates(mat, "mat")
     reduced = sorted(axes_of(tuple(axes), mat.ndim))
-    layout = mat.layout(name)
+    layout = mat.layout()
     batch = [i for i in reduced if i < layout.n_batch]
     sparse = [i - layout.n_batch for i in reduced if i in layout.sparse_axes]
     dense = [i - layout.n_sparse + 1 for i in reduced if i >= layout.n_batch + layout.n_sparse]
@@ -232,7 +235,7 @@ def bcoo_reduce_sum(mat: Any, *, axes: Sequence[int]) -> Any:
 
 
 def drop_sparse_axes(mat: Any, axes: Sequence[int]) -> Any:
-    """Sum over sparse axes by dropping their indices: elements along them become duplicates."""
+    """Sum over sparse axes by dropping their indices: the terms become duplicates."""
     kept = [i for i in range(mat.n_sparse) if i not in axes]
     sizes = [mat.shape[mat.n_batch + i] for i in range(mat.n_sparse)]
     data, indices = mat.data, mat.indices
@@ -249,23 +252,25 @@ def drop_sparse_axes(mat: Any, axes: Sequence[int]) -> Any:
     return mat.remake(data, indices, shape)
 
 
-def _split_sizes(name: str, old: Sequence[Shape], new: Shape) -> list[Shape]:
-    """Split the new sizes into batch, sparse and dense axes that have the same products as the old ones."""
+def _split_sizes(old: Sequence[Shape], new: Shape) -> list[Shape]:
+    """Split the new sizes into batch, sparse and dense axes with the same products as the old axes."""
     parts, rest = [], new
     for kind, sizes in zip(("batch", "sparse"), old[:2], strict=True):
         wanted = math.prod(sizes)
         ends = [i for i in range(len(rest) + 1) if math.prod(rest[:i]) == wanted]
         if not ends:
             raise ValueError(
-                f"{name}: the new shape {new} would mix {kind} axes, of sizes {sizes}, with others; change the layout "
-                "with update_layout first"
+                f"{called_function()}: the new shape {new} would mix {kind} axes, of sizes {sizes}, with others; "
+                "change the layout with update_layout first"
             )
-        # Axes of size 1 go with those before them.
+        # Axes of size 1 belong to the axes before them.
         end = ends[-1]
         parts.append(rest[:end])
         rest = rest[end:]
     if math.prod(rest) != math.prod(old[2]):
-        raise ValueError(f"{name}: the new shape {new} would mix dense axes, of sizes {old[2]}, with others")
+        raise ValueError(
+            f"{called_function()}: the new shape {new} would mix dense axes, of sizes {old[2]}, with others"
+        )
     return [*parts, rest]
 
 
@@ -277,7 +282,7 @@ def bcoo_reshape(
     Args:
         mat: a BCOO array.
         new_sizes: the new shape, which must not mix axes of different kinds.
-        dimensions: the axes of `mat` in the order in which its elements are read; None for the order they have.
+        dimensions: a permutation of the axes, applied before; None for the identity.
         sharding: must be None.
 
     Returns:
@@ -285,7 +290,7 @@ def bcoo_reshape(
 
     Raises:
         NotImplementedError: `sharding` is given.
-        TypeError: `mat` is no BCOO array.
+        TypeError: `mat` is not a BCOO array.
         ValueError: the sizes do not agree, or axes of different kinds would be mixed.
 
     Example:
@@ -293,16 +298,17 @@ def bcoo_reshape(
         >>> sparse.bcoo_reshape(sparse.BCOO.fromdense(jnp.eye(2)), new_sizes=(4,)).indices.ravel()
         Array([0, 3], dtype=int32)
     """
-    name = "bcoo_reshape"
     mat = check_coordinates(mat, "mat")
-    refuse_sharding(name, sharding)
+    refuse_sharding(sharding)
     if dimensions is not None:
         mat = bcoo_transpose(mat, permutation=dimensions)
     new = integer_tuple("new_sizes", new_sizes)
     if math.prod(new) != mat.size:
-        raise ValueError(f"{name}: an array of shape {mat.shape}, of {mat.size} elements, cannot have shape {new}")
-    buffers = Buffers(name, mat)
-    batch, sparse, dense = _split_sizes(name, (buffers.batch, buffers.sparse, buffers.dense), new)
+        raise ValueError(
+            f"bcoo_reshape: an array of shape {mat.shape}, of {mat.size} elements, cannot have shape {new}"
+        )
+    buffers = Buffers(mat)
+    batch, sparse, dense = _split_sizes((buffers.batch, buffers.sparse, buffers.dense), new)
     count, nse = math.prod(buffers.batch) * buffers.nse, buffers.nse
     rows = buffers.indices.reshape(count, len(buffers.sparse))
     places = index_rows.ravel(rows, buffers.sparse)
@@ -312,10 +318,12 @@ def bcoo_reshape(
     return buffers.make(mat)
 
 
-def refuse_sharding(name: str, sharding: object) -> None:
+def refuse_sharding(sharding: object) -> None:
     """Raise NotImplementedError if a sharding is given."""
     if sharding is not None:
-        raise NotImplementedError(f"{name}: shardings of sparse arrays are not supported; leave it at None")
+        raise NotImplementedError(
+            f"{called_function()}: shardings of sparse arrays are not supported; leave it at None"
+        )
 
 
 def bcoo_squeeze(arr: Any, *, dimensions: Sequence[int]) -> Any:
@@ -329,7 +337,7 @@ def bcoo_squeeze(arr: Any, *, dimensions: Sequence[int]) -> Any:
         A BCOO array without these axes.
 
     Raises:
-        TypeError: `arr` is no BCOO array.
+        TypeError: `arr` is not a BCOO array.
         ValueError: an axis is out of bounds, given twice, or not of size 1.
 
     Example:
@@ -337,13 +345,12 @@ def bcoo_squeeze(arr: Any, *, dimensions: Sequence[int]) -> Any:
         >>> sparse.bcoo_squeeze(sparse.BCOO.fromdense(jnp.ones((1, 3))), dimensions=(0,))
         BCOO(float32[3], nse=3)
     """
-    name = "bcoo_squeeze"
     arr = check_coordinates(arr, "arr")
     removed = axes_of(tuple(dimensions), arr.ndim)
-    layout = arr.layout(name)
+    layout = arr.layout()
     long = [i for i in removed if arr.shape[i] != 1]
     if long:
-        raise ValueError(f"{name}: axes {long} of an array of shape {arr.shape} are not of size 1")
+        raise ValueError(f"bcoo_squeeze: axes {long} of an array of shape {arr.shape} are not of size 1")
     batch = tuple([i for i in removed if i < layout.n_batch])
     dense = tuple([i - layout.n_sparse + 1 for i in removed if i >= layout.n_batch + layout.n_sparse])
     data, indices = arr.data.squeeze((*batch, *dense)), arr.indices.squeeze(batch)
@@ -351,20 +358,20 @@ def bcoo_squeeze(arr: Any, *, dimensions: Sequence[int]) -> Any:
     shape = [n for i, n in enumerate(arr.shape) if i not in removed or i in layout.sparse_axes]
     if not sparse:
         return arr.remake(data, indices, shape, arr.indices_sorted, arr.unique_indices)
-    made = drop_sparse_axes(arr.remake(data, indices, shape), sparse)
-    return made.remake(*made._bufs, made.shape, arr.indices_sorted, arr.unique_indices)
+    smaller = drop_sparse_axes(arr.remake(data, indices, shape), sparse)
+    return smaller.remake(*smaller._bufs, smaller.shape, arr.indices_sorted, arr.unique_indices)
 
 
 def bcoo_broadcast_in_dim(
     mat: Any, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: None = None
 ) -> Any:
-    """Expand a BCOO array by broadcasting to a shape of as many axes or more.
+    """Broadcast a BCOO array to a shape with as many axes or more.
 
     Args:
         mat: a BCOO array.
         shape: the new shape.
-        broadcast_dimensions: the axis of the result that each axis of `mat` becomes, in rising order. New axes before
-            the first sparse one are batch axes, those after the first dense one are dense, others are sparse.
+        broadcast_dimensions: the axis of the result that each axis of `mat` becomes, in ascending order. New axes
+            before the first sparse axis are batch axes, those after the first dense axis are dense, others are sparse.
         sharding: must be None.
 
     Returns:
@@ -373,7 +380,7 @@ def bcoo_broadcast_in_dim(
     Raises:
         NotImplementedError: a new sparse axis is longer than 1, a sparse axis of size 1 would be repeated, or
             `sharding` is given.
-        TypeError: `mat` is no BCOO array.
+        TypeError: `mat` is not a BCOO array.
         ValueError: the shapes and axes do not agree.
 
     Example:
@@ -382,15 +389,17 @@ def bcoo_broadcast_in_dim(
         >>> sparse.bcoo_broadcast_in_dim(mat, shape=(3, 2), broadcast_dimensions=(1,))
         BCOO(float32[3, 2], nse=1, n_batch=1)
     """
-    name = "bcoo_broadcast_in_dim"
     mat = check_coordinates(mat, "mat")
-    refuse_sharding(name, sharding)
-    layout = mat.layout(name)
+    refuse_sharding(sharding)
+    layout = mat.layout()
     new = integer_tuple("shape", shape)
     places = integer_tuple("broadcast_dimensions", broadcast_dimensions)
     fits = len(places) == mat.ndim and list(places) == sorted(set(places)) and all(0 <= i < len(new) for i in places)
     if not fits or any(n not in (1, new[i]) for n, i in zip(mat.shape, places, strict=True)):
-        raise ValueError(f"{name}: an array of shape {mat.shape} does not broadcast to {new} with its axes at {places}")
+        raise ValueError(
+            f"bcoo_broadcast_in_dim: an array of shape {mat.shape} does not broadcast to {new} with its axes at "
+            f"{places}"
+        )
     first_sparse, first_dense = layout.n_batch, layout.n_batch + layout.n_sparse
     n_dense = len(new) - places[first_dense] if layout.n_dense else 0
     n_batch = places[first_sparse] if layout.n_sparse else len(new) - n_dense
@@ -398,8 +407,8 @@ def bcoo_broadcast_in_dim(
     repeated = [i for i in sparse if new[i] != 1 and (i not in places or mat.shape[places.index(i)] != new[i])]
     if repeated:
         raise NotImplementedError(
-            f"{name}: the sparse axes {repeated} of the new shape {new} would repeat elements; make them batch axes "
-            "with update_layout first"
+            f"bcoo_broadcast_in_dim: the sparse axes {repeated} of the new shape {new} would repeat elements; make "
+            "them batch axes with update_layout first"
         )
     batch_places = places[: layout.n_batch]
 

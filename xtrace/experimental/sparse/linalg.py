@@ -1,4 +1,4 @@
-"""Solvers of problems with sparse matrices, as ``jax.experimental.sparse.linalg`` has them."""
+"""Solvers of problems with sparse matrices (``jax.experimental.sparse.linalg``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.sparse.direct_solution import spsolve_p

@@ -1,4 +1,4 @@
-"""The classes COO, CSR and CSC: sparse matrices without batches, and their functions."""
+"""The classes COO, CSR and CSC, sparse matrices without batches, and their functions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from xtrace._src.sparse.rows_and_columns import (
     csr_matvec_p,
     csr_todense_p,
 )
-from xtrace.experimental.sparse.arrays import BCOO, count_stored
+from xtrace.experimental.sparse.arrays import BCOO, count_diagonal, count_stored
 from xtrace.experimental.sparse.sparse_arrays import JAXSparse
 from xtrace.numpy.conversion import asarray
 from xtrace.numpy.creation import ones, zeros
@@ -42,6 +42,12 @@ class SparseMatrix(JAXSparse):
         super().__init__(tuple(args), shape=shape)
         if self.ndim != 2:
             raise ValueError(f"{type(self).__name__} must have ndim=2; got shape={self.shape}")
+
+    def _check_axes(self, axes: Any) -> None:
+        if axes is not None and tuple(axes) != (1, 0):
+            raise NotImplementedError(
+                f"{type(self).__name__}: transpose takes no axes but (1, 0), which exchange rows and columns"
+            )
 
     def _multiply(self, other: Any) -> Any:
         """Return the product of the matrix and an array with one or two axes."""
@@ -79,13 +85,13 @@ def _promote_operands(
 
 @register_pytree_node_class
 class COO(SparseMatrix):
-    """A sparse matrix of coordinates.
+    """A sparse matrix in coordinate format.
 
     Args:
         args: `data`, `row` and `col`, vectors of the same length: the elements, their rows and their columns.
-        shape: the pair of the numbers of rows and columns.
-        rows_sorted: whether the elements are in the order of their rows.
-        cols_sorted: whether they are in the order of their columns.
+        shape: the numbers of rows and columns.
+        rows_sorted: whether the elements are sorted by row.
+        cols_sorted: whether the elements are sorted by column.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -118,7 +124,7 @@ class COO(SparseMatrix):
 
     @classmethod
     def fromdense(cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> COO:
-        """Return the COO matrix of a dense one; see `coo_fromdense`."""
+        """Convert a dense matrix to a COO matrix; see `coo_fromdense`."""
         return coo_fromdense(mat, nse=nse, index_dtype=index_dtype)
 
     @classmethod
@@ -132,12 +138,12 @@ class COO(SparseMatrix):
     def _eye(
         cls, N: int, M: int, k: int, *, dtype: DTypeLike | None = None, index_dtype: DTypeLike = "int32"
     ) -> COO:
-        made = BCOO._eye(N, M, k, dtype=dtype, index_dtype=index_dtype)
-        return cls((made.data, made.indices[:, 0], made.indices[:, 1]), shape=(N, M), rows_sorted=True,
-                   cols_sorted=True)
+        batched = BCOO._eye(N, M, k, dtype=dtype, index_dtype=index_dtype)
+        row, col = batched.indices[:, 0], batched.indices[:, 1]
+        return cls((batched.data, row, col), shape=(N, M), rows_sorted=True, cols_sorted=True)
 
     def _sort_indices(self) -> COO:
-        """Return the matrix with its elements in the order of rows, then of columns."""
+        """Return the matrix with its elements sorted by row, then by column."""
         order = lexsort((self.col, self.row))
         return COO([x[order] for x in self._bufs], shape=self.shape, rows_sorted=True)
 
@@ -145,8 +151,7 @@ class COO(SparseMatrix):
         return coo_todense(self)
 
     def transpose(self, axes: Any = None) -> COO:
-        if axes is not None and tuple(axes) != (1, 0):
-            raise NotImplementedError("COO: transpose takes no axes but (1, 0), which exchange rows and columns")
+        self._check_axes(axes)
         return COO(
             (self.data, self.col, self.row), shape=self.shape[::-1], rows_sorted=self._cols_sorted,
             cols_sorted=self._rows_sorted,
@@ -160,7 +165,7 @@ class COO(SparseMatrix):
 
     @classmethod
     def tree_unflatten(cls, info: COOInfo, children: Sequence[Any]) -> COO:
-        """Return a matrix from its buffers, for which tree functions may pass any objects."""
+        """Return a matrix from its buffers. Tree functions may pass any objects as buffers."""
         result = object.__new__(cls)
         result.data, result.row, result.col = children
         result.shape, result._rows_sorted, result._cols_sorted = info
@@ -168,7 +173,7 @@ class COO(SparseMatrix):
 
 
 def coo_todense(mat: Any) -> Array:
-    """Return the dense array of a COO matrix; elements that are stored several times are added.
+    """Convert a COO matrix to a dense array; duplicates are added.
 
     Args:
         mat: a COO matrix.
@@ -177,7 +182,7 @@ def coo_todense(mat: Any) -> Array:
         An array of the shape and the dtype of `mat`.
 
     Raises:
-        TypeError: `mat` is no COO matrix.
+        TypeError: `mat` is not a COO matrix.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -193,28 +198,28 @@ def coo_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeL
 
     Args:
         mat: a matrix.
-        nse: the number of elements to store: more are left out, and zeros added for missing ones. None counts those
-            that are not zero, which is impossible while a program is traced.
+        nse: the number of elements to store: further ones are dropped, and zeros fill the rest. None counts the
+            nonzeros, which needs a concrete array.
         index_dtype: the dtype of rows and columns.
 
     Returns:
-        A COO matrix with its elements in the order of rows.
+        A COO matrix with its elements sorted by row.
 
     Raises:
         ConcretizationTypeError: `mat` is traced and `nse` is not given.
-        ValueError: `mat` is no matrix, or `nse` is negative.
+        ValueError: `mat` is not a matrix, or `nse` is negative.
 
     Example:
         >>> from xtrace.experimental import sparse
         >>> sparse.coo_fromdense(jnp.array([[0.0, 2.0]])).col
         Array([1], dtype=int32)
     """
-    dense, count = _check_dense(mat, nse)
+    dense, count = _prepare_dense(mat, nse)
     buffers = coo_fromdense_p.bind(dense, nse=count, index_dtype=requested_dtype(index_dtype))
     return COO(buffers, shape=dense.shape, rows_sorted=True)
 
 
-def _check_dense(mat: ArrayLike, nse: int | None) -> tuple[Any, int]:
+def _prepare_dense(mat: ArrayLike, nse: int | None) -> tuple[Any, int]:
     dense = asarray(mat)
     if dense.ndim != 2:
         raise ValueError(f"{called_function()}: mat must be a matrix, got shape {dense.shape}")
@@ -233,7 +238,7 @@ def coo_matvec(mat: Any, v: ArrayLike, transpose: bool = False) -> Array:
         A vector.
 
     Raises:
-        TypeError: `mat` is no COO matrix.
+        TypeError: `mat` is not a COO matrix.
         ValueError: the sizes differ.
 
     Example:
@@ -258,7 +263,7 @@ def coo_matmat(mat: Any, B: ArrayLike, *, transpose: bool = False) -> Array:
         A dense matrix.
 
     Raises:
-        TypeError: `mat` is no COO matrix.
+        TypeError: `mat` is not a COO matrix.
         ValueError: the sizes differ.
 
     Example:
@@ -272,9 +277,9 @@ def coo_matmat(mat: Any, B: ArrayLike, *, transpose: bool = False) -> Array:
 
 
 class CompressedMatrix(SparseMatrix):
-    """A matrix of compressed rows or columns: elements, their positions in these, and where each begins."""
+    """A matrix of compressed rows or columns: elements, their positions, and the starts of the rows or columns."""
 
-    # The axis that `indptr` divides.
+    # The axis of rows or columns that `indptr` delimits.
     axis = 0
 
     def __init__(self, args: Sequence[Any], *, shape: Sequence[int]) -> None:
@@ -306,7 +311,7 @@ class CompressedMatrix(SparseMatrix):
     ) -> Any:
         if cls.axis:
             N, M, k = M, N, -k
-        count = BCOO._eye(N, M, k).nse
+        count = count_diagonal(N, M, k)
         start = max(-k, 0)
         indptr = clip(arange(N + 1, dtype=index_dtype) - start, 0, count)
         columns = arange(max(k, 0), max(k, 0) + count, dtype=index_dtype)
@@ -317,16 +322,11 @@ class CompressedMatrix(SparseMatrix):
 
     @classmethod
     def tree_unflatten(cls, shape: tuple[int, ...], children: Sequence[Any]) -> Any:
-        """Return a matrix from its buffers, for which tree functions may pass any objects."""
+        """Return a matrix from its buffers. Tree functions may pass any objects as buffers."""
         result = object.__new__(cls)
         result.data, result.indices, result.indptr = children
         result.shape = shape
         return result
-
-
-def _check_axes(name: str, axes: Any) -> None:
-    if axes is not None and tuple(axes) != (1, 0):
-        raise NotImplementedError(f"{name}: transpose takes no axes but (1, 0), which exchange rows and columns")
 
 
 @register_pytree_node_class
@@ -335,7 +335,7 @@ class CSR(CompressedMatrix):
 
     Args:
         args: `data`, the columns `indices`, and `indptr`: row i has the elements ``indptr[i]`` to ``indptr[i + 1]``.
-        shape: the pair of the numbers of rows and columns.
+        shape: the numbers of rows and columns.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -346,14 +346,14 @@ class CSR(CompressedMatrix):
 
     @classmethod
     def fromdense(cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSR:
-        """Return the CSR matrix of a dense one; see `csr_fromdense`."""
+        """Convert a dense matrix to a CSR matrix; see `csr_fromdense`."""
         return csr_fromdense(mat, nse=nse, index_dtype=index_dtype)
 
     def todense(self) -> Array:
         return csr_todense(self)
 
     def transpose(self, axes: Any = None) -> CSC:
-        _check_axes("CSR", axes)
+        self._check_axes(axes)
         return CSC(self._bufs, shape=self.shape[::-1])
 
     def _multiply(self, other: Any) -> Any:
@@ -366,7 +366,7 @@ class CSC(CompressedMatrix):
 
     Args:
         args: `data`, the rows `indices`, and `indptr`: column i has the elements ``indptr[i]`` to ``indptr[i + 1]``.
-        shape: the pair of the numbers of rows and columns.
+        shape: the numbers of rows and columns.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -379,15 +379,14 @@ class CSC(CompressedMatrix):
 
     @classmethod
     def fromdense(cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSC:
-        """Return the CSC matrix of a dense one; see `csr_fromdense`."""
-        result: CSC = csr_fromdense(asarray(mat).T, nse=nse, index_dtype=index_dtype).T
-        return result
+        """Convert a dense matrix to a CSC matrix; see `csr_fromdense`."""
+        return csr_fromdense(asarray(mat).T, nse=nse, index_dtype=index_dtype).transpose()
 
     def todense(self) -> Array:
         return csr_todense(self.T).T
 
     def transpose(self, axes: Any = None) -> CSR:
-        _check_axes("CSC", axes)
+        self._check_axes(axes)
         return CSR(self._bufs, shape=self.shape[::-1])
 
     def _multiply(self, other: Any) -> Any:
@@ -396,7 +395,7 @@ class CSC(CompressedMatrix):
 
 
 def csr_todense(mat: Any) -> Array:
-    """Return the dense array of a CSR matrix; elements that are stored several times are added.
+    """Convert a CSR matrix to a dense array; duplicates are added.
 
     Args:
         mat: a CSR matrix.
@@ -405,7 +404,7 @@ def csr_todense(mat: Any) -> Array:
         An array of the shape and the dtype of `mat`.
 
     Raises:
-        TypeError: `mat` is no CSR matrix.
+        TypeError: `mat` is not a CSR matrix.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -421,8 +420,8 @@ def csr_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeL
 
     Args:
         mat: a matrix.
-        nse: the number of elements to store: more are left out, and zeros added for missing ones. None counts those
-            that are not zero, which is impossible while a program is traced.
+        nse: the number of elements to store: further ones are dropped, and zeros fill the rest. None counts the
+            nonzeros, which needs a concrete array.
         index_dtype: the dtype of columns and row pointers.
 
     Returns:
@@ -430,14 +429,14 @@ def csr_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeL
 
     Raises:
         ConcretizationTypeError: `mat` is traced and `nse` is not given.
-        ValueError: `mat` is no matrix, or `nse` is negative.
+        ValueError: `mat` is not a matrix, or `nse` is negative.
 
     Example:
         >>> from xtrace.experimental import sparse
         >>> sparse.csr_fromdense(jnp.array([[0.0, 2.0]])).indptr
         Array([0, 1], dtype=int32)
     """
-    dense, count = _check_dense(mat, nse)
+    dense, count = _prepare_dense(mat, nse)
     buffers = csr_fromdense_p.bind(dense, nse=count, index_dtype=requested_dtype(index_dtype))
     return CSR(buffers, shape=dense.shape)
 
@@ -454,7 +453,7 @@ def csr_matvec(mat: Any, v: ArrayLike, transpose: bool = False) -> Array:
         A vector.
 
     Raises:
-        TypeError: `mat` is no CSR matrix.
+        TypeError: `mat` is not a CSR matrix.
         ValueError: the sizes differ.
 
     Example:
@@ -464,9 +463,7 @@ def csr_matvec(mat: Any, v: ArrayLike, transpose: bool = False) -> Array:
     """
     mat = _check_matrix(mat, CSR)
     data, x = _promote_operands(mat, v, "v", 1, transpose)
-    return csr_matvec_p.bind(
-        data, mat.indices, mat.indptr, x, shape=mat.shape, transpose=bool(transpose)
-    )
+    return csr_matvec_p.bind(data, mat.indices, mat.indptr, x, shape=mat.shape, transpose=bool(transpose))
 
 
 def csr_matmat(mat: Any, B: ArrayLike, *, transpose: bool = False) -> Array:
@@ -481,7 +478,7 @@ def csr_matmat(mat: Any, B: ArrayLike, *, transpose: bool = False) -> Array:
         A dense matrix.
 
     Raises:
-        TypeError: `mat` is no CSR matrix.
+        TypeError: `mat` is not a CSR matrix.
         ValueError: the sizes differ.
 
     Example:
@@ -491,6 +488,4 @@ def csr_matmat(mat: Any, B: ArrayLike, *, transpose: bool = False) -> Array:
     """
     mat = _check_matrix(mat, CSR)
     data, x = _promote_operands(mat, B, "B", 2, transpose)
-    return csr_matmat_p.bind(
-        data, mat.indices, mat.indptr, x, shape=mat.shape, transpose=bool(transpose)
-    )
+    return csr_matmat_p.bind(data, mat.indices, mat.indptr, x, shape=mat.shape, transpose=bool(transpose))

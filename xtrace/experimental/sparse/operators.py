@@ -1,4 +1,4 @@
-"""The operators of BCOO arrays: operators of dense arrays under `sparsify`."""
+"""The operators of BCOO arrays: the operators of dense arrays under `sparsify`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xtrace.experimental.sparse.sparsification import sparsify
 
 
 def apply_operator(operator: Callable[..., Any], x: Any, y: Any) -> Any:
-    """Return ``operator(x, y)``; `sparsify` sees a dense operand as a constant, so that it may be an exponent."""
+    """Return ``operator(x, y)``. A dense operand is a constant for `sparsify`, and may be an exponent."""
     if isinstance(y, JAXSparse):
         if isinstance(x, JAXSparse):
             return sparsify(operator)(x, y)
@@ -19,7 +19,7 @@ def apply_operator(operator: Callable[..., Any], x: Any, y: Any) -> Any:
 
 
 class SparsifiedOperators:
-    """The operators and methods that sparse arrays share with dense ones."""
+    """The operators and methods of dense arrays, for sparse arrays."""
 
     def __abs__(self) -> Any:
         return sparsify(abs)(self)
@@ -104,5 +104,5 @@ class SparsifiedOperators:
         return sparsify(lambda x: x.astype(*args, **kwargs))(self)
 
     def sum(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the sum over axes; over all of them it is a dense scalar."""
+        """Return the sum over axes; the sum over all axes is a dense scalar."""
         return sparsify(lambda x: x.sum(*args, **kwargs))(self)

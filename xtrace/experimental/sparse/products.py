@@ -1,4 +1,4 @@
-"""Products of BCOO arrays: elementwise, contractions, convolutions."""
+"""Products of BCOO arrays: elementwise products, contractions and convolutions."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from xtrace.numpy.conversion import asarray
 from xtrace.numpy.ufuncs import where
 
 
-def check_contraction(lhs: Any, rhs: Any, dimension_numbers: Any, dtype: Any) -> tuple[Numbers, Any]:
-    """Return canonical dimension numbers and the result's type; TypeError as for dense arrays if they do not fit."""
+def resolve_contraction(lhs: Any, rhs: Any, dimension_numbers: Any, dtype: Any) -> tuple[Numbers, Any]:
+    """Return canonical dimension numbers and the result's type; raise dense arrays' TypeError for wrong ones."""
     numbers: Any = tuple([tuple([integer_tuple("dimension_numbers", x, function="dot_general") for x in pair])
                           for pair in dimension_numbers])
     common = np.promote_types(lhs.dtype, rhs.dtype) if dtype is None else dtype
@@ -46,7 +46,7 @@ def check_contraction(lhs: Any, rhs: Any, dimension_numbers: Any, dtype: Any) ->
     return numbers, result
 
 
-def transposing_order(numbers: Numbers, lhs_rank: int, rhs_rank: int) -> tuple[int, ...]:
+def find_swap_permutation(numbers: Numbers, lhs_rank: int, rhs_rank: int) -> tuple[int, ...]:
     """Return the permutation of axes from ``dot_general(rhs, lhs)`` to ``dot_general(lhs, rhs)``."""
     (lhs_contracted, rhs_contracted), (lhs_batch, _) = numbers
     batch = len(lhs_batch)
@@ -66,14 +66,14 @@ def bcoo_dot_general(
     Args:
         lhs, rhs: BCOO arrays, or one of them and a dense array.
         dimension_numbers: ``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``, sequences of axes. Of two
-            sparse arrays, contracting axes must be sparse ones, and batch axes batch ones.
+            sparse arrays, contracting axes must be sparse axes, and batch axes must be batch axes.
         precision: without effect.
         preferred_element_type: the dtype of the result; None for the common one.
         out_sharding: must be None.
 
     Returns:
-        A BCOO array if both operands are, else a dense array. The axes are the batch axes, then the others of `lhs`,
-        then the others of `rhs`.
+        A BCOO array of two BCOO arrays, else a dense array. The axes are the batch axes, then the others of `lhs`, then
+        the others of `rhs`.
 
     Raises:
         NotImplementedError: the layouts of two sparse arrays do not allow the product.
@@ -85,16 +85,15 @@ def bcoo_dot_general(
         >>> sparse.bcoo_dot_general(mat, jnp.array([1.0, 3.0]), dimension_numbers=(((1,), (0,)), ((), ())))
         Array([6., 1.], dtype=float32)
     """
-    name = "bcoo_dot_general"
-    refuse_sharding(name, out_sharding)
+    refuse_sharding(out_sharding)
     sparse = [isinstance(x, CoordinateStorage) for x in (lhs, rhs)]
     if not any(sparse):
-        raise TypeError(f"{name}: neither operand is a BCOO array; use lax.dot_general")
+        raise TypeError("bcoo_dot_general: neither operand is a BCOO array; use lax.dot_general")
     lhs, rhs = (x if is_sparse else asarray(x) for x, is_sparse in zip((lhs, rhs), sparse, strict=True))
     for x, is_sparse in zip((lhs, rhs), sparse, strict=True):
         if is_sparse:
-            x.layout(name)
-    numbers, result = check_contraction(lhs, rhs, dimension_numbers, preferred_element_type)
+            x.layout()
+    numbers, result = resolve_contraction(lhs, rhs, dimension_numbers, preferred_element_type)
     dtype = np.dtype(result.dtype)
     if all(sparse):
         data, indices = bcoo_spdot_general_p.bind(
@@ -106,16 +105,16 @@ def bcoo_dot_general(
         return bcoo_dot_general_p.bind(
             *lhs._bufs, rhs, dimension_numbers=numbers, preferred_element_type=dtype, lhs_spinfo=lhs._info
         )
-    (contracted, batch) = numbers
-    turned = bcoo_dot_general_p.bind(
+    contracted, batch = numbers
+    swapped = bcoo_dot_general_p.bind(
         *rhs._bufs, lhs, dimension_numbers=(contracted[::-1], batch[::-1]), preferred_element_type=dtype,
         lhs_spinfo=rhs._info,
     )
-    return turned.transpose(transposing_order(numbers, len(lhs.shape), len(rhs.shape)))
+    return swapped.transpose(find_swap_permutation(numbers, len(lhs.shape), len(rhs.shape)))
 
 
 def bcoo_dot_general_sampled(A: ArrayLike, B: ArrayLike, indices: ArrayLike, *, dimension_numbers: Any) -> Array:
-    """Multiply two dense arrays, sum over pairs of axes, and return the elements at the indices of a BCOO array.
+    """Compute elements of a product of two dense arrays, at the indices of a BCOO array.
 
     Args:
         A, B: dense arrays.
@@ -132,13 +131,13 @@ def bcoo_dot_general_sampled(A: ArrayLike, B: ArrayLike, indices: ArrayLike, *, 
     Example:
         >>> from xtrace.experimental import sparse
         >>> numbers = (((1,), (0,)), ((), ()))
-        >>> at = jnp.array([[0, 1]])
-        >>> sparse.bcoo_dot_general_sampled(jnp.eye(2), jnp.ones((2, 2)), at, dimension_numbers=numbers)
+        >>> indices = jnp.array([[0, 1]])
+        >>> sparse.bcoo_dot_general_sampled(jnp.eye(2), jnp.ones((2, 2)), indices, dimension_numbers=numbers)
         Array([1.], dtype=float32)
     """
     _, (left, right) = promote_dtypes((asarray(A), asarray(B)))
     rows = asarray(indices)
-    numbers, result = check_contraction(left, right, dimension_numbers, None)
+    numbers, result = resolve_contraction(left, right, dimension_numbers, None)
     if rows.ndim < 2 or rows.ndim - 2 + rows.shape[-1] > len(result.shape):
         raise ValueError(
             f"bcoo_dot_general_sampled: indices of shape {rows.shape} do not fit a product of shape {result.shape}"
@@ -151,28 +150,28 @@ def bcoo_multiply_dense(sp_mat: Any, v: ArrayLike) -> Array:
 
     Args:
         sp_mat: a BCOO array.
-        v: a dense array; each axis is that of `sp_mat`, or of size 1, and leading ones may be missing.
+        v: a dense array, which broadcasts to the shape of `sp_mat`.
 
     Returns:
         The data of the product, which has the indices of `sp_mat`.
 
     Raises:
-        NotImplementedError: `v` is larger than `sp_mat`.
-        TypeError: `sp_mat` is no BCOO array.
+        NotImplementedError: `v` does not broadcast to the shape of `sp_mat`.
+        TypeError: `sp_mat` is not a BCOO array.
 
     Example:
         >>> from xtrace.experimental import sparse
         >>> sparse.bcoo_multiply_dense(sparse.BCOO.fromdense(jnp.array([0.0, 2.0])), jnp.array([5.0, 7.0]))
         Array([14.], dtype=float32)
     """
-    name = "bcoo_multiply_dense"
     mat, dense = check_coordinates(sp_mat, "sp_mat"), asarray(v)
-    layout = mat.layout(name)
+    layout = mat.layout()
     pad = mat.ndim - dense.ndim
     if pad < 0 or any(n not in (1, size) for n, size in zip(dense.shape, mat.shape[max(pad, 0) :], strict=True)):
         raise NotImplementedError(
-            f"{name}: the product of a sparse array of shape {mat.shape} and a dense one of shape {dense.shape} is "
-            "larger than the sparse array, or does not exist; convert with todense() if that is what you want"
+            f"bcoo_multiply_dense: the product of a sparse array of shape {mat.shape} and a dense one of shape "
+            f"{dense.shape} is larger than the sparse array, or does not exist; convert with todense() if that is what "
+            "you want"
         )
     _, (data, dense) = promote_dtypes((mat.data, dense))
     dense = dense.reshape((1,) * pad + dense.shape)
@@ -192,14 +191,14 @@ def bcoo_multiply_sparse(lhs: Any, rhs: Any) -> Any:
     """Multiply two BCOO arrays elementwise.
 
     Args:
-        lhs, rhs: BCOO arrays with as many axes and as many dense ones; axes of size 1 are broadcast.
+        lhs, rhs: BCOO arrays with the same numbers of axes and of dense axes; axes of size 1 are broadcast.
 
     Returns:
-        A BCOO array that stores as many elements as there are pairs of stored elements.
+        A BCOO array with one stored element for each pair of stored elements.
 
     Raises:
         NotImplementedError: the operands have different numbers of dense axes.
-        TypeError: an operand is no BCOO array, or they have different numbers of axes.
+        TypeError: an operand is not a BCOO array, or they have different numbers of axes.
         ValueError: the shapes do not broadcast together.
 
     Example:
@@ -208,15 +207,17 @@ def bcoo_multiply_sparse(lhs: Any, rhs: Any) -> Any:
         >>> sparse.bcoo_multiply_sparse(mat, mat).todense()
         Array([0., 4.], dtype=float32)
     """
-    name = "bcoo_multiply_sparse"
     lhs, rhs = check_coordinates(lhs, "lhs"), check_coordinates(rhs, "rhs")
     if lhs.ndim != rhs.ndim:
-        raise TypeError(f"{name}: the operands must have as many axes; they have shapes {lhs.shape} and {rhs.shape}")
+        raise TypeError(
+            f"bcoo_multiply_sparse: the operands must have as many axes; they have shapes {lhs.shape} and {rhs.shape}"
+        )
     if any(m != n and 1 not in (m, n) for m, n in zip(lhs.shape, rhs.shape, strict=True)):
-        raise ValueError(f"{name}: the shapes {lhs.shape} and {rhs.shape} do not broadcast together")
-    if lhs.layout(name).n_dense != rhs.layout(name).n_dense:
+        raise ValueError(f"bcoo_multiply_sparse: the shapes {lhs.shape} and {rhs.shape} do not broadcast together")
+    if lhs.layout().n_dense != rhs.layout().n_dense:
         raise NotImplementedError(
-            f"{name}: the operands {lhs} and {rhs} have different numbers of dense axes; update_layout changes them"
+            f"bcoo_multiply_sparse: the operands {lhs} and {rhs} have different numbers of dense axes; update_layout "
+            "changes them"
         )
     n_batch = min(lhs.n_batch, rhs.n_batch)
     lhs, rhs = (bcoo_update_layout(x, n_batch=n_batch) for x in (lhs, rhs))
@@ -225,7 +226,7 @@ def bcoo_multiply_sparse(lhs: Any, rhs: Any) -> Any:
     sizes = [lhs.shape[i] for i in axes], [rhs.shape[i] for i in axes]
     common = [shape[i] for i in axes]
     equal = [i for i, (m, n) in enumerate(zip(*sizes, strict=True)) if m == n]
-    # The result's index columns that come from the left operand, and those from the right one.
+    # The result's index columns from the left operand, and from the right one.
     left = [i for i, n in enumerate(common) if sizes[0][i] == n]
     right = [i for i in range(len(common)) if i not in left]
     order = [(*left, *right).index(i) for i in range(len(common))]
@@ -242,7 +243,7 @@ def bcoo_multiply_sparse(lhs: Any, rhs: Any) -> Any:
 
 
 def _store_all(x: ArrayLike, like: CoordinateStorage) -> Any:
-    """Convert a dense array to a sparse one of the class of `like` that stores all elements."""
+    """Convert a dense array to a sparse array of the class of `like`, with all elements stored."""
     dense = asarray(x)
     data, indices = bcoo_fromdense_p.bind(
         dense, nse=dense.size, n_batch=0, n_dense=0, index_dtype=np.dtype(like.indices.dtype)
@@ -255,15 +256,15 @@ def bcoo_conv_general_dilated(
     rhs_dilation: Sequence[int] | None = None, dimension_numbers: Any = None, feature_group_count: int = 1,
     batch_group_count: int = 1, precision: None = None, preferred_element_type: Any = None, out_sharding: None = None,
 ) -> Any:
-    """Compute the convolution of a signal and a kernel, of which at least one is a BCOO array.
+    """Convolve a signal with a kernel; at least one of them is a BCOO array.
 
     Args:
         lhs: an array of shape ``(1, 1, width)``.
         rhs: an array of shape ``(1, 1, window)``.
         window_strides: must be ``(1,)``.
-        padding: ``"SAME"``, ``"VALID"``, or one pair of numbers of zeros before and after the signal.
+        padding: ``"SAME"``, ``"VALID"``, or one pair: the numbers of zeros before and after the signal.
         lhs_dilation, rhs_dilation: None, or ``(1,)``.
-        dimension_numbers: the order of the axes as in `lax.conv_general_dilated`; None for the one above.
+        dimension_numbers: the order of the axes as in `lax.conv_general_dilated`; None for this order.
         feature_group_count, batch_group_count: must be 1.
         precision: without effect.
         preferred_element_type: the dtype of the result; None for the common one.
@@ -273,7 +274,7 @@ def bcoo_conv_general_dilated(
         A BCOO array of shape ``(1, 1, positions)``.
 
     Raises:
-        NotImplementedError: the operands have other leading axes or more, or are dilated, strided or grouped.
+        NotImplementedError: the operands have other shapes, or strides, dilation or groups are given.
         TypeError: neither operand is a BCOO array.
 
     Example:
@@ -283,8 +284,7 @@ def bcoo_conv_general_dilated(
         >>> sparse.bcoo_conv_general_dilated(signal, kernel, window_strides=(1,), padding="VALID").todense()
         Array([[[1., 6.]]], dtype=float32)
     """
-    name = "bcoo_conv_general_dilated"
-    refuse_sharding(name, out_sharding)
+    refuse_sharding(out_sharding)
     if not isinstance(lhs, CoordinateStorage):
         lhs, rhs = _store_all(lhs, check_coordinates(rhs, "rhs")), rhs
     elif not isinstance(rhs, CoordinateStorage):
@@ -295,8 +295,8 @@ def bcoo_conv_general_dilated(
     in_order = all(spec == (0, 1, 2) for spec in numbers)
     if not plain or grouped or not in_order or lhs.shape[:2] != (1, 1) or rhs.shape[:2] != (1, 1):
         raise NotImplementedError(
-            f"{name}: sparse arrays are convolved only if they have shapes (1, 1, width) and (1, 1, window), without "
-            f"strides, dilation and groups; got shapes {lhs.shape} and {rhs.shape}"
+            "bcoo_conv_general_dilated: sparse arrays are convolved only if they have shapes (1, 1, width) and (1, 1, "
+            f"window), without strides, dilation and groups; got shapes {lhs.shape} and {rhs.shape}"
         )
     width, window = lhs.shape[2], rhs.shape[2]
     if isinstance(padding, str):
@@ -311,9 +311,9 @@ def bcoo_conv_general_dilated(
     def convolve(x: Array, places: Array, y: Array, offsets: Array) -> tuple[Array, Array]:
         sizes = (width,), (window,)
         product, pairs = product_rows((x, places), (y, offsets), sizes, ((), ()), ((0,), (0,)))
-        at = pairs[:, :1] - pairs[:, 1:] + before
-        inside = (at >= 0) & (at < count) & ~index_rows.outside(pairs, (width, window))[:, None]
-        return index_rows.mask_rows(product, inside[:, 0]), where(inside, at, count)
+        positions = pairs[:, :1] - pairs[:, 1:] + before
+        inside = (positions >= 0) & (positions < count) & ~index_rows.outside(pairs, (width, window))[:, None]
+        return index_rows.mask_rows(product, inside[:, 0]), where(inside, positions, count)
 
     data, indices = map_over_batch(convolve, (1, 1), elements[0], lhs.indices, elements[1], rhs.indices)
     return lhs.remake(data, indices, (1, 1, count))

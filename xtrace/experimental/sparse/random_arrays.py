@@ -29,18 +29,18 @@ def random_bcoo(
         shape: the shape.
         dtype: the dtype of the elements.
         indices_dtype: the dtype of the indices; None for the default integer.
-        nse: the number of stored elements of each batch; a number between 0 and 1 is a share of the sparse axes' size.
+        nse: the number of stored elements of each batch, or the fraction of all elements, between 0 and 1.
         n_batch, n_dense: the numbers of batch and of dense axes.
-        unique_indices: whether no element is stored several times.
-        sorted_indices: whether the indices are in rising order.
-        generator: a function of a key, a shape and a dtype that draws the stored elements.
+        unique_indices: whether there are no duplicates.
+        sorted_indices: whether the indices are in ascending order.
+        generator: a function of a key, a shape and a dtype, which draws the stored elements.
         kwds: other arguments of `generator`.
 
     Returns:
         A BCOO array.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `n_batch` and `n_dense` do not fit the shape, or `nse` is negative or too large.
 
     Example:

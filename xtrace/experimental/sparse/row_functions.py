@@ -9,6 +9,7 @@ import numpy as np
 
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.sparse.layouts import row_layout
 from xtrace._src.sparse.rows_and_columns import (
     bcsr_dot_general_p,
@@ -18,17 +19,17 @@ from xtrace._src.sparse.rows_and_columns import (
     expand_rows,
 )
 from xtrace.experimental.sparse.conversions import bcoo_sort_indices, bcoo_sum_duplicates, eliminate_zeros
-from xtrace.experimental.sparse.coordinate_storage import CoordinateStorage
+from xtrace.experimental.sparse.coordinate_storage import Coordinates, CoordinateStorage
 from xtrace.experimental.sparse.indexing import bcoo_concatenate
 from xtrace.experimental.sparse.layout_changes import bcoo_broadcast_in_dim, refuse_sharding
-from xtrace.experimental.sparse.products import check_contraction
+from xtrace.experimental.sparse.products import resolve_contraction
 from xtrace.experimental.sparse.row_storage import Rows, RowStorage, check_rows
 from xtrace.experimental.sparse.sparse_arrays import JAXSparse
 from xtrace.numpy.conversion import asarray
 
 
-def to_coordinates(mat: RowStorage, kind: type[CoordinateStorage] = CoordinateStorage) -> Any:
-    """Return a BCSR array as an array of coordinates of the class `kind`."""
+def to_coordinates(mat: RowStorage, kind: type[Coordinates]) -> Coordinates:
+    """Convert a BCSR array to an array of coordinates of the class `kind`."""
     return kind(
         (mat.data, expand_rows(mat.indices, mat.indptr)), shape=mat.shape, indices_sorted=mat.indices_sorted,
         unique_indices=mat.unique_indices,
@@ -36,12 +37,12 @@ def to_coordinates(mat: RowStorage, kind: type[CoordinateStorage] = CoordinateSt
 
 
 def from_coordinates(mat: CoordinateStorage, kind: type[Rows]) -> Rows:
-    """Return an array of coordinates as a BCSR array of the class `kind`; ValueError unless it has 2 sparse axes."""
-    layout = mat.layout("BCSR.from_bcoo")
+    """Convert an array of coordinates to a BCSR array of the class `kind`; ValueError unless it has 2 sparse axes."""
+    layout = mat.layout()
     if layout.n_sparse != 2:
         raise ValueError(
-            f"BCSR.from_bcoo: a BCSR array has 2 sparse axes, and {mat} of shape {mat.shape} has {layout.n_sparse}; "
-            "update_layout changes that"
+            f"{called_function()}: a BCSR array has 2 sparse axes, and {mat} of shape {mat.shape} has "
+            f"{layout.n_sparse}; update_layout changes that"
         )
     mat = mat if mat.indices_sorted else bcoo_sort_indices(mat)
     indices, indptr = compress_rows(mat.indices, mat.shape[layout.n_batch])
@@ -49,7 +50,7 @@ def from_coordinates(mat: CoordinateStorage, kind: type[Rows]) -> Rows:
 
 
 def bcsr_todense(mat: Any) -> Array:
-    """Return the dense array of a BCSR array; elements that are stored several times are added.
+    """Convert a BCSR array to a dense array; duplicates are added.
 
     Args:
         mat: a BCSR array.
@@ -58,7 +59,7 @@ def bcsr_todense(mat: Any) -> Array:
         An array of the shape and the dtype of `mat`.
 
     Raises:
-        TypeError: `mat` is no BCSR array.
+        TypeError: `mat` is not a BCSR array.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -70,7 +71,7 @@ def bcsr_todense(mat: Any) -> Array:
 
 
 def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array:
-    """Extract the elements of a dense array that a BCSR array stores.
+    """Read the elements of a dense array at the indices of a BCSR array.
 
     Args:
         indices, indptr: the columns and the row pointers of the BCSR array.
@@ -80,7 +81,7 @@ def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array
         The data of the BCSR array.
 
     Raises:
-        TypeError: `indices` or `indptr` are no integers.
+        TypeError: `indices` or `indptr` are not integers.
         ValueError: they do not fit the shape of `mat`.
 
     Example:
@@ -113,7 +114,7 @@ def bcsr_dot_general(
         A dense array. The axes are the batch axes, then the others of `lhs`, then the others of `rhs`.
 
     Raises:
-        NotImplementedError: `lhs` is no BCSR array, or `rhs` is sparse.
+        NotImplementedError: `lhs` is not a BCSR array, or `rhs` is sparse.
         TypeError: axes and sizes do not agree.
 
     Example:
@@ -122,15 +123,14 @@ def bcsr_dot_general(
         >>> sparse.bcsr_dot_general(mat, jnp.array([1.0, 3.0]), dimension_numbers=(((1,), (0,)), ((), ())))
         Array([6., 1.], dtype=float32)
     """
-    name = "bcsr_dot_general"
-    refuse_sharding(name, out_sharding)
+    refuse_sharding(out_sharding)
     if not isinstance(lhs, RowStorage) or isinstance(rhs, JAXSparse):
         raise NotImplementedError(
-            f"{name}: the left operand must be a BCSR array and the right one dense; got {type(lhs)} and {type(rhs)}. "
-            "Convert with to_bcoo() for other products"
+            f"bcsr_dot_general: the left operand must be a BCSR array and the right one dense; got {type(lhs)} and "
+            f"{type(rhs)}. Convert with to_bcoo() for other products"
         )
     rhs = asarray(rhs)
-    numbers, result = check_contraction(lhs, rhs, dimension_numbers, preferred_element_type)
+    numbers, result = resolve_contraction(lhs, rhs, dimension_numbers, preferred_element_type)
     return bcsr_dot_general_p.bind(
         *lhs._bufs, rhs, dimension_numbers=numbers, preferred_element_type=np.dtype(result.dtype),
         lhs_spinfo=lhs._info,
@@ -140,12 +140,12 @@ def bcsr_dot_general(
 def bcsr_broadcast_in_dim(
     mat: Any, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: None = None
 ) -> Any:
-    """Expand a BCSR array by broadcasting to a shape of as many axes or more.
+    """Broadcast a BCSR array to a shape with as many axes or more.
 
     Args:
         mat: a BCSR array.
         shape: the new shape.
-        broadcast_dimensions: the axis of the result that each axis of `mat` becomes, in rising order.
+        broadcast_dimensions: the axis of the result that each axis of `mat` becomes, in ascending order.
         sharding: must be None.
 
     Returns:
@@ -153,7 +153,7 @@ def bcsr_broadcast_in_dim(
 
     Raises:
         NotImplementedError: a new axis would be a sparse one, or `sharding` is given.
-        TypeError: `mat` is no BCSR array.
+        TypeError: `mat` is not a BCSR array.
         ValueError: the shapes and axes do not agree.
 
     Example:
@@ -164,7 +164,8 @@ def bcsr_broadcast_in_dim(
     """
     mat = check_rows(mat, "mat")
     wide = bcoo_broadcast_in_dim(
-        to_coordinates(mat), shape=shape, broadcast_dimensions=broadcast_dimensions, sharding=sharding
+        to_coordinates(mat, CoordinateStorage), shape=shape, broadcast_dimensions=broadcast_dimensions,
+        sharding=sharding,
     )
     if wide.n_sparse != 2:
         raise NotImplementedError(
@@ -185,7 +186,7 @@ def bcsr_concatenate(operands: Sequence[Any], *, dimension: int) -> Any:
 
     Raises:
         NotImplementedError: `dimension` is a dense axis.
-        TypeError: an operand is no BCSR array.
+        TypeError: an operand is not a BCSR array.
         ValueError: there are no operands, their layouts or shapes differ, or `dimension` is out of bounds.
 
     Example:
@@ -197,22 +198,23 @@ def bcsr_concatenate(operands: Sequence[Any], *, dimension: int) -> Any:
     mats = [check_rows(x, f"operand {i}") for i, x in enumerate(operands)]
     if not mats:
         raise ValueError("bcsr_concatenate: there are no operands")
-    return from_coordinates(bcoo_concatenate([to_coordinates(x) for x in mats], dimension=dimension), type(mats[0]))
+    parts = [to_coordinates(x, CoordinateStorage) for x in mats]
+    return from_coordinates(bcoo_concatenate(parts, dimension=dimension), type(mats[0]))
 
 
 def bcsr_sum_duplicates(mat: Rows, nse: int | None = None) -> Rows:
-    """Sum the elements of a BCSR array that are stored several times.
+    """Sum the duplicates of a BCSR array.
 
     Args:
         mat: a BCSR array.
-        nse: the number of elements that the result stores: more are left out, and missing ones are outside of the
-            array. None counts them, which is impossible while a program is traced.
+        nse: the number of elements to store: further ones are dropped, missing ones get indices out of bounds. None
+            counts them, which needs concrete indices.
 
     Returns:
-        A BCSR array with unique indices in rising order.
+        A BCSR array with unique indices in ascending order.
 
     Raises:
-        TypeError: `mat` is no BCSR array.
+        TypeError: `mat` is not a BCSR array.
         ValueError: `nse` is not given although the indices are traced.
 
     Example:
@@ -222,9 +224,9 @@ def bcsr_sum_duplicates(mat: Rows, nse: int | None = None) -> Rows:
         BCSR(float32[1, 5], nse=1)
     """
     mat = check_rows(mat, "mat")
-    return from_coordinates(bcoo_sum_duplicates(to_coordinates(mat), nse), type(mat))
+    return from_coordinates(bcoo_sum_duplicates(to_coordinates(mat, CoordinateStorage), nse), type(mat))
 
 
 def eliminate_row_zeros(mat: Rows, nse: int | None) -> Rows:
     """Sum duplicates and drop stored zeros."""
-    return from_coordinates(eliminate_zeros(to_coordinates(mat), nse), type(mat))
+    return from_coordinates(eliminate_zeros(to_coordinates(mat, CoordinateStorage), nse), type(mat))

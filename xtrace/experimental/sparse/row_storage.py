@@ -1,4 +1,4 @@
-"""The buffers of BCSR arrays: elements, their columns, and where each row begins, in batches."""
+"""The buffers of BCSR arrays: elements, their columns, and the starts of rows, in batches."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ class RowStorage(BatchedStorage):
     def _bufs(self) -> tuple[Any, Any, Any]:
         return self.data, self.indices, self.indptr
 
-    def layout(self, name: str) -> Layout:
-        """Return the kinds of axes; ValueError, for the function `name`, if the buffers do not fit the shape."""
-        return row_layout(self.data, self.indices, self.indptr, self.shape, function=name)
+    def layout(self, function: str = "") -> Layout:
+        """Return the numbers of axes of each kind; ValueError, with the name `function`, for wrong buffers."""
+        return row_layout(self.data, self.indices, self.indptr, self.shape, function=function)
 
     def remake(self, data: Any, indices: Any, indptr: Any, shape: Sequence[int] | None = None) -> Self:
         """Return an array of the same class with other buffers."""
         return type(self)((data, indices, indptr), shape=self.shape if shape is None else shape)
 
     def with_data(self, data: Any) -> Self:
-        """Return an array that stores other values for the same elements."""
+        """Return an array with other values at the same indices."""
         return type(self)(
             (data, self.indices, self.indptr), shape=self.shape, indices_sorted=self.indices_sorted,
             unique_indices=self.unique_indices,
@@ -64,7 +64,7 @@ class RowStorage(BatchedStorage):
 
     @classmethod
     def tree_unflatten(cls, info: SparseInfo, children: Sequence[Any]) -> Any:
-        """Return an array from its buffers, for which tree functions may pass any objects."""
+        """Return an array from its buffers. Tree functions may pass any objects as buffers."""
         result = object.__new__(cls)
         result.data, result.indices, result.indptr = children
         result.shape, result.indices_sorted, result.unique_indices = info
@@ -82,7 +82,6 @@ def check_rows(value: Rows, argument: str) -> Rows:
     """Return `value`; TypeError unless it is a BCSR array."""
     if not isinstance(value, RowStorage):
         raise TypeError(
-            f"{called_function()}: {argument} must be a BCSR array, got {abbreviate(value)} of type "
-            f"{type(value)}"
+            f"{called_function()}: {argument} must be a BCSR array, got {abbreviate(value)} of type {type(value)}"
         )
     return value

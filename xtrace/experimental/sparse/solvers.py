@@ -19,6 +19,7 @@ from xtrace.numpy.creation import eye, zeros_like
 from xtrace.numpy.joins_and_splits import concatenate
 from xtrace.numpy.linalg import eigh, norm, qr
 from xtrace.numpy.rearrangement import diag
+from xtrace.numpy.reductions import any as contains_true
 from xtrace.numpy.ufuncs import abs as absolute
 from xtrace.numpy.ufuncs import sqrt, where
 
@@ -28,21 +29,21 @@ _REORDERINGS = (0, 1, 2, 3, 4)
 def spsolve(
     data: ArrayLike, indices: ArrayLike, indptr: ArrayLike, b: ArrayLike, tol: float = 1e-6, reorder: int = 1
 ) -> Array:
-    """Solve a linear system with a sparse matrix, which is stored by rows, by elimination on the host.
+    """Solve a linear system with a sparse matrix in CSR format, by elimination on the host.
 
     Args:
         data: the elements of the matrix.
         indices: their columns.
-        indptr: where each row begins, with one more entry than there are rows.
+        indptr: the starts of the rows, followed by the number of elements.
         b: the right side, a vector of the dtype of `data`.
-        tol: without effect; a matrix is singular where no pivot is left.
-        reorder: 0 to keep the order of rows and columns; 1 to 4 for one in which elements are near the diagonal.
+        tol: without effect; a matrix without a nonzero pivot is singular.
+        reorder: 0 to keep the order of rows and columns; 1 to 4 to move elements near the diagonal.
 
     Returns:
         The solution, a vector; NaN if the matrix is singular.
 
     Raises:
-        TypeError: `indices` or `indptr` are no integers.
+        TypeError: `indices` or `indptr` are not integers.
         ValueError: the shapes or dtypes do not fit, or `reorder` is out of range.
 
     Example:
@@ -76,20 +77,20 @@ def spsolve(
     return spsolve_p.bind(values, columns, pointers, right, tol=float(tol), reorder=int(reorder))
 
 
-def _product(x: Any, y: Any) -> Array:
+def _multiply(x: Any, y: Any) -> Array:
     return matmul(x, y, precision="highest")
 
 
 def _orthonormalize(block: Array, basis: Array) -> Array:
-    """Return orthonormal columns that span the part of `block` orthogonal to `basis`; missing ones are zero."""
+    """Return orthonormal columns that span the part of `block` orthogonal to `basis`; zero columns fill the rest."""
     small = dtypes.finfo(block.dtype).eps
     for _ in range(2):
-        block = block - _product(basis, _product(conj(basis.T), block))
+        block = block - _multiply(basis, _multiply(conj(basis.T), block))
         lengths = norm(block, axis=0)
         block = where(lengths > small, block / where(lengths > small, lengths, 1), 0)
-        values, vectors = eigh(_product(conj(block.T), block))
+        values, vectors = eigh(_multiply(conj(block.T), block))
         kept = values > small * block.shape[0]
-        block = where(kept, _product(block, vectors) / sqrt(where(kept, values, 1)), 0)
+        block = where(kept, _multiply(block, vectors) / sqrt(where(kept, values, 1)), 0)
     return block
 
 
@@ -98,7 +99,7 @@ def _find_largest(basis: Array, image: Array, count: int) -> tuple[Array, Array]
 
     Zero columns of the basis get an eigenvalue below all others.
     """
-    restricted = _product(conj(basis.T), image)
+    restricted = _multiply(conj(basis.T), image)
     restricted = (restricted + conj(restricted.T)) / 2
     missing = ~absolute(basis).any(0)
     bound = norm(restricted) * 2 + 1
@@ -109,17 +110,17 @@ def _find_largest(basis: Array, image: Array, count: int) -> tuple[Array, Array]
 def lobpcg_standard(
     A: Array | Callable[[Array], Array], X: Array, m: int = 100, tol: Any = None
 ) -> tuple[Array, Array, Array]:
-    """Approximate the largest eigenvalues of a symmetric or Hermitian matrix, by products with it alone.
+    """Approximate the largest eigenvalues of a symmetric or Hermitian matrix by LOBPCG.
 
     Args:
         A: the matrix, dense or sparse, or a function that multiplies a matrix of columns by it.
-        X: the search directions to begin with, one column for each eigenvalue that is wanted; fewer than a fifth of
-            the rows.
+        X: the first search directions, one column for each eigenvalue to compute; fewer columns than a fifth of the
+            rows.
         m: the largest number of iterations.
-        tol: the residual that is accepted, relative to ``10 n (|eigenvalue| + |A v|)``; None for the dtype's epsilon.
+        tol: the accepted residual, relative to ``10 n (|eigenvalue| + |A v|)``; None for the dtype's epsilon.
 
     Returns:
-        The eigenvalues from the largest on, the eigenvectors as columns, and the number of iterations.
+        The eigenvalues in descending order, the eigenvectors as columns, and the number of iterations.
 
     Raises:
         TypeError: `A` is neither an array nor a function, or has another dtype than `X`.
@@ -160,17 +161,16 @@ def lobpcg_standard(
 
     def rotate(basis: Array, image: Array) -> tuple[Array, Array, Array, Array]:
         values, coordinates = _find_largest(basis, image, count)
-        vectors = _product(basis, coordinates)
+        vectors = _multiply(basis, coordinates)
         # A Newton-Schulz step: the vectors would otherwise lose orthogonality.
-        straighten = 1.5 * eye(count, dtype=x.dtype) - 0.5 * _product(conj(vectors.T), vectors)
-        vectors, image = (_product(y, straighten) for y in (vectors, _product(image, coordinates)))
+        straighten = 1.5 * eye(count, dtype=x.dtype) - 0.5 * _multiply(conj(vectors.T), vectors)
+        vectors, image = (_multiply(y, straighten) for y in (vectors, _multiply(image, coordinates)))
         return values, vectors, image, coordinates
 
-    def unfinished(values: Array, vectors: Array, image: Array) -> Array:
+    def is_unfinished(values: Array, vectors: Array, image: Array) -> Array:
         residual = norm(image - vectors * values, axis=0)
         bound = accepted * 10 * rows * (absolute(values) + norm(image, axis=0))
-        result: Array = (residual > bound).any()
-        return result
+        return contains_true(residual > bound)
 
     def advance(state: tuple[Array, ...]) -> tuple[Array, ...]:
         step, values, vectors, image, directions = state
@@ -178,11 +178,11 @@ def lobpcg_standard(
         basis = concatenate([vectors, residual, directions], 1)
         values, vectors, image, coordinates = rotate(basis, apply(basis))
         # The next directions are the change of the vectors.
-        added = _product(basis[:, count:], coordinates[count:])
+        added = _multiply(basis[:, count:], coordinates[count:])
         return step + 1, values, vectors, image, _orthonormalize(added, vectors)
 
     start = qr(x)[0]
     values, vectors, image, _ = rotate(start, apply(start))
     state = (asarray(0), values, vectors, image, zeros_like(vectors))
-    step, values, vectors, _, _ = while_loop(lambda s: (s[0] < limit) & unfinished(*s[1:4]), advance, state)
+    step, values, vectors, _, _ = while_loop(lambda s: (s[0] < limit) & is_unfinished(*s[1:4]), advance, state)
     return values, vectors, step

@@ -15,7 +15,7 @@ from xtrace._src.core.trace import Tracer
 
 
 class JAXSparse:
-    """The base class of sparse arrays: a shape, and buffers of which only some elements of the array are stored.
+    """The base class of sparse arrays: a shape, and buffers with the stored elements.
 
     Args:
         args: the buffers.
@@ -28,7 +28,7 @@ class JAXSparse:
     """
 
     __hash__ = None  # type: ignore[assignment]
-    # NumPy's arrays leave operators to this class.
+    # NumPy's arrays defer to the operators of this class.
     __array_ufunc__ = None
 
     data: Array
@@ -43,7 +43,7 @@ class JAXSparse:
 
     @property
     def nse(self) -> int:
-        """The number of stored elements, of each batch."""
+        """The number of stored elements of each batch."""
         return int(self.data.shape[0])
 
     @property
@@ -83,7 +83,7 @@ class JAXSparse:
         )
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Return the buffers, and static facts about the array."""
+        """Return the buffers, and the static description of the array."""
         raise NotImplementedError(f"{type(self).__name__} does not define tree_flatten")
 
     def todense(self) -> Array:
@@ -139,15 +139,15 @@ class JAXSparse:
 
 
 def infer_mapped_shape(shape: Shape, batch: Shape, rest: int) -> Shape:
-    """Return the shape of a sparse array whose buffers lost or gained batch axes in `vmap` or a loop.
+    """Return the shape of a sparse array after `vmap` or a loop added or removed batch axes of its buffers.
 
-    batch: the sizes of the buffers' batch axes; 1 where they broadcast. rest: the number of sparse and dense axes.
+    batch: the sizes of the buffers' batch axes, 1 for broadcast axes. rest: the number of sparse and dense axes.
     """
     missing = len(batch) + rest - len(shape)
     if missing >= 0:
         return (*batch[:missing], *shape)
     own = list(shape[: len(shape) - rest])
-    # The lost axis is the first one whose removal leaves sizes that fit.
+    # The removed axis is the first one without which the sizes fit.
     for _ in range(-missing):
         fitting = [
             i for i in range(len(own))

@@ -1,4 +1,4 @@
-"""The rules of operations on sparse arrays; operands and results may be sparse or dense."""
+"""The rules of operations on sparse arrays. Operands and results can be sparse or dense."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ from xtrace.numpy.ufuncs import where
 
 Rule = Callable[..., Any]
 
-# Functions that map zero to zero, which apply to the stored elements alone.
+# Functions that map zero to zero. They apply to the stored elements alone.
 ZERO_PRESERVING = (
     "abs", "asin", "asinh", "atan", "atanh", "bessel_i1e", "cbrt", "ceil", "conj", "convert_element_type", "copy",
     "erf", "erf_inv", "expm1", "floor", "imag", "log1p", "neg", "real", "reduce_precision", "round", "sign", "sin",
     "sinh", "sqrt", "square", "stop_gradient", "tan", "tanh",
 )
-# The linear ones among them, which also apply to duplicates.
+# The linear functions among them also apply to duplicates.
 _LINEAR = frozenset(("conj", "copy", "imag", "neg", "real", "stop_gradient"))
-# Functions whose result at zero is not zero.
+# Functions that do not map zero to zero.
 DENSE_RESULTS = (
     "acos", "acosh", "bessel_i0e", "cos", "cosh", "digamma", "eq", "erfc", "exp", "exp2", "ge", "gt", "is_finite", "le",
     "lgamma", "log", "logistic", "lt", "ne", "not", "rsqrt",
@@ -55,7 +55,7 @@ DENSE_RESULTS = (
 
 
 def refuse_dense_result(primitive: Primitive) -> NotImplementedError:
-    """Return the error of an operation whose result would be dense."""
+    """Return the error for an operation with a dense result."""
     return NotImplementedError(
         f"sparse rule for {primitive.name} is not implemented because it would result in dense output. If this is your "
         "intent, use sparse.todense() to convert your arguments to dense arrays."
@@ -100,8 +100,8 @@ def _divide(x: Any, y: Any) -> Any:
     if y.ndim:
         # Elements out of bounds are divided by 1, not by 0.
         ones = x.with_data((x.data == x.data) | True)
-        there = bcoo_multiply_dense(ones, broadcast_to(asarray(True), x.shape))
-        y = where(there, bcoo_multiply_dense(x.with_data(there), y.astype(x.dtype)), 1)
+        inside = bcoo_multiply_dense(ones, broadcast_to(asarray(True), x.shape))
+        y = where(inside, bcoo_multiply_dense(x.with_data(inside), y.astype(x.dtype)), 1)
     return x.with_data(div(x.data, broadcast_to(asarray(y, dtype=x.dtype), x.data.shape)))
 
 
@@ -213,7 +213,7 @@ def _convolve(x: Any, y: Any, *, window_strides: Any, padding: Any, **keywords: 
     return bcoo_conv_general_dilated(x, y, window_strides=window_strides, padding=padding, **given)
 
 
-# The rules of operations on BCOO arrays, and those on BCSR arrays, by the operation's name.
+# The rules of operations on BCOO arrays and on BCSR arrays, by the name of the operation.
 COORDINATE_RULES: dict[str, Rule] = {
     "mul": _multiply, "div": _divide, "add": _add, "add_any": _add, "sub": _subtract, "integer_pow": _integer_power,
     "dot_general": _contract, "stack": _stack, "split": _split, "concatenate": _concatenate, "slice": _slice,
@@ -239,7 +239,7 @@ ROW_RULES: dict[str, Rule] = {
 
 
 def find_rule(primitive: Primitive, operands: Sequence[Any]) -> Rule | None:
-    """Return the rule of an operation on these operands, as a function of them and the parameters by name."""
+    """Return the rule of an operation: a function of the operands, with the parameters as keywords."""
     rows = any(isinstance(x, RowStorage) for x in operands)
     if rows and any(isinstance(x, CoordinateStorage) for x in operands):
         raise NotImplementedError(

@@ -1,4 +1,4 @@
-"""`sparsify`: functions of dense arrays applied to sparse ones, operation by operation."""
+"""`sparsify`: functions of dense arrays applied to sparse arrays, operation by operation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import concrete
+from xtrace._src.algebra.vector_space import materialize_literal
 from xtrace._src.core import pytree
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_rules, own_aval
 from xtrace._src.core.callables import check_callable, function_name
@@ -33,7 +33,7 @@ from xtrace.numpy.conversion import asarray
 
 
 class SparseTracer(Tracer):
-    """A sparse array in the place of a dense one, inside of a function that `sparsify` applies.
+    """A sparse array in place of a dense array, inside of a function under `sparsify`.
 
     Args:
         trace: its trace.
@@ -56,7 +56,7 @@ class SparseTracer(Tracer):
 
     @property
     def spenv(self) -> Trace:
-        """The trace that its operations are applied by."""
+        """The trace of the operations on it."""
         return self.owner
 
     def __repr__(self) -> str:
@@ -83,13 +83,13 @@ class SparseTrace(Trace):
         return [self.lift(x) for x in results] if primitive.multiple_results else self.lift(results)
 
     def lower(self, x: Any) -> Any:
-        """Return the sparse array of a tracer; other values as they are."""
+        """Return the sparse array of a tracer, and other values unchanged."""
         if type(x) is SparseTracer and x.owner is self:
             return x.spvalue
-        return concrete(x) if isinstance(x, Literal) else x
+        return materialize_literal(x) if isinstance(x, Literal) else x
 
     def lift(self, x: Any) -> Any:
-        """Return a tracer of a sparse array; other values as they are."""
+        """Return a tracer of a sparse array, and other values unchanged."""
         return SparseTracer(self, spvalue=x) if isinstance(x, JAXSparse) else x
 
     def _apply(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
@@ -114,7 +114,7 @@ class SparseTrace(Trace):
 
 
 def apply_jaxpr(closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
-    """Return the results of a jaxpr of dense arrays, on sparse arrays and others."""
+    """Evaluate a jaxpr of dense arrays on operands of which some are sparse."""
     trace = SparseTrace(current_trace.get())
     try:
         with use_trace(trace):
@@ -125,7 +125,7 @@ def apply_jaxpr(closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
 
 
 def _forget_orders(values: Sequence[Any]) -> list[Any]:
-    """Drop facts about the order of indices, which need not hold for all results of loops and branches."""
+    """Forget the orders of indices, which can differ among the results of loops and branches."""
     return [_forget_order(x) if _is_operand(x) else asarray(x) for x in values]
 
 
@@ -136,19 +136,18 @@ def _forget_order(x: Any) -> Any:
 def _while(
     operands: Sequence[Any], *, cond_nconsts: int, cond_jaxpr: ClosedJaxpr, body_nconsts: int, body_jaxpr: ClosedJaxpr
 ) -> list[Any]:
-    of_condition, of_body = operands[:cond_nconsts], operands[cond_nconsts : cond_nconsts + body_nconsts]
+    cond_consts, body_consts = operands[:cond_nconsts], operands[cond_nconsts : cond_nconsts + body_nconsts]
     state = _forget_orders(operands[cond_nconsts + body_nconsts :])
     return while_loop(
-        lambda state: apply_jaxpr(cond_jaxpr, [*of_condition, *state])[0],
-        lambda state: _forget_orders(apply_jaxpr(body_jaxpr, [*of_body, *state])), state,
+        lambda state: apply_jaxpr(cond_jaxpr, [*cond_consts, *state])[0],
+        lambda state: _forget_orders(apply_jaxpr(body_jaxpr, [*body_consts, *state])), state,
     )
 
 
 def _cond(operands: Sequence[Any], *, branches: Sequence[ClosedJaxpr], branches_platforms: object) -> list[Any]:
     which, *rest = operands
     chosen = [functools.partial(_branch, branch) for branch in branches]
-    result: list[Any] = switch(which.astype("int32"), chosen, rest)
-    return result
+    return list(switch(which.astype("int32"), chosen, rest))
 
 
 def _branch(closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
@@ -173,7 +172,7 @@ _CALLS: dict[str, Callable[..., list[Any]]] = {"while": _while, "cond": _cond, "
 
 
 def _is_operand(x: object) -> bool:
-    """Whether a leaf is a sparse array that operations have rules for; others are trees of buffers."""
+    """Return whether a leaf is a sparse array with rules; other sparse arrays are trees of buffers."""
     return isinstance(x, CoordinateStorage | RowStorage)
 
 
@@ -192,15 +191,15 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
 
     Args:
         f: a function of pytrees of arrays.
-        use_tracer: whether `f` is called on `SparseTracer` objects, where Python can branch on known dense values. If
-            not, it is traced first.
+        use_tracer: whether to call `f` on `SparseTracer` objects, so that Python can branch on known dense values; by
+            default `f` is traced first.
 
     Returns:
-        A function of the same arguments, among which BCOO and BCSR arrays may stand for dense ones. Its results are
-        sparse where an operation says so. Operations whose result would be dense, such as the cosine, are errors.
+        A function of the same arguments, each a dense, BCOO or BCSR array. The rules of the operations decide which
+        results are sparse. Operations on a sparse array with a dense result, such as the cosine, raise an error.
 
     Raises:
-        TypeError: `f` is not callable, or an argument is no array.
+        TypeError: `f` is not callable, or an argument is not an array.
 
     Example:
         >>> from xtrace.experimental import sparse

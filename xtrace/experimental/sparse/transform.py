@@ -1,4 +1,4 @@
-"""The transformation that applies functions to sparse arrays, as ``jax.experimental.sparse.transform`` has them."""
+"""The transformation of functions to functions of sparse arrays (``jax.experimental.sparse.transform``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.experimental.sparse.sparsification import SparseTracer, sparsify

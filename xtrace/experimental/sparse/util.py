@@ -1,4 +1,4 @@
-"""The error and the warnings of inefficient layouts, as ``jax.experimental.sparse.util`` has them."""
+"""The error and the warnings for inefficient layouts (``jax.experimental.sparse.util``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.sparse.layouts import CuSparseEfficiencyWarning, SparseEfficiencyError, SparseEfficiencyWarning

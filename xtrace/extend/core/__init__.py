@@ -1,4 +1,4 @@
-"""Jaxprs for other libraries: their classes, and functions that walk and run them, as in ``jax.extend.core``."""
+"""Jaxprs for other libraries: their classes, and functions that walk and run them (``jax.extend.core``)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import AbstractToken, ShapedArray, is_array_like
 from xtrace._src.core.check import check_jaxpr
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.effects import NO_EFFECTS as no_effects
 from xtrace._src.core.effects import Effect, Effects
 from xtrace._src.core.errors import InconclusiveDimensionOperation, JaxprTypeError
@@ -43,7 +44,7 @@ __all__ = [
 ]
 
 
-# The classes of NumPy's arrays and scalars that are operands.
+# The classes of NumPy's arrays and scalars with dtypes of operands.
 array_types: set[type] = {np.ndarray, *(d.type for d in dtypes.all_dtypes.values())}
 
 
@@ -52,13 +53,13 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: object) -> Callable[..., list
 
     Args:
         closed_jaxpr: a `ClosedJaxpr`.
-        args: the first arguments; the function takes the others.
+        args: the first arguments; the function takes the rest.
 
     Returns:
         A function of arrays that returns the list of the jaxpr's results.
 
     Raises:
-        TypeError: `closed_jaxpr` is no closed jaxpr.
+        TypeError: `closed_jaxpr` is not a closed jaxpr.
 
     Example:
         >>> xtrace.extend.core.jaxpr_as_fun(xtrace.make_jaxpr(jnp.sin)(1.0))(0.0)
@@ -74,10 +75,10 @@ def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
         params: a dict of parameters.
 
     Yields:
-        Jaxprs; of closed ones the jaxpr inside.
+        Jaxprs; for a closed jaxpr the jaxpr inside.
 
     Raises:
-        AttributeError: `params` is no dict.
+        AttributeError: `params` is not a dict.
 
     Example:
         >>> equation = xtrace.make_jaxpr(xtrace.jit(lambda x: x + 1))(1.0).eqns[0]
@@ -88,16 +89,16 @@ def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
 
 
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
-    """Iterate over the jaxprs that the equations of a jaxpr hold.
+    """Iterate over the jaxprs in the equations of a jaxpr.
 
     Args:
         jaxpr: a `Jaxpr`.
 
     Yields:
-        Jaxprs, without those inside of them.
+        Jaxprs; jaxprs nested in these are left out.
 
     Raises:
-        AttributeError: `jaxpr` is no jaxpr.
+        AttributeError: `jaxpr` is not a jaxpr.
 
     Example:
         >>> jaxpr = xtrace.make_jaxpr(xtrace.jit(lambda x: x + 1))(1.0).jaxpr
@@ -120,7 +121,7 @@ def new_jaxpr_eqn(
         primitive: the operation.
         params: a dict of its parameters.
         effects: a set of effects.
-        source_info: where it comes from, the `source_info` of another equation; None if nobody knows.
+        source_info: its place, the `source_info` of another equation; None if it is unknown.
         ctx: not used; leave it at None.
 
     Returns:
@@ -148,7 +149,7 @@ def gensym() -> Callable[[ShapedArray], Var]:
     """Return a function that makes variables.
 
     Returns:
-        A function of a type that returns a new `Var` of the type at each call.
+        A function of a type; each call returns a new `Var` of the type.
 
     Example:
         >>> new_variable = xtrace.extend.core.gensym()
@@ -158,19 +159,24 @@ def gensym() -> Callable[[ShapedArray], Var]:
     return Var
 
 
+def _check_axis(axis: int, ndim: int) -> None:
+    if not 0 <= axis < ndim:
+        raise ValueError(f"{called_function()}: axis {axis} must be from 0 to {ndim - 1}, counted from the front")
+
+
 def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
     """Return the type of the elements along an axis.
 
     Args:
         size: the length of the axis.
-        axis: the number of the axis, or None for `aval` itself.
+        axis: the number of the axis, or None to return `aval`.
         aval: the type of an array.
 
     Returns:
         The type without the axis.
 
     Raises:
-        ValueError: the axis has another length.
+        ValueError: the axis is negative or out of bounds, or has another length.
 
     Example:
         >>> xtrace.extend.core.mapped_aval(3, 0, xtrace.typeof(jnp.ones((3, 2))))
@@ -178,6 +184,7 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
     """
     if axis is None:
         return aval
+    _check_axis(axis, aval.ndim)
     if aval.shape[axis] != size:
         raise ValueError(f"mapped_aval: axis {axis} of {aval.str_short()} has size {aval.shape[axis]}, not {size}")
     return aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1 :])
@@ -188,22 +195,26 @@ def unmapped_aval(size: int, axis: int | None, aval: ShapedArray, explicit_mesh_
 
     Args:
         size: the number of values.
-        axis: the position of the new axis, or None for `aval` itself.
+        axis: the position of the new axis, or None to return `aval`.
         aval: the type of one value.
-        explicit_mesh_axis: not supported; leave it at None.
+        explicit_mesh_axis: must be None.
 
     Returns:
         The type with the axis.
 
     Raises:
         NotImplementedError: `explicit_mesh_axis` is given.
+        ValueError: the axis is negative or out of bounds.
 
     Example:
         >>> xtrace.extend.core.unmapped_aval(3, 0, xtrace.typeof(jnp.ones(2)))
         ShapedArray(float32[3,2])
     """
+    if explicit_mesh_axis is not None:
+        raise NotImplementedError("unmapped_aval: explicit_mesh_axis is not supported; leave it at None")
     if axis is None:
         return aval
+    _check_axis(axis, aval.ndim + 1)
     return aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
 
 
@@ -217,7 +228,7 @@ def primal_dtype_to_tangent_dtype(primal_dtype: DTypeLike) -> Any:
         The same dtype if it is floating or complex; float0 for integers and booleans.
 
     Raises:
-        TypeError: `primal_dtype` is no dtype.
+        TypeError: `primal_dtype` is not a dtype.
 
     Example:
         >>> xtrace.extend.core.primal_dtype_to_tangent_dtype(np.dtype("int32"))
@@ -227,7 +238,7 @@ def primal_dtype_to_tangent_dtype(primal_dtype: DTypeLike) -> Any:
 
 
 def valid_jaxtype(x: object) -> bool:
-    """Return whether a value is an array, or operations take it as one.
+    """Return whether operations accept a value as an array.
 
     Args:
         x: any object.
@@ -243,7 +254,7 @@ def valid_jaxtype(x: object) -> bool:
 
 
 class _TokenType(type):
-    """The metaclass of `Token`: tokens that operations return are arrays without data, and count as instances."""
+    """The metaclass of `Token`. The tokens of operations, arrays without data, are instances, too."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return super().__instancecheck__(instance) or (
@@ -252,10 +263,10 @@ class _TokenType(type):
 
 
 class Token(metaclass=_TokenType):
-    """A value without data that is there when the operations before it have run.
+    """A value without data, which is ready after the operations before it.
 
     Args:
-        buf: a token or an array that comes after these operations.
+        buf: a token or an array that depends on these operations.
 
     Example:
         >>> isinstance(lax.create_token(), xtrace.extend.core.Token)
@@ -276,7 +287,7 @@ class Token(metaclass=_TokenType):
 
 
 class TraceTag:
-    """A mark that the traces of one transformation have in common.
+    """A tag shared by the traces of one transformation.
 
     Example:
         >>> xtrace.extend.core.TraceTag() == xtrace.extend.core.TraceTag()
@@ -285,7 +296,7 @@ class TraceTag:
 
 
 class _OpaqueTraceState:
-    """Identifies the current trace: equal to another state of the same trace."""
+    """Identifies the current trace: states of the same trace are equal."""
 
     __slots__ = ("_trace",)
     __hash__ = None  # type: ignore[assignment]
@@ -298,10 +309,10 @@ class _OpaqueTraceState:
 
 
 def get_opaque_trace_state(convention: str | None = None) -> Any:
-    """Return an object that is equal to another one exactly where the same trace is in force.
+    """Return an object that identifies the current trace: objects of the same trace are equal.
 
     Args:
-        convention: the name of the library that asks; not used.
+        convention: not used.
 
     Returns:
         An object without a hash.
@@ -335,7 +346,7 @@ def find_top_trace(_: object) -> Trace:
 
 @contextlib.contextmanager
 def take_current_trace() -> Iterator[Trace]:
-    """Give the trace in force to a block, which puts another one there with `set_current_trace`.
+    """Give the current trace to a block, which may replace it by `set_current_trace`.
 
     Yields:
         The trace.
@@ -349,7 +360,7 @@ def take_current_trace() -> Iterator[Trace]:
 
 @contextlib.contextmanager
 def set_current_trace(trace: Trace, check_leaks: bool = False) -> Iterator[None]:
-    """Put a trace in force for a block.
+    """Make a trace the current trace for a block.
 
     Args:
         trace: the trace.
@@ -359,7 +370,7 @@ def set_current_trace(trace: Trace, check_leaks: bool = False) -> Iterator[None]
         None.
 
     Raises:
-        TypeError: `trace` is no trace.
+        TypeError: `trace` is not a trace.
 
     Example:
         >>> from xtrace.extend import core
@@ -375,12 +386,12 @@ def set_current_trace(trace: Trace, check_leaks: bool = False) -> Iterator[None]
 
 
 def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
-    """Return a value that is known while programs are traced, as an object of a class.
+    """Convert a concrete value to a class; raise an error for a traced value.
 
     Args:
-        force: the class, such as ``int``; None for the value as it is.
+        force: the class, such as ``int``; None to return the value unchanged.
         val: the value.
-        context: the reason for messages.
+        context: the reason, for the error message.
 
     Returns:
         ``force(val)``.
@@ -428,7 +439,7 @@ def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
 
 
 def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
-    """Return whether operations are recorded in a jaxpr now.
+    """Return whether operations are currently recorded in a jaxpr.
 
     Returns:
         A bool.
@@ -441,7 +452,7 @@ def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
 
 
 def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
-    """Return whether operations are mapped over an axis now.
+    """Return whether operations are currently mapped over an axis.
 
     Returns:
         A bool.

@@ -1,4 +1,4 @@
-"""The primitives under the names that programs which walk jaxprs use, as ``jax.extend.core.primitives`` has them."""
+"""The primitives under their names in jax, for programs that walk jaxprs (``jax.extend.core.primitives``)."""
 
 from xtrace import lax as _lax
 from xtrace._src.algebra.families import add_any as add_jaxvals_p

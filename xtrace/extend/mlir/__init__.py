@@ -1,4 +1,4 @@
-"""Programs in MLIR: their portable form, and jaxlib's objects that build them, as ``jax.extend.mlir`` has them."""
+"""Programs in MLIR: their portable form, and jaxlib's objects that build them (``jax.extend.mlir``)."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ __all__ = [
 
 
 def serialize_portable_artifact(mlir_module: Any, target: str, use_mixed_serialization: bool = False) -> bytes:
-    """Return a StableHLO module in the form that other versions of StableHLO can read.
+    """Serialize a StableHLO module in the form for other versions of StableHLO.
 
     Args:
         mlir_module: an MLIR module, its text or its bytecode.
-        target: the oldest version of StableHLO that must be able to read it, such as ``"1.9.0"``.
-        use_mixed_serialization: whether operations of other dialects may stay as they are.
+        target: the oldest version of StableHLO for readers, such as ``"1.9.0"``.
+        use_mixed_serialization: whether to allow operations of other dialects, unchanged.
 
     Returns:
         Bytes.
 
     Raises:
-        TypeError: `mlir_module` is no module, or `target` no string.
+        TypeError: `mlir_module` is not a module, or `target` is not a string.
         JaxRuntimeError: there is no such version, or an operation has no portable form.
 
     Example:
@@ -53,18 +53,18 @@ def serialize_portable_artifact(mlir_module: Any, target: str, use_mixed_seriali
 
 
 def deserialize_portable_artifact(mlir_module: bytes, context: Any = None) -> Any:
-    """Return the StableHLO module that `serialize_portable_artifact` wrote.
+    """Parse the result of `serialize_portable_artifact`.
 
     Args:
         mlir_module: the bytes.
-        context: the MLIR context of the module; None for the one that all modules of xtrace share.
+        context: the MLIR context of the module; None for the shared context of xtrace.
 
     Returns:
         An MLIR module.
 
     Raises:
-        TypeError: `mlir_module` is not made of bytes.
-        JaxRuntimeError: the bytes are no such module.
+        TypeError: `mlir_module` is not bytes.
+        JaxRuntimeError: the bytes are not such a module.
 
     Example:
         >>> from xtrace.extend import mlir
@@ -77,7 +77,7 @@ def deserialize_portable_artifact(mlir_module: bytes, context: Any = None) -> An
 
 
 def hlo_to_stablehlo(computation: bytes) -> bytes:
-    """Return the StableHLO module for a program in XLA's own form.
+    """Convert a program in XLA's own form, HLO, to StableHLO.
 
     Args:
         computation: the program, a serialized HloModuleProto.
@@ -86,8 +86,8 @@ def hlo_to_stablehlo(computation: bytes) -> bytes:
         The bytecode of the module.
 
     Raises:
-        TypeError: `computation` is not made of bytes.
-        JaxRuntimeError: the bytes are no such program.
+        TypeError: `computation` is not bytes.
+        JaxRuntimeError: the bytes are not such a program.
 
     Example:
         >>> from xtrace.extend import mlir
@@ -103,20 +103,20 @@ def refine_polymorphic_shapes(
     mlir_module: bytes, enable_shape_assertions: bool = True, validate_static_shapes: bool = True,
     enable_shardy: bool = False,
 ) -> bytes:
-    """Return a StableHLO module whose unknown sizes are inferred from the inputs of ``main``.
+    """Replace the unknown sizes in a StableHLO module by sizes inferred from the inputs of ``main``.
 
     Args:
         mlir_module: the text or the bytecode of the module, whose function ``main`` takes arrays of known sizes.
-        enable_shape_assertions: whether the conditions on sizes in it are checked.
-        validate_static_shapes: whether a size that stays unknown is an error.
-        enable_shardy: whether its shardings are in Shardy's form.
+        enable_shape_assertions: whether to check the conditions on sizes in the module.
+        validate_static_shapes: whether a remaining unknown size is an error.
+        enable_shardy: whether the shardings are in Shardy's form.
 
     Returns:
         The bytecode of the module.
 
     Raises:
-        TypeError: `mlir_module` is not made of bytes.
-        JaxRuntimeError: the bytes are no module, or a size cannot be known.
+        TypeError: `mlir_module` is not bytes.
+        JaxRuntimeError: the bytes are not a module, or a size remains unknown.
 
     Example:
         >>> from xtrace.extend import mlir
@@ -134,12 +134,12 @@ def refine_polymorphic_shapes(
 
 
 def lower_with_sharding_in_types(ctx: Any, op: Any, aval: ShapedArray) -> Any:
-    """Return a value of a lowering rule, split as its type says over explicit mesh axes.
+    """Add the sharding of a type over explicit mesh axes to a value of a lowering rule.
 
     Args:
         ctx: the `LoweringRuleContext`; not used.
         op: the MLIR value.
-        aval: its type; one without a sharding leaves the value as it is.
+        aval: its type; the value is returned unchanged for a type without a sharding.
 
     Returns:
         An MLIR value.

@@ -1,4 +1,4 @@
-"""MLIR's modules, operations, types and attributes, as jaxlib binds them: ``jax.extend.mlir.ir``."""
+"""MLIR's modules, operations, types and attributes, as jaxlib binds them (``jax.extend.mlir.ir``)."""
 
 from xtrace._src.xla.mlir_names import names_of as _names_of
 

@@ -1,4 +1,4 @@
-"""Passes over MLIR modules, as jaxlib binds them: ``jax.extend.mlir.passmanager``."""
+"""Passes over MLIR modules, as jaxlib binds them (``jax.extend.mlir.passmanager``)."""
 
 from xtrace._src.xla.mlir_names import names_of as _names_of
 

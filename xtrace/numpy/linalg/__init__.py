@@ -1,4 +1,4 @@
-"""Linear algebra on the matrices in the last two axes, as ``jax.numpy.linalg`` has it."""
+"""Linear algebra on the matrices in the last two axes."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.numpy.linalg.determinants import *

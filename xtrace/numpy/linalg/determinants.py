@@ -34,7 +34,7 @@ __all__ = ["det", "slogdet"]
 
 
 class SlogdetResult(NamedTuple):
-    """The sign of a determinant (of complex matrices, a number of size 1), and the logarithm of its size."""
+    """The sign of a determinant, for complex matrices a number of absolute value 1, and the logarithm of its size."""
 
     sign: Any
     logabsdet: Any
@@ -46,7 +46,7 @@ def _mask_exchanges(pivots: Array) -> Array:
     return ne(pivots, broadcasted_iota(dtypes.int32, shape, len(shape) - 1))
 
 
-def _sign_and_logarithm(main: Array, negated: Array) -> SlogdetResult:
+def _split_product(main: Array, negated: Array) -> SlogdetResult:
     """Return sign and logarithm of the product of `main` along the last axis; `negated` factors change sign."""
     last = (aval_of(main).ndim - 1,)
     zero = constant_like(main, 0)
@@ -63,37 +63,37 @@ def _sign_and_logarithm(main: Array, negated: Array) -> SlogdetResult:
     )
 
 
-def _element(a: Array, row: int, column: int) -> Array:
+def _take_element(a: Array, row: int, column: int) -> Array:
     """Return an element of each matrix."""
     rank = aval_of(a).ndim
     element = slice_in_dim(slice_in_dim(a, row, row + 1, 1, rank - 2), column, column + 1, 1, rank - 1)
     return squeeze(element, (rank - 2, rank - 1))
 
 
-def _expand(a: Array, columns: Sequence[int] | None = None) -> Array:
-    """Return determinants of at most three last rows and given columns, expanded along the first row."""
+def _expand_determinant(a: Array, columns: Sequence[int] | None = None) -> Array:
+    """Return determinants of the last rows, three at most, and given columns, by expansion along the first row."""
     size = aval_of(a).shape[-1]
     columns = range(size) if columns is None else columns
-    terms = [_element(a, size - len(columns), column) for column in columns]
+    terms = [_take_element(a, size - len(columns), column) for column in columns]
     if len(columns) == 1:
         return terms[0]
-    minors = [_expand(a, [*columns[:i], *columns[i + 1 :]]) for i in range(len(columns))]
+    minors = [_expand_determinant(a, [*columns[:i], *columns[i + 1 :]]) for i in range(len(columns))]
     products = [lax.mul(term, minor) for term, minor in zip(terms, minors, strict=True)]
     total = lax.sub(products[0], products[1])
     return lax.add(total, products[2]) if len(products) == 3 else total
 
 
 def _factor_and_sign(a: Array) -> tuple[SlogdetResult, Any, Any]:
-    """Return sign and logarithm, and the LU factors and permutation."""
+    """Return sign and logarithm of determinants, and the LU factors and permutation."""
     factors, pivots, permutation = lu(a)
-    return _sign_and_logarithm(diagonal(factors), _mask_exchanges(pivots)), factors, permutation
+    return _split_product(diagonal(factors), _mask_exchanges(pivots)), factors, permutation
 
 
-def _add_diagonal(x: Array) -> Array:
+def _sum_diagonal(x: Array) -> Array:
     return reduce_sum(diagonal(x), (aval_of(x).ndim - 2,))
 
 
-def _slogdet_tangents(sign: Array, relative: Array) -> SlogdetResult:
+def _make_slogdet_tangents(sign: Array, relative: Array) -> SlogdetResult:
     """Return the tangents of sign and logarithm if the determinant changes by the factor 1 + `relative`."""
     if not dtypes.is_complex(aval_of(relative).dtype):
         return SlogdetResult(zeros(aval_of(sign)), relative)
@@ -103,7 +103,7 @@ def _slogdet_tangents(sign: Array, relative: Array) -> SlogdetResult:
 
 @custom_jvp
 def _slogdet_by_expansion(a: Array) -> SlogdetResult:
-    determinant = _expand(a)
+    determinant = _expand_determinant(a)
     return SlogdetResult(lax.sign(determinant), lax.log(lax.abs(determinant)))
 
 
@@ -111,13 +111,13 @@ def _slogdet_by_expansion(a: Array) -> SlogdetResult:
 def _slogdet_by_expansion_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[SlogdetResult, SlogdetResult]:
     (a,), (da,) = primals, tangents
     result = _slogdet_by_expansion(a)
-    change = _element(da, 0, 0)
+    change = _take_element(da, 0, 0)
     if aval_of(a).shape[-1] == 2:
-        change = lax.mul(change, _element(a, 1, 1))
-        change = lax.sub(change, lax.mul(_element(da, 0, 1), _element(a, 1, 0)))
-        change = lax.sub(change, lax.mul(_element(da, 1, 0), _element(a, 0, 1)))
-        change = lax.add(change, lax.mul(_element(da, 1, 1), _element(a, 0, 0)))
-    return result, _slogdet_tangents(result.sign, lax.div(change, _expand(a)))
+        change = lax.mul(change, _take_element(a, 1, 1))
+        change = lax.sub(change, lax.mul(_take_element(da, 0, 1), _take_element(a, 1, 0)))
+        change = lax.sub(change, lax.mul(_take_element(da, 1, 0), _take_element(a, 0, 1)))
+        change = lax.add(change, lax.mul(_take_element(da, 1, 1), _take_element(a, 0, 0)))
+    return result, _make_slogdet_tangents(result.sign, lax.div(change, _expand_determinant(a)))
 
 
 @custom_jvp
@@ -130,20 +130,20 @@ def _slogdet_by_lu_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Slogd
     # d log det A = tr A⁻¹ dA.
     (a,), (da,) = primals, tangents
     result, factors, permutation = _factor_and_sign(a)
-    return result, _slogdet_tangents(result.sign, _add_diagonal(solve_by_factors(a, factors, permutation, da)))
+    return result, _make_slogdet_tangents(result.sign, _sum_diagonal(solve_by_factors(a, factors, permutation, da)))
 
 
 @custom_jvp
 def _slogdet_by_qr(a: Array) -> SlogdetResult:
     # Each reflection has determinant -1, but with factor 0 it is the identity.
     packed, factors = geqrf(a)
-    return _sign_and_logarithm(diagonal(packed), ne(factors, constant_like(factors, 0)))
+    return _split_product(diagonal(packed), ne(factors, constant_like(factors, 0)))
 
 
 @_slogdet_by_qr.defjvp
 def _slogdet_by_qr_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[SlogdetResult, SlogdetResult]:
     result = _slogdet_by_qr(*primals)
-    return result, _slogdet_tangents(result.sign, _add_diagonal(solve_systems(*primals, *tangents)))
+    return result, _make_slogdet_tangents(result.sign, _sum_diagonal(solve_systems(*primals, *tangents)))
 
 
 _SLOGDET: dict[str, Callable[[Any], SlogdetResult]] = {"lu": _slogdet_by_lu, "qr": _slogdet_by_qr}
@@ -162,7 +162,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """Return the signs and the logarithms of the absolute values of determinants.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
         method: ``"lu"``, the default, or ``"qr"``, which is for real matrices.
 
     Returns:
@@ -170,8 +170,8 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 
     Raises:
         NotImplementedError: the method is ``"qr"`` and the matrices are complex.
-        TypeError: `a` is no array.
-        ValueError: the matrices are not square, or `method` is another text.
+        TypeError: `a` is not an array.
+        ValueError: the matrices are not square, or `method` has another value.
 
     Example:
         >>> tuple(jnp.linalg.slogdet(jnp.eye(2)))
@@ -191,12 +191,12 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     return _slogdet(a, method=method)
 
 
-def _cofactors(factors: Array, permutation: Array, sign: Array) -> Array:
+def _compute_cofactors(factors: Array, permutation: Array, sign: Array) -> Array:
     """Return the matrices of cofactors, also of singular matrices, from their LU factors and the rows' exchanges.
 
     Where U has zeros on its diagonal, at z₁ < … < zₘ, let V be U with ones there, and B its inverse. As
     U = V - E Eᵀ for the unit vectors E, adj U = det V · B E adj(1 - Eᵀ B E) Eᵀ B, and 1 - Eᵀ B E is strictly upper
-    triangular, so that of its adjugate only one element is left: adj U = det V · ∏ B[zᵢ, zᵢ₊₁] · B[:, z₁] B[zₘ, :].
+    triangular, so its adjugate has one nonzero element: adj U = det V · ∏ B[zᵢ, zᵢ₊₁] · B[:, z₁] B[zₘ, :].
     """
     aval = aval_of(factors)
     last = aval.ndim - 1
@@ -206,13 +206,12 @@ def _cofactors(factors: Array, permutation: Array, sign: Array) -> Array:
     filled = select(zero, full_like(main, 1), main)
     shifted = lax.add(factors, lax.mul(one, as_row(convert_to(zero, aval.dtype))))
     inverse = triangular_solve(shifted, one, left_side=True)
-    # Zeros are numbered, so that consecutive ones are found.
+    # Consecutive zeros have consecutive numbers.
     number = cumsum(convert_to(zero, dtypes.int32), last - 1)
     count = slice_in_dim(number, aval.shape[-1] - 1, aval.shape[-1], 1, last - 1)
-    spread = [broadcast_in_dim(x, aval.shape, axes) for x, axes in _orientations(zero, aval.ndim)]
-    places = [broadcast_in_dim(x, aval.shape, axes) for x, axes in _orientations(number, aval.ndim)]
-    both = bitwise_and(*spread)
-    neighbours = bitwise_and(both, eq(lax.add(places[0], constant_like(number, 1)), places[1]))
+    zeros_of_pairs = [broadcast_in_dim(x, aval.shape, axes) for x, axes in _orient_vectors(zero, aval.ndim)]
+    places = [broadcast_in_dim(x, aval.shape, axes) for x, axes in _orient_vectors(number, aval.ndim)]
+    neighbours = bitwise_and(bitwise_and(*zeros_of_pairs), eq(lax.add(places[0], constant_like(number, 1)), places[1]))
     chain = reduce_prod(select(neighbours, inverse, full_like(inverse, 1)), (last - 1, last))
     first = convert_to(bitwise_and(zero, eq(number, constant_like(number, 1))), aval.dtype)
     final = bitwise_and(zero, eq(number, broadcast_in_dim(count, aval.shape[:-1], range(last))))
@@ -230,30 +229,30 @@ def _cofactors(factors: Array, permutation: Array, sign: Array) -> Array:
     return unpermute_rows(cofactors, permutation)
 
 
-def _orientations(x: Array, rank: int) -> list[tuple[Any, tuple[int, ...]]]:
+def _orient_vectors(x: Array, rank: int) -> list[tuple[Any, tuple[int, ...]]]:
     """Return vectors as the rows and as the columns of matrices, each with its axes for `broadcast_in_dim`."""
     batch = tuple(range(rank - 2))
     return [(x, (*batch, rank - 2)), (x, (*batch, rank - 1))]
 
 
-def _from_logarithm(result: SlogdetResult) -> Array:
+def _restore_determinant(result: SlogdetResult) -> Array:
     return lax.mul(result.sign, convert_to(lax.exp(result.logabsdet), aval_of(result.sign).dtype))
 
 
 @custom_jvp
 def _det_by_lu(a: Array) -> Array:
-    return _from_logarithm(_factor_and_sign(a)[0])
+    return _restore_determinant(_factor_and_sign(a)[0])
 
 
 @_det_by_lu.defjvp
 def _det_by_lu_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    # d det A is the sum of the cofactors times dA, whether A is singular or not.
+    # d det A is the sum of the cofactors times dA, also for singular A.
     factors, pivots, permutation = lu(primals[0])
     exchanged = _mask_exchanges(pivots)
-    determinant = _from_logarithm(_sign_and_logarithm(diagonal(factors), exchanged))
+    determinant = _restore_determinant(_split_product(diagonal(factors), exchanged))
     dtype, last = aval_of(determinant).dtype, aval_of(exchanged).ndim - 1
     flips = select(exchanged, full_like(exchanged, -1, dtype), full_like(exchanged, 1, dtype))
-    cofactors = _cofactors(factors, permutation, reduce_prod(flips, (last,)))
+    cofactors = _compute_cofactors(factors, permutation, reduce_prod(flips, (last,)))
     return determinant, reduce_sum(lax.mul(cofactors, tangents[0]), (last, last + 1))
 
 
@@ -263,7 +262,7 @@ def _det(a: ArrayLike) -> Array:
     aval = aval_of(a)
     size = aval.shape[-1]
     if 1 <= size <= 3:
-        return _expand(a)
+        return _expand_determinant(a)
     return _det_by_lu(a)
 
 
@@ -272,13 +271,13 @@ def det(a: ArrayLike) -> Array:
     """Return the determinants of square matrices; the derivative is right for singular ones, too.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
 
     Returns:
         An array of the leading axes.
 
     Raises:
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: the matrices are not square.
 
     Example:

@@ -31,8 +31,8 @@ __all__ = ["cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdva
 class QRResult(NamedTuple):
     """Q with orthonormal columns and upper triangular R; for mode "raw", the packed reflections and their factors."""
 
-    Q: Any
-    R: Any
+    Q: Array
+    R: Array
 
 
 class SVDResult(NamedTuple):
@@ -68,8 +68,8 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     """Factor positive definite matrices into L Lᴴ.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
-        upper: whether the adjoint of L, which is upper triangular, is returned.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
+        upper: whether to return the adjoint of L, an upper triangular matrix.
         symmetrize_input: whether half the sum of `a` and its adjoint is factored; otherwise only the lower triangle
             is read.
 
@@ -78,7 +78,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
         not positive definite.
 
     Raises:
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: the matrices are not square.
 
     Example:
@@ -103,12 +103,20 @@ def _qr(a: ArrayLike, *, mode: str) -> Any:
     return r if mode == "r" else QRResult(q, r)
 
 
+@overload
+def qr(a: ArrayLike, mode: Literal["reduced", "complete", "raw", "full"] = ...) -> QRResult: ...
+
+
+@overload
+def qr(a: ArrayLike, mode: str) -> Any: ...
+
+
 @inline_jit(static=("mode",), public=True)
 def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """Factor matrices into Q R, with orthonormal columns of Q and upper triangular R.
 
     Args:
-        a: an array whose last two axes are matrices.
+        a: an array of matrices, of shape (..., m, n).
         mode: ``"reduced"``, or ``"full"``: Q has as many columns as the shorter side; ``"complete"``: Q is square;
             ``"r"``: R alone; ``"raw"``: LAPACK's reflections, transposed, and their factors.
 
@@ -116,8 +124,8 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
         A pair (Q, R) of arrays, or R.
 
     Raises:
-        TypeError: `a` is no array.
-        ValueError: `a` has fewer than two axes, or `mode` is another text.
+        TypeError: `a` is not an array.
+        ValueError: `a` has fewer than two axes, or `mode` has another value.
 
     Example:
         >>> jnp.linalg.qr(jnp.eye(3, 2)).R.shape
@@ -135,17 +143,17 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     return _qr(a, mode=mode)
 
 
-def _hermitian_svd(a: Array, compute_uv: bool, subset: tuple[int, int] | None) -> Any:
-    """Return the SVD of a Hermitian matrix from its eigenvalues: their sizes; their signs go to the vectors."""
+def _compute_hermitian_svd(a: Array, compute_uv: bool, subset: tuple[int, int] | None) -> Any:
+    """Return the SVD of Hermitian matrices from eigenvalues: singular values are their sizes, V takes their signs."""
     vectors, eigenvalues = spectral.eigh(a)
     last = aval_of(eigenvalues).ndim - 1
     size = lax.abs(eigenvalues)
     if not compute_uv:
-        return _part(rev(sort(size), (last,)), last, subset)
+        return _take_subset(rev(sort(size), (last,)), last, subset)
     positions = broadcasted_iota("int32", aval_of(size).shape, last)
     negative = lt(eigenvalues, scalar_of(0, aval_of(size).dtype))
     values, order, negative = [
-        _part(rev(x, (last,)), last, subset) for x in sort((size, positions, negative), num_keys=1)
+        _take_subset(rev(x, (last,)), last, subset) for x in sort((size, positions, negative), num_keys=1)
     ]
     rows = permute_rows(transpose_matrices(vectors), order)
     shape = aval_of(rows).shape
@@ -153,7 +161,7 @@ def _hermitian_svd(a: Array, compute_uv: bool, subset: tuple[int, int] | None) -
     return SVDResult(transpose_matrices(rows), values, conj_if_complex(turned))
 
 
-def _part(x: Array, axis: int, subset: tuple[int, int] | None) -> Array:
+def _take_subset(x: Array, axis: int, subset: tuple[int, int] | None) -> Array:
     return x if subset is None else slice_in_dim(x, *subset, 1, axis)
 
 
@@ -161,7 +169,7 @@ def _part(x: Array, axis: int, subset: tuple[int, int] | None) -> Array:
 def _svd(a: ArrayLike, *, full: bool, vectors: bool, hermitian: bool, subset: tuple[int, int] | None) -> Any:
     (a,) = promote_to_inexact(a)
     if hermitian:
-        return _hermitian_svd(a, vectors, subset)
+        return _compute_hermitian_svd(a, vectors, subset)
     factors = spectral.svd(a, full_matrices=full, compute_uv=vectors, subset_by_index=subset)
     return SVDResult(*factors) if vectors else factors
 
@@ -188,19 +196,19 @@ def svd(
     """Factor matrices into U diag(S) Vᴴ, by singular values.
 
     Args:
-        a: an array whose last two axes are matrices.
+        a: an array of matrices, of shape (..., m, n).
         full_matrices: whether U and Vᴴ are square.
-        compute_uv: whether U and Vᴴ are returned, and not S alone.
-        hermitian: whether `a` is Hermitian, so that its eigenvalues serve.
-        subset_by_index: the first of the singular values that are returned, and the one after the last.
+        compute_uv: whether U and Vᴴ are returned; otherwise S alone.
+        hermitian: whether `a` is Hermitian; the factors are then computed from its eigenvalues.
+        subset_by_index: the range (start, stop) of the singular values to return; None for all.
 
     Returns:
-        A triple (U, S, Vh) of arrays, or S, whose values fall.
+        A triple (U, S, Vh) of arrays, or S; the singular values are in descending order.
 
     Raises:
-        TypeError: `a` is no array.
-        ValueError: `a` has fewer than two axes or, if `hermitian`, is not square, or a subset of full matrices is
-            asked for.
+        TypeError: `a` is not an array.
+        ValueError: `a` has fewer than two axes or, if `hermitian`, is not square, or a subset and
+            full matrices are requested.
 
     Example:
         >>> jnp.linalg.svd(jnp.array([[2.0, 0.0], [0.0, 4.0]]), compute_uv=False)
@@ -220,13 +228,13 @@ def svdvals(x: ArrayLike, /) -> Array:
     """Return the singular values of matrices, the largest first.
 
     Args:
-        x: an array whose last two axes are matrices.
+        x: an array of matrices, of shape (..., m, n).
 
     Returns:
         An array of the leading axes and the shorter of the last two.
 
     Raises:
-        TypeError: `x` is no array.
+        TypeError: `x` is not an array.
         ValueError: `x` has fewer than two axes.
 
     Example:
@@ -249,9 +257,7 @@ def _eig(a: ArrayLike, *, vectors: Literal[False]) -> Array: ...
 
 @inline_jit
 def _eig(a: ArrayLike, *, vectors: bool) -> EigResult | Array:
-    factors = spectral.eig(
-        *promote_to_inexact(a), compute_left_eigenvectors=False, compute_right_eigenvectors=vectors
-    )
+    factors = spectral.eig(*promote_to_inexact(a), compute_left_eigenvectors=False, compute_right_eigenvectors=vectors)
     return EigResult(*factors) if vectors else factors[0]
 
 
@@ -260,14 +266,14 @@ def eig(a: ArrayLike) -> EigResult:
     """Compute the eigenvalues and eigenvectors of square matrices, on CPU and GPU.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
 
     Returns:
         A pair (eigenvalues, eigenvectors) of complex arrays. The vectors are columns of length 1, whose largest
         component is real; only the eigenvalues have derivatives.
 
     Raises:
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: the matrices are not square.
 
     Example:
@@ -286,13 +292,13 @@ def eigvals(a: ArrayLike) -> Array:
     """Return the complex eigenvalues of square matrices, on CPU and GPU.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
 
     Returns:
         A complex array of the leading axes and the number of rows.
 
     Raises:
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: the matrices are not square.
 
     Example:
@@ -313,14 +319,14 @@ def _eigh(a: Array, *, lower: bool, symmetrize: bool, vectors: bool) -> EighResu
 
 
 @overload
-def _check_eigh(a: Any, triangle: Any, symmetrize: bool, vectors: Literal[True]) -> EighResult: ...
+def _compute_eigh(a: Any, triangle: Any, symmetrize: bool, vectors: Literal[True]) -> EighResult: ...
 
 
 @overload
-def _check_eigh(a: Any, triangle: Any, symmetrize: bool, vectors: Literal[False]) -> Array: ...
+def _compute_eigh(a: Any, triangle: Any, symmetrize: bool, vectors: Literal[False]) -> Array: ...
 
 
-def _check_eigh(a: Any, triangle: Any, symmetrize: bool, vectors: bool) -> EighResult | Array:
+def _compute_eigh(a: Any, triangle: Any, symmetrize: bool, vectors: bool) -> EighResult | Array:
     matrix_type(a, square=True)
     if triangle not in (None, "L", "U"):
         raise ValueError(f"{called_function()}: UPLO must be one of None, 'L', or 'U', got {abbreviate(triangle)}")
@@ -332,16 +338,16 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     """Compute the eigenvalues and orthonormal eigenvectors of Hermitian matrices.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
-        UPLO: the triangle that is read without symmetrization, ``"L"`` or ``"U"``; None for ``"L"``.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
+        UPLO: the triangle to read without symmetrization, ``"L"`` or ``"U"``; None for ``"L"``.
         symmetrize_input: whether half the sum of `a` and its adjoint is used.
 
     Returns:
-        A pair (eigenvalues, eigenvectors) of arrays: real values that rise, and vectors as columns.
+        A pair (eigenvalues, eigenvectors) of arrays: real values in ascending order, and vectors as columns.
 
     Raises:
-        TypeError: `a` is no array.
-        ValueError: the matrices are not square, or `UPLO` is another text.
+        TypeError: `a` is not an array.
+        ValueError: the matrices are not square, or `UPLO` has another value.
 
     Example:
         >>> jnp.linalg.eigh(jnp.array([[2.0, 0.0], [0.0, 4.0]])).eigenvalues
@@ -350,24 +356,24 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 8.3.
     """
-    return _check_eigh(a, UPLO, symmetrize_input, vectors=True)
+    return _compute_eigh(a, UPLO, symmetrize_input, vectors=True)
 
 
 @inline_jit(static=("UPLO", "symmetrize_input"), public=True)
 def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
-    """Return the real eigenvalues of Hermitian matrices, which rise.
+    """Return the real eigenvalues of Hermitian matrices in ascending order.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
-        UPLO: the triangle that is read without symmetrization, ``"L"`` or ``"U"``; None for ``"L"``.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
+        UPLO: the triangle to read without symmetrization, ``"L"`` or ``"U"``; None for ``"L"``.
         symmetrize_input: whether half the sum of `a` and its adjoint is used.
 
     Returns:
         A real array of the leading axes and the number of rows.
 
     Raises:
-        TypeError: `a` is no array.
-        ValueError: the matrices are not square, or `UPLO` is another text.
+        TypeError: `a` is not an array.
+        ValueError: the matrices are not square, or `UPLO` has another value.
 
     Example:
         >>> jnp.linalg.eigvalsh(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
@@ -376,4 +382,4 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 8.3.
     """
-    return _check_eigh(a, UPLO, symmetrize_input, vectors=False)
+    return _compute_eigh(a, UPLO, symmetrize_input, vectors=False)

@@ -35,7 +35,7 @@ __all__ = ["cond", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
 _Axes = tuple[int, ...]
 
 
-def _number(ord: Any, kind: str) -> Any:
+def _to_order(ord: Any, kind: str) -> Any:
     """Return `ord` as a float or the name of a norm; ValueError for other values."""
     if ord is None or isinstance(ord, str):
         return ord
@@ -47,7 +47,7 @@ def _number(ord: Any, kind: str) -> Any:
         ) from None
 
 
-def _euclidean(x: Array, axes: _Axes, keepdims: bool) -> Array:
+def _compute_euclidean_norm(x: Array, axes: _Axes, keepdims: bool) -> Array:
     if dtypes.is_complex(aval_of(x).dtype):
         square = complex_numbers.real(lax.mul(x, complex_numbers.conj(x)))
     else:
@@ -55,13 +55,13 @@ def _euclidean(x: Array, axes: _Axes, keepdims: bool) -> Array:
     return lax.sqrt(summed(square, axes, keepdims=keepdims))
 
 
-def _vector_norm(function: str, x: Array, ord: Any, axes: _Axes, keepdims: bool) -> Array:
+def _compute_vector_norm(x: Array, ord: Any, axes: _Axes, keepdims: bool) -> Array:
     if ord is None or ord == 2:
-        return _euclidean(x, axes, keepdims)
+        return _compute_euclidean_norm(x, axes, keepdims)
     if isinstance(ord, str):
         raise ValueError(
-            f"{function}: Invalid order {abbreviate(ord)} for vector norm; give a number, or two axes for a norm "
-            "of matrices"
+            f"{called_function()}: Invalid order {abbreviate(ord)} for vector norm; give a number, or two axes for a "
+            "norm of matrices"
         )
     if ord == 0:
         counted = ne(x, scalar_of(0, aval_of(x).dtype))
@@ -78,52 +78,52 @@ def _vector_norm(function: str, x: Array, ord: Any, axes: _Axes, keepdims: bool)
     return lax.pow(total, scalar_of(1 / ord, dtype))
 
 
-def _largest(x: Array, axis: int, keepdims: bool) -> Array:
+def _find_largest(x: Array, axis: int, keepdims: bool) -> Array:
     return amax(x, axis, keepdims=keepdims, initial=0)
 
 
-def _smallest(x: Array, axis: int, keepdims: bool) -> Array:
+def _find_smallest(x: Array, axis: int, keepdims: bool) -> Array:
     return amin(x, axis, keepdims=keepdims)
 
 
-def _add(x: Array, axis: int, keepdims: bool) -> Array:
+def _sum_values(x: Array, axis: int, keepdims: bool) -> Array:
     return summed(x, axis, keepdims=keepdims)
 
 
-# For each order of a matrix norm, whether it sums columns or rows, and the reduction of the sums.
-_OF_SUMS: dict[Any, tuple[bool, Callable[..., Array]]] = {
-    1: (True, _largest), -1: (True, _smallest), math.inf: (False, _largest), -math.inf: (False, _smallest),
+# By order of a matrix norm: whether to sum columns or rows, and the reduction of the sums.
+_SUM_REDUCTIONS: dict[Any, tuple[bool, Callable[..., Array]]] = {
+    1: (True, _find_largest), -1: (True, _find_smallest),
+    math.inf: (False, _find_largest), -math.inf: (False, _find_smallest),
 }
-# For each order of a matrix norm, the reduction of the singular values.
-_OF_SINGULAR_VALUES: dict[Any, Callable[..., Any]] = {2: _largest, -2: _smallest, "nuc": _add}
+# By order of a matrix norm: the reduction of the singular values.
+_SINGULAR_VALUE_REDUCTIONS: dict[Any, Callable[..., Any]] = {2: _find_largest, -2: _find_smallest, "nuc": _sum_values}
 
 
-def _matrix_norm(x: Array, ord: object, axes: tuple[int, int], keepdims: bool, *, function: str = "") -> Array:
+def _compute_matrix_norm(x: Array, ord: object, axes: tuple[int, int], keepdims: bool) -> Array:
     row, column = axes
     if ord in (None, "fro"):
-        return _euclidean(x, axes, keepdims)
-    if ord in _OF_SUMS:
-        down, choice = _OF_SUMS[ord]
+        return _compute_euclidean_norm(x, axes, keepdims)
+    if ord in _SUM_REDUCTIONS:
+        down, reduce = _SUM_REDUCTIONS[ord]
         first, second = (row, column) if down else (column, row)
         totals = summed(lax.abs(x), first, keepdims=keepdims)
-        return choice(totals, second - (first < second and not keepdims), keepdims)
-    if ord in _OF_SINGULAR_VALUES:
-        norm = _OF_SINGULAR_VALUES[ord](svdvals(moveaxis(x, axes, (-2, -1))), -1, False)
+        return reduce(totals, second - (first < second and not keepdims), keepdims)
+    if ord in _SINGULAR_VALUE_REDUCTIONS:
+        norm = _SINGULAR_VALUE_REDUCTIONS[ord](svdvals(moveaxis(x, axes, (-2, -1))), -1, False)
         return expand_dims(norm, axes) if keepdims else norm
     raise ValueError(
-        f"{function or called_function()}: Invalid order {abbreviate(ord)} for matrix norm; it is one of 'fro', "
-        "'nuc', 1, -1, 2, -2, "
-        "inf and -inf"
+        f"{called_function()}: Invalid order {abbreviate(ord)} for matrix norm; it is one of 'fro', 'nuc', 1, -1, 2, "
+        "-2, inf and -inf"
     )
 
 
 @inline_jit
-def _norm(x: Any, *, name: str, ord: Any, axes: _Axes, of_matrices: bool, keepdims: bool) -> Array:
-    (x,) = promote_to_inexact(x, function=name)
+def _norm(x: Any, *, ord: Any, axes: _Axes, of_matrices: bool, keepdims: bool) -> Array:
+    (x,) = promote_to_inexact(x)
     x = convert_to(x, aval_of(x).dtype)
     if of_matrices:
-        return _matrix_norm(x, ord, (axes[0], axes[1]), keepdims, function=name)
-    return _vector_norm(name, x, ord, axes, keepdims)
+        return _compute_matrix_norm(x, ord, (axes[0], axes[1]), keepdims)
+    return _compute_vector_norm(x, ord, axes, keepdims)
 
 
 @inline_jit(static=("axis", "keepdims", "ord"), public=True)
@@ -133,16 +133,16 @@ def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, o
     Args:
         x: an array or a scalar of numbers; integers become floats.
         axis: the axis of the vectors, or several; None for all elements.
-        keepdims: whether these axes stay, with size 1.
+        keepdims: whether these axes remain, with size 1.
         ord: the order, a number; inf and -inf for the largest and smallest absolute value, 0 for the number of
-            elements that are not zero.
+            nonzero elements.
 
     Returns:
         A real array of the other axes.
 
     Raises:
-        TypeError: `x` is no array and no scalar.
-        ValueError: `ord` is a text, or `x` has no such axis.
+        TypeError: `x` is neither an array nor a scalar.
+        ValueError: `ord` is a string, or `x` has no such axis.
 
     Example:
         >>> jnp.linalg.vector_norm(jnp.array([3.0, 4.0]))
@@ -153,8 +153,8 @@ def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, o
     """
     aval = operand_aval(x, 0)
     axes = axes_of(axis, aval.ndim)
-    kind = _number(ord, "vector")
-    return _norm(x, name="vector_norm", ord=kind, axes=axes, of_matrices=False, keepdims=bool(keepdims))
+    kind = _to_order(ord, "vector")
+    return _norm(x, ord=kind, axes=axes, of_matrices=False, keepdims=bool(keepdims))
 
 
 @inline_jit(static=("keepdims", "ord"), public=True)
@@ -162,15 +162,15 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: object = "fro")
     """Return norms of matrices.
 
     Args:
-        x: an array whose last two axes are matrices.
-        keepdims: whether these axes stay, with size 1.
+        x: an array of matrices, of shape (..., m, n).
+        keepdims: whether these axes remain, with size 1.
         ord: the order, ``"fro"``, ``"nuc"``, 1, -1, 2, -2, inf or -inf.
 
     Returns:
         A real array of the other axes.
 
     Raises:
-        TypeError: `x` is no array.
+        TypeError: `x` is not an array.
         ValueError: `ord` is another order, or `x` has fewer than two axes.
 
     Example:
@@ -182,8 +182,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: object = "fro")
     """
     rank = matrix_type(x).ndim
     return _norm(
-        x, name="matrix_norm", ord=_number(ord, "matrix"), axes=(rank - 2, rank - 1),
-        of_matrices=True, keepdims=bool(keepdims),
+        x, ord=_to_order(ord, "matrix"), axes=(rank - 2, rank - 1), of_matrices=True, keepdims=bool(keepdims)
     )
 
 
@@ -194,23 +193,22 @@ def norm(x: ArrayLike, ord: object = None, axis: Axes = None, keepdims: bool = F
     Args:
         x: an array of numbers.
         ord: an order of `vector_norm` or `matrix_norm`; None for the Euclidean or the Frobenius norm.
-        axis: the axis, or a pair of axes; None for all axes, of which there are one or two unless `ord` is None,
-            too.
-        keepdims: whether these axes stay, with size 1.
+        axis: the axis, or a pair of axes; None for all axes, one or two unless `ord` is None.
+        keepdims: whether these axes remain, with size 1.
 
     Returns:
         A real array of the other axes.
 
     Raises:
-        TypeError: `x` is no array.
-        ValueError: there is no such order or axis, or the number of axes is neither one nor two.
+        TypeError: `x` is not an array.
+        ValueError: `ord` is unknown, `x` has no such axis, or the number of axes is neither one nor two.
 
     Example:
         >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
         Array(5., dtype=float32)
 
     Reference:
-        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 2.2 and 2.3.
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), sections 2.2 and 2.3.
     """
     aval = operand_aval(x, 0)
     axes = axes_of(axis, aval.ndim)
@@ -221,8 +219,8 @@ def norm(x: ArrayLike, ord: object = None, axis: Axes = None, keepdims: bool = F
             "compute a matrix-norm."
         )
     of_matrices = not whole and len(axes) == 2
-    kind = _number(ord, "matrix" if of_matrices else "vector")
-    return _norm(x, name="norm", ord=kind, axes=axes, of_matrices=of_matrices, keepdims=bool(keepdims))
+    kind = _to_order(ord, "matrix" if of_matrices else "vector")
+    return _norm(x, ord=kind, axes=axes, of_matrices=of_matrices, keepdims=bool(keepdims))
 
 
 @inline_jit
@@ -235,7 +233,7 @@ def _cond(x: ArrayLike, *, p: Any) -> Array:
         condition = lax.div(*(reversed(ends) if p == -2 else ends))
     else:
         axes = (aval.ndim - 2, aval.ndim - 1)
-        condition = lax.mul(_matrix_norm(x, p, axes, False), _matrix_norm(inv(x), p, axes, False))
+        condition = lax.mul(_compute_matrix_norm(x, p, axes, False), _compute_matrix_norm(inv(x), p, axes, False))
     if p in (None, 2) and not is_newer():
         return condition
     # The condition number of a singular matrix is infinity.
@@ -246,10 +244,10 @@ def _cond(x: ArrayLike, *, p: Any) -> Array:
 
 @inline_jit(static=("p",), public=True)
 def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
-    """Return condition numbers: the norms of matrices times those of their inverses.
+    """Return condition numbers: the norms of matrices times the norms of their inverses.
 
     Args:
-        x: an array whose last two axes are matrices.
+        x: an array of matrices, of shape (..., m, n).
         p: the order of the norm, ``"fro"``, ``"nuc"``, 1, -1, 2, -2, inf or -inf; None for 2. For 2 and -2 the
             matrices need not be square.
 
@@ -258,8 +256,8 @@ def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
         2, and inf where ``xtrace_jax_version`` is 0.12.
 
     Raises:
-        TypeError: `x` is no array.
-        ValueError: `x` is empty, or there is no such order.
+        TypeError: `x` is not an array.
+        ValueError: `x` is empty, or `p` is unknown.
 
     Example:
         >>> jnp.linalg.cond(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
@@ -273,20 +271,20 @@ def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
         raise ValueError(f"cond: the input array must be at least 2D; got shape {aval.shape}")
     if 0 in aval.shape[-2:]:
         raise ValueError(f"cond: the input array must not be empty; got shape {aval.shape}")
-    order = _number(p, "matrix")
+    order = _to_order(p, "matrix")
     if order not in (None, 2, -2) and aval.shape[-1] != aval.shape[-2]:
         raise ValueError(f"cond: for p={abbreviate(p)}, the array must be square; got shape {aval.shape}")
     return _cond(x, p=order)
 
 
 @inline_jit
-def _rank_of_vector(x: ArrayLike, *, axes: _Axes, dtype: DType) -> Array:
+def _find_nonzero(x: ArrayLike, *, axes: _Axes, dtype: DType) -> Array:
     nonzero = ne(x, scalar_of(0, aval_of(x).dtype))
     return convert_to(reduce_or(nonzero, axes), dtype)
 
 
 @inline_jit
-def _rank(x: Any, tolerance: Any, *, hermitian: bool, dtype: Any) -> Array:
+def _count_singular_values(x: Any, tolerance: Any, *, hermitian: bool, dtype: Any) -> Array:
     (x,) = promote_to_inexact(x)
     values = svd(x, compute_uv=False, hermitian=hermitian)
     if tolerance is None:
@@ -304,17 +302,17 @@ def matrix_rank(
     """Return the ranks of matrices: the numbers of singular values above a bound.
 
     Args:
-        M: an array whose last two axes are matrices, or a vector.
-        rtol: the bound, compared with the singular values as they are; None for the largest one times the longer
+        M: an array of matrices, of shape (..., m, n), or a vector.
+        rtol: the bound on singular values, absolute as in JAX; None for the largest singular value times the longer
             side times the machine epsilon. It may have the leading axes of `M`.
-        hermitian: whether `M` is Hermitian, so that its eigenvalues serve.
+        hermitian: whether `M` is Hermitian; the singular values are then computed from its eigenvalues.
         tol: another name of `rtol`.
 
     Returns:
         An array of integers, of the leading axes.
 
     Raises:
-        TypeError: `M` is no array.
+        TypeError: `M` is not an array.
         ValueError: `rtol` and `tol` are given, or `M` is empty.
 
     Example:
@@ -329,7 +327,7 @@ def matrix_rank(
         raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
     dtype = dtypes.default_int(config.enable_x64.value)
     if aval.ndim < 2:
-        return _rank_of_vector(M, axes=tuple(range(aval.ndim)), dtype=dtype)
+        return _find_nonzero(M, axes=tuple(range(aval.ndim)), dtype=dtype)
     if not min(aval.shape[-2:]) and rtol is None and tol is None:
         raise ValueError(f"matrix_rank: an empty matrix has no largest singular value; got shape {aval.shape}")
-    return _rank(M, tol if rtol is None else rtol, hermitian=bool(hermitian), dtype=dtype)
+    return _count_singular_values(M, tol if rtol is None else rtol, hermitian=bool(hermitian), dtype=dtype)

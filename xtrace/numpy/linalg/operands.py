@@ -24,20 +24,18 @@ def matrix_type(a: ArrayLike, position: int = 0, *, square: bool = False) -> Sha
     aval = operand_aval(a, position)
     if aval.ndim < 2 or (square and aval.shape[-1] != aval.shape[-2]):
         form = "[..., n, n]" if square else "[..., m, n]"
-        raise ValueError(
-            f"Argument {position} to {called_function()} must have shape {form}, got {aval.shape}"
-        )
+        raise ValueError(f"Argument {position} to {called_function()} must have shape {form}, got {aval.shape}")
     return aval
 
 
 def promote_to_inexact(*operands: ArrayLike, function: str = "") -> list[Array]:
-    """Return the operands in their common dtype, integers and booleans as the default floating one."""
+    """Return the operands in their common dtype, for integers and booleans the default floating dtype."""
     avals, dtype, weak = common_dtype(operands, as_inexact, function=function)
     return [cast(x, aval, dtype, weak) for x, aval in zip(operands, avals, strict=True)]
 
 
 def for_each_matrix(function: Callable[..., Result], *operands: ArrayLike) -> Result:
-    """Return `function` of matrices, applied to each element of batches of one shape."""
+    """Apply a function of matrices to each element of batches of one shape."""
     for _ in range(aval_of(operands[0]).ndim - 2):
         function = vmap(function)
     return function(*operands)

@@ -16,6 +16,7 @@ from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.linalg.matrices import identity
 from xtrace.numpy import contraction, manipulation, rearrangement
 from xtrace.numpy.contraction import dot
+from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.linalg.solutions import inv
 
 __all__ = [
@@ -35,14 +36,14 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
         An array of the promoted dtype.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
         ValueError: the vectors have another length, or the other axes do not broadcast.
 
     Example:
         >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
         Array([0, 0, 1], dtype=int32)
     """
-    sizes = [_length(x, axis, i) for i, x in enumerate((x1, x2))]
+    sizes = [_get_length(x, axis, i) for i, x in enumerate((x1, x2))]
     if sizes != [3, 3]:
         raise ValueError(
             "cross: both arrays must hold 3-dimensional vectors, but their lengths along axis "
@@ -51,7 +52,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     return contraction.cross(x1, x2, axis=axis)
 
 
-def _length(x: ArrayLike, axis: int, position: int) -> int:
+def _get_length(x: ArrayLike, axis: int, position: int) -> int:
     aval = operand_aval(x, position)
     return int(aval.shape[canonical_axis(axis, aval.ndim)])
 
@@ -66,8 +67,8 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         A matrix of the promoted dtype, with a row for each element of `x1`.
 
     Raises:
-        TypeError: an operand is no array.
-        ValueError: an operand is no vector.
+        TypeError: an operand is not an array.
+        ValueError: an operand is not a vector.
 
     Example:
         >>> jnp.linalg.outer(jnp.array([1, 2]), jnp.array([3, 4]))
@@ -95,7 +96,7 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /, *, precision: Any = None, preferred_
         An array of the leading axes, the rows of `x1` and the columns of `x2`.
 
     Raises:
-        TypeError: the summed axes have different lengths, or an operand is no array.
+        TypeError: the summed axes have different lengths, or an operand is not an array.
         ValueError: an operand is a scalar, or leading axes do not broadcast.
 
     Example:
@@ -113,7 +114,7 @@ def vecdot(
 
     Args:
         x1, x2: arrays whose other axes broadcast.
-        axis: the axis that is summed.
+        axis: the axis to sum over.
         precision: a `lax.Precision` or its name; None for the default.
         preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
 
@@ -121,7 +122,7 @@ def vecdot(
         An array of the other axes.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
         ValueError: the lengths along `axis` differ, an operand is a scalar, or the other axes do not broadcast.
 
     Example:
@@ -143,13 +144,13 @@ def tensordot(
             sequences of axes.
         precision: a `lax.Precision` or its name; None for the default.
         preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
-        An array of the other axes of `x1` followed by those of `x2`.
+        An array of the remaining axes of `x1`, then of `x2`.
 
     Raises:
-        TypeError: the summed axes have different lengths, or an operand is no array.
+        TypeError: the summed axes have different lengths, or an operand is not an array.
 
     Example:
         >>> jnp.linalg.tensordot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]), axes=1)
@@ -164,13 +165,13 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     """Return matrices with rows and columns exchanged.
 
     Args:
-        x: an array whose last two axes are matrices.
+        x: an array of matrices, of shape (..., m, n).
 
     Returns:
         An array of the dtype of `x`.
 
     Raises:
-        TypeError: `x` is no array.
+        TypeError: `x` is not an array.
         ValueError: `x` has fewer than two axes.
 
     Example:
@@ -185,14 +186,14 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """Return the diagonals of matrices.
 
     Args:
-        x: an array whose last two axes are matrices.
+        x: an array of matrices, of shape (..., m, n).
         offset: the diagonal, above the main one if positive.
 
     Returns:
         An array of the leading axes, and the diagonals along the last one.
 
     Raises:
-        TypeError: `x` is no array.
+        TypeError: `x` is not an array.
         ValueError: `x` has fewer than two axes.
 
     Example:
@@ -207,15 +208,16 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
     """Return the sums of the diagonals of matrices.
 
     Args:
-        x: an array whose last two axes are matrices.
+        x: an array of matrices, of shape (..., m, n).
         offset: the diagonal, above the main one if positive.
-        dtype: the dtype of the sums and the result; None for that of `x`, the default integer for narrower ones.
+        dtype: the dtype of the sums and the result; None for the dtype of `x`, for narrower
+            integers the default one.
 
     Returns:
         An array of the leading axes.
 
     Raises:
-        TypeError: `x` is no array.
+        TypeError: `x` is not an array.
         ValueError: `x` has fewer than two axes.
 
     Example:
@@ -226,7 +228,8 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
 
 
 @inline_jit
-def _matrix_power(a: ArrayLike, *, n: int) -> Any:
+def _matrix_power(a: ArrayLike, *, n: int) -> Array:
+    a = to_array_operand(a)
     if n < 0:
         a, n = inv(a), -n
     aval = aval_of(a)
@@ -234,14 +237,14 @@ def _matrix_power(a: ArrayLike, *, n: int) -> Any:
         return identity(aval.dtype, aval.shape)
     if n == 3:
         return contraction.matmul(contraction.matmul(a, a), a)
-    power = None
-    while True:
-        if n % 2:
-            power = a if power is None else contraction.matmul(power, a)
-        n //= 2
-        if not n:
-            return power
+    while n % 2 == 0:
+        a, n = contraction.matmul(a, a), n // 2
+    power, n = a, n // 2
+    while n:
         a = contraction.matmul(a, a)
+        power = contraction.matmul(power, a) if n % 2 else power
+        n //= 2
+    return power
 
 
 @inline_jit(static=("n",), public=True)
@@ -249,14 +252,14 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     """Return a power of square matrices.
 
     Args:
-        a: an array whose last two axes are square matrices.
-        n: the exponent, a Python integer; a negative one is that of the inverse.
+        a: an array of square matrices, of shape (..., n, n).
+        n: the exponent, a Python integer; a negative one raises the inverse to -n.
 
     Returns:
         An array of the shape of `a`.
 
     Raises:
-        TypeError: `n` is no integer, or the matrices are not square.
+        TypeError: `n` is not an integer, or the matrices are not square.
 
     Example:
         >>> jnp.linalg.matrix_power(jnp.array([[1, 1], [0, 1]]), 3)
@@ -269,12 +272,11 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     aval = operand_aval(a, 0)
     if aval.ndim < 2 or aval.shape[-1] != aval.shape[-2]:
         raise TypeError(f"matrix_power: the last two axes of the array must be square, got shape {aval.shape}")
-    result: Array = _matrix_power(a, n=to_integer("n", n))
-    return result
+    return _matrix_power(a, n=to_integer("n", n))
 
 
-def _best_order(sizes: Sequence[int]) -> list[list[int]]:
-    """Return the best split of each range of matrices, with the fewest multiplications.
+def _find_best_splits(sizes: Sequence[int]) -> list[list[int]]:
+    """Return the split of each range of matrices that needs the fewest multiplications.
 
     Matrix i has `sizes[i]` rows and `sizes[i + 1]` columns (Cormen et al., Introduction to Algorithms, section 15.2).
     """
@@ -323,7 +325,7 @@ def _check_chain(avals: Sequence[ShapedArray]) -> None:
 
 
 def multi_dot(arrays: Sequence[ArrayLike], *, precision: object = None) -> Array:
-    """Return the product of several matrices, in the order that takes the fewest multiplications.
+    """Return the product of several matrices, in the order of the fewest multiplications.
 
     Args:
         arrays: a sequence of at least two matrices; the first and the last may be vectors.
@@ -333,8 +335,8 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: object = None) -> Array
         A matrix, a vector or a scalar.
 
     Raises:
-        TypeError: an operand is no array.
-        ValueError: there are fewer than two operands, a rank is another one, or lengths differ.
+        TypeError: an operand is not an array.
+        ValueError: there are fewer than two operands, an operand has another rank, or lengths differ.
 
     Example:
         >>> jnp.linalg.multi_dot([jnp.array([[1, 2]]), jnp.array([[3], [4]]), jnp.array([2])])
@@ -351,5 +353,5 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: object = None) -> Array
     rows = 1 if avals[0].ndim == 1 else avals[0].shape[0]
     columns = 1 if avals[-1].ndim == 1 else avals[-1].shape[1]
     sizes = [rows, *[aval.shape[0] for aval in avals[1:]], columns]
-    splits = tuple([tuple(row) for row in _best_order(sizes)])
+    splits = tuple([tuple(row) for row in _find_best_splits(sizes)])
     return _multi_dot(*operands, splits=splits, precision=precision)

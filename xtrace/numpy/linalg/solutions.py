@@ -46,8 +46,8 @@ from xtrace.numpy.operands import broadcast_operand_to, scalar_of
 __all__ = ["inv", "lstsq", "pinv", "solve", "tensorinv", "tensorsolve"]
 
 
-def solve_by_factors(a: ArrayLike, factors: ArrayLike, permutation: ArrayLike, b: ArrayLike) -> Array:
-    """Return a⁻¹ b for equal batch axes, by the LU factors of `a`, which derivatives use again."""
+def solve_by_factors(a: ArrayLike, factors: ArrayLike, permutation: ArrayLike, b: Array) -> Array:
+    """Return a⁻¹ b for equal batch axes, by the LU factors of `a`; derivatives reuse the factors."""
     factors = stop_gradient(factors)
 
     def forwards(_: object, right: ArrayLike) -> Array:
@@ -57,11 +57,10 @@ def solve_by_factors(a: ArrayLike, factors: ArrayLike, permutation: ArrayLike, b
         # The transposed system is the conjugate of the adjoint one.
         return conj_if_complex(lu_solve(factors, permutation, conj_if_complex(right), adjoint=True))
 
-    result: Array = custom_linear_solve(lambda x: product(a, x), b, forwards, backwards)
-    return result
+    return custom_linear_solve(lambda x: product(a, x), b, forwards, backwards)
 
 
-def solve_systems(a: ArrayLike, b: ArrayLike) -> Array:
+def solve_systems(a: ArrayLike, b: Array) -> Array:
     """Return a⁻¹ b for matrices with equal batch axes."""
     factors, _, permutation = lu(stop_gradient(a))
     return solve_by_factors(a, factors, permutation, b)
@@ -92,15 +91,14 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """Solve ``a x = b`` for square matrices.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
-        b: one vector, or an array whose last two axes are matrices and whose leading axes broadcast with those of
-            `a`.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
+        b: one vector, or an array of matrices, of shape (..., n, k); the leading axes broadcast.
 
     Returns:
         An array of the shape of `b`, broadcast; infinities or NaN for singular matrices.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
         ValueError: the matrices are not square, or the shapes do not fit.
 
     Example:
@@ -133,13 +131,13 @@ def inv(a: ArrayLike) -> Array:
     """Return the inverses of square matrices.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
 
     Returns:
         An array of the shape of `a`; infinities or NaN for singular matrices.
 
     Raises:
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: the matrices are not square.
 
     Example:
@@ -157,20 +155,20 @@ def inv(a: ArrayLike) -> Array:
 # Least squares
 
 
-def _reciprocals(values: Array, kept: Array) -> Array:
+def _invert_kept(values: Array, kept: Array) -> Array:
     one = full_like(values, 1)
     return select(kept, lax.div(one, select(kept, values, one)), full_like(values, 0))
 
 
-def _no_equations(a: ShapedArray, b: Array) -> tuple[Any, Any, Any, Any]:
-    """Return the solution of systems without rows or columns: zeros, or an empty array."""
+def _solve_empty(a: ShapedArray, b: Array) -> tuple[Any, Any, Any, Any]:
+    """Return the results of `lstsq` for a matrix without rows or columns: zeros, or an empty array."""
     size = lax.abs(b)
     real = aval_of(size).dtype
     solution = broadcast_in_dim(scalar_of(0, a.dtype), (a.shape[1], aval_of(b).shape[1]), ())
     return solution, add_elements(lax.mul(size, size), (0,)), None, broadcast_in_dim(scalar_of(0, real), (0,), ())
 
 
-def _scaled_size(sizes: Sequence[Any], factor: float, dtype: Any) -> Any:
+def _scale_largest(sizes: Sequence[Any], factor: float, dtype: Any) -> Any:
     """Return a factor times the largest of sizes."""
     size = functools.reduce(largest, sizes)
     if is_symbolic(size):
@@ -178,24 +176,24 @@ def _scaled_size(sizes: Sequence[Any], factor: float, dtype: Any) -> Any:
     return scalar_of(factor * size, dtype)
 
 
-def _least_squares(a: Array, b: Array, rcond: ArrayLike | None) -> tuple[Any, Any, Any, Any]:
+def _solve_least_squares(a: Array, b: Array, rcond: ArrayLike | None) -> tuple[Any, Any, Any, Any]:
     """Return the solution, squared residuals, a mask of the significant singular values, and all of them."""
     aval = aval_of(a)
     if not aval.size:
-        return _no_equations(aval, b)
+        return _solve_empty(aval, b)
     u, values, vh = svd(a, full_matrices=False)
     own = aval_of(values)
     eps = float(dtypes.finfo(own.dtype).eps)
     bound: Array | Literal
     if rcond is None:
-        bound = _scaled_size(aval.shape, eps, own.dtype)
+        bound = _scale_largest(aval.shape, eps, own.dtype)
     else:
         given = convert_to(rcond, own.dtype)
         bound = select(lt(given, scalar_of(0, own.dtype)), scalar_of(eps, own.dtype), given)
     limit = lax.mul(broadcast_in_dim(bound, (1,), ()), slice_in_dim(values, 0, 1))
     positive = gt(values, scalar_of(0, own.dtype))
     kept = bitwise_and(positive, ge(values, broadcast_in_dim(limit, own.shape, (0,))))
-    scale = convert_to(as_column(_reciprocals(values, kept)), aval.dtype)
+    scale = convert_to(as_column(_invert_kept(values, kept)), aval.dtype)
     solution = product(adjoint(vh), lax.mul(scale, product(adjoint(u), b)))
     size = lax.abs(lax.sub(b, product(a, solution)))
     return solution, add_elements(lax.mul(size, size), (0,)), kept, values
@@ -205,7 +203,7 @@ def _least_squares(a: Array, b: Array, rcond: ArrayLike | None) -> tuple[Any, An
 def _lstsq(a: ArrayLike, b: ArrayLike, rcond: Any, *, dtype: DType) -> tuple[Any, Any, Any, Any]:
     a, b = promote_to_inexact(a, b)
     vector = aval_of(b).ndim == 1
-    solution, residuals, kept, values = _least_squares(a, as_column(b) if vector else b, rcond)
+    solution, residuals, kept, values = _solve_least_squares(a, as_column(b) if vector else b, rcond)
     rank = scalar_of(0, dtype) if kept is None else add_elements(convert_to(kept, dtype), (0,))
     return squeeze(solution, (1,)) if vector else solution, residuals, convert_to(rank, dtype), values
 
@@ -213,22 +211,21 @@ def _lstsq(a: ArrayLike, b: ArrayLike, rcond: Any, *, dtype: DType) -> tuple[Any
 def lstsq(
     a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
 ) -> tuple[Any, Any, Any, Any]:
-    """Compute the `x` that makes the length of ``b - a x`` smallest.
+    """Compute the `x` of the smallest residual ``‖b - a x‖``, in the Euclidean norm.
 
     Args:
         a: a matrix.
         b: a vector or a matrix.
         rcond: singular values below `rcond` times the largest one count as zero; None for the machine epsilon times
             the longer side, a negative number for the machine epsilon.
-        numpy_resid: whether the residuals are left out where NumPy leaves them out, which is not possible under
-            `jit`.
+        numpy_resid: whether to return no residuals where NumPy returns none; not possible under `jit`.
 
     Returns:
         A tuple of `x`, the sums of squares of ``b - a x``, the rank of `a` and its singular values.
 
     Raises:
-        TypeError: an operand is no array.
-        ValueError: `a` is no matrix, `b` is neither a vector nor a matrix, or they differ in the number of rows.
+        TypeError: an operand is not an array.
+        ValueError: `a` is not a matrix, `b` is neither a vector nor a matrix, or they differ in the number of rows.
 
     Example:
         >>> jnp.linalg.lstsq(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))[0].round(3)
@@ -239,8 +236,8 @@ def lstsq(
     """
     left, right = operand_aval(a, 0), operand_aval(b, 1)
     if left.ndim != 2 or right.ndim not in (1, 2):
-        error = ValueError if left.ndim != 2 else TypeError
-        raise error(f"lstsq takes a matrix and a vector or a matrix; got shapes {left.shape} and {right.shape}")
+        error_class = ValueError if left.ndim != 2 else TypeError
+        raise error_class(f"lstsq takes a matrix and a vector or a matrix; got shapes {left.shape} and {right.shape}")
     if left.shape[0] != right.shape[0]:
         raise ValueError(f"lstsq: leading dimensions must match; got shapes {left.shape} and {right.shape}")
     solution, residuals, rank, values = _lstsq(a, b, rcond, dtype=dtypes.default_int(config.enable_x64.value))
@@ -251,7 +248,7 @@ def lstsq(
     return solution, residuals, rank, values
 
 
-def _pinv_value(a: Array, rtol: object, hermitian: bool) -> Array:
+def _compute_pinv(a: Array, rtol: object, hermitian: bool) -> Array:
     aval = aval_of(a)
     *batch, rows, columns = aval.shape
     if not rows or not columns:
@@ -259,26 +256,26 @@ def _pinv_value(a: Array, rtol: object, hermitian: bool) -> Array:
     u, values, vh = svd(a, full_matrices=False, hermitian=hermitian)
     own = aval_of(values)
     if rtol is None:
-        rtol = _scaled_size((rows, columns), 10.0 * float(dtypes.finfo(own.dtype).eps), own.dtype)
+        rtol = _scale_largest((rows, columns), 10.0 * float(dtypes.finfo(own.dtype).eps), own.dtype)
     bound = convert_to(rtol, own.dtype)
     limit = broadcast_operand_to(bound, aval_of(bound).shape, tuple(batch))
     largest = squeeze(slice_in_dim(values, 0, 1, 1, own.ndim - 1), (own.ndim - 1,))
     kept = gt(values, broadcast_in_dim(lax.mul(limit, largest), own.shape, range(own.ndim - 1)))
-    scale = convert_to(_reciprocals(values, kept), aval.dtype)
+    scale = convert_to(_invert_kept(values, kept), aval.dtype)
     return product(adjoint(vh), lax.mul(as_column(scale), adjoint(u)))
 
 
 @custom_jvp
 def _pinv_general(a: Array, rtol: Array | None) -> Array:
-    return _pinv_value(a, rtol, False)
+    return _compute_pinv(a, rtol, False)
 
 
 @custom_jvp
 def _pinv_hermitian(a: Array, rtol: object) -> Array:
-    return _pinv_value(a, rtol, True)
+    return _compute_pinv(a, rtol, True)
 
 
-def _pinv_tangent(a: Array, da: Array, p: Array) -> Array:
+def _compute_pinv_tangent(a: Array, da: Array, p: Array) -> Array:
     # dP = -P dA P + P Pᴴ dAᴴ (1 - A P) + (1 - P A) dAᴴ Pᴴ P, where the rank does not change (Golub and Pereyra 1973,
     # The differentiation of pseudo-inverses and nonlinear least squares problems whose variables separate).
     right = product(product(p, adjoint(p)), adjoint(da))
@@ -290,13 +287,13 @@ def _pinv_tangent(a: Array, da: Array, p: Array) -> Array:
 @_pinv_general.defjvp
 def _pinv_general_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
     inverse = _pinv_general(*primals)
-    return inverse, _pinv_tangent(primals[0], tangents[0], inverse)
+    return inverse, _compute_pinv_tangent(primals[0], tangents[0], inverse)
 
 
 @_pinv_hermitian.defjvp
 def _pinv_hermitian_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
     inverse = _pinv_hermitian(*primals)
-    return inverse, _pinv_tangent(primals[0], tangents[0], inverse)
+    return inverse, _compute_pinv_tangent(primals[0], tangents[0], inverse)
 
 
 @inline_jit
@@ -313,17 +310,17 @@ def pinv(
     """Return the Moore-Penrose inverses of matrices.
 
     Args:
-        a: an array whose last two axes are matrices.
+        a: an array of matrices, of shape (..., m, n).
         rtol: singular values up to `rtol` times the largest one count as zero; None for ten times the longer side
             times the machine epsilon. It may have the leading axes of `a`.
-        hermitian: whether `a` is Hermitian, so that its eigenvalues serve.
+        hermitian: whether `a` is Hermitian; the singular values are then computed from its eigenvalues.
         rcond: the old name of `rtol`.
 
     Returns:
         An array with the last two axes exchanged.
 
     Raises:
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: `rtol` and `rcond` are given, or `a` has fewer than two axes.
 
     Example:
@@ -352,10 +349,10 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
         ind: the number of first axes, positive.
 
     Returns:
-        An array of the last axes of `a` followed by the first ones.
+        An array of the last axes of `a`, then of the first ones.
 
     Raises:
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: `ind` is not positive, or the groups of axes differ in their numbers of elements.
 
     Example:
@@ -364,7 +361,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
                [0.  , 0.25]], dtype=float32)
 
     Reference:
-        The definition is that of ``numpy.linalg.tensorinv``.
+        Defined as in ``numpy.linalg.tensorinv``.
     """
     aval = operand_aval(a, 0)
     count = to_integer("ind", ind)
@@ -379,7 +376,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     return reshape(inv(reshape(a, (math.prod(rows), math.prod(columns)))), (*columns, *rows))
 
 
-def _axes_at_end(a: ArrayLike, axes: Sequence[Any], rank: int) -> Array:
+def _move_axes_to_end(a: ArrayLike, axes: Sequence[Any], rank: int) -> Array:
     last = [canonical_axis(i, rank) for i in axes]
     return transpose(a, [i for i in range(rank) if i not in last] + last)
 
@@ -389,7 +386,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Any = None) -> Array:
     """Solve ``tensordot(a, x, x.ndim) = b``.
 
     Args:
-        a: an array whose first axes are those of `b`; the others have as many elements.
+        a: an array whose shape begins with the shape of `b`; the remaining axes have as many elements as `b`.
         b: an array.
         axes: axes of `a` that are moved to its end first.
 
@@ -397,24 +394,25 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Any = None) -> Array:
         An array of the last axes of `a`.
 
     Raises:
-        TypeError: an operand is no array.
-        ValueError: the first axes of `a` are not those of `b`, or the others have another number of elements.
+        TypeError: an operand is not an array.
+        ValueError: the shape of `a` does not begin with the shape of `b`, or the remaining axes have another number of
+            elements.
 
     Example:
         >>> jnp.linalg.tensorsolve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))
         Array([1. , 0.5], dtype=float32)
 
     Reference:
-        The definition is that of ``numpy.linalg.tensorsolve``.
+        Defined as in ``numpy.linalg.tensorsolve``.
     """
     left, right = operand_aval(a, 0), operand_aval(b, 1)
     if axes is not None:
-        a = _axes_at_end(a, axes, left.ndim)
+        a = _move_axes_to_end(a, axes, left.ndim)
         left = aval_of(a)
     own, unknown = left.shape[: right.ndim], left.shape[right.ndim :]
     if own != right.shape:
         raise ValueError(
-            "tensorsolve: the leading axes of a, after axes are moved to its end, must be those of b; got shapes "
+            "tensorsolve: the leading axes of a, after axes are moved to its end, must have the shape of b; got shapes "
             f"{left.shape} and {right.shape}"
         )
     if math.prod(own) != math.prod(unknown):

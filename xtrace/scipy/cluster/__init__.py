@@ -1,4 +1,4 @@
-"""Clustering, as ``jax.scipy.cluster`` has it."""
+"""Clustering (``jax.scipy.cluster``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.scipy.cluster import vq

@@ -1,4 +1,4 @@
-"""Cosine transforms, as ``jax.scipy.fft`` has them."""
+"""Cosine transforms (``jax.scipy.fft``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.scipy.fft.cosine import dct, dctn, idct, idctn

@@ -34,9 +34,8 @@ def _rotate_values(x: Array, weights: np.ndarray, sign: int) -> Array:
     """Multiply value k along the last axis of `x` by ``weights[k] * exp(sign * iπk / 2n)``."""
     n = x.shape[-1]
     wide = dtypes.complex128 if dtypes.real_part_dtype(x.dtype) == dtypes.float64 else dtypes.complex64
-    turns = (weights * np.exp(sign * 0.5j * np.pi * np.arange(n) / n)).astype(wide)
-    result: Array = x.astype(wide) * turns.reshape((1,) * (x.ndim - 1) + (n,))
-    return result
+    turns: np.ndarray = (weights * np.exp(sign * 0.5j * np.pi * np.arange(n) / n)).astype(wide)
+    return x.astype(wide) * turns.reshape((1,) * (x.ndim - 1) + (n,))
 
 
 def _make_orthogonal_weights(n: int) -> np.ndarray:
@@ -44,14 +43,14 @@ def _make_orthogonal_weights(n: int) -> np.ndarray:
     return np.where(np.arange(n) == 0, 1 / math.sqrt(4 * n), 1 / math.sqrt(2 * n))
 
 
-def _forward(x: Array, ortho: bool) -> Array:
+def _transform_forward(x: Array, ortho: bool) -> Array:
     n = x.shape[-1]
     spectrum = fourier.fft(concatenate([x[..., ::2], flip(x[..., 1::2], -1)], -1))
     weights = 2 * (_make_orthogonal_weights(n) if ortho else np.ones(n))
     return real(_rotate_values(spectrum, weights, -1)).astype(x.dtype)
 
 
-def _backward(x: Array, ortho: bool) -> Array:
+def _transform_backward(x: Array, ortho: bool) -> Array:
     n = x.shape[-1]
     weights = 2 * n * _make_orthogonal_weights(n) if ortho else np.where(np.arange(n) == 0, 0.5, 1.0)
     signal = real(fourier.ifft(_rotate_values(x, weights, 1))).astype(x.dtype)
@@ -67,7 +66,7 @@ def _transform_axis(x: Array, *, axes: Shape, lengths: Shape, ortho: bool, inver
     if dtypes.is_complex(x.dtype):
         details: dict[str, Any] = {"axes": axes, "lengths": lengths, "ortho": ortho, "inverse": inverse}
         return of_parts(_transform_axis(x.real, **details), _transform_axis(x.imag, **details))
-    step = _backward if inverse else _forward
+    step = _transform_backward if inverse else _transform_forward
     for axis, n in zip(axes, lengths, strict=True):
         moved = moveaxis(x, axis, -1)
         if n > moved.shape[-1]:
@@ -76,7 +75,7 @@ def _transform_axis(x: Array, *, axes: Shape, lengths: Shape, ortho: bool, inver
     return x
 
 
-def _transform(
+def _check_and_transform(
     x: ArrayLike, type: int, s: int | Sequence[int] | None, axes: Axes, norm: str | None, inverse: bool
 ) -> Array:
     if type != 2:
@@ -92,7 +91,7 @@ def _transform(
     if axes is None and s is not None:
         axes = tuple(range(aval.ndim - len(wanted), aval.ndim))
     transformed = axes_of(axes, aval.ndim)
-    # Lengths belong to the first of the axes. SciPy requires one for each axis.
+    # Missing lengths are those of the last axes; SciPy requires a length for each axis.
     lengths = (*wanted[: len(transformed)], *[aval.shape[i] for i in transformed[len(wanted) :]])
     if min(lengths, default=1) < 1:
         raise TypeError(f"{called_function()}: lengths must be positive, got {lengths} for shape {aval.shape}")
@@ -109,7 +108,7 @@ def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm:
     Args:
         x: an array of real numbers.
         type: 2, the only type.
-        n: the number of elements, to which the axis is cut or continued by zeros; None for all.
+        n: the length to cut or zero-pad the axis to; None for its own length.
         axis: the axis.
         norm: ``"ortho"`` for an orthogonal transform; None or ``"backward"`` for the unscaled one.
 
@@ -118,7 +117,7 @@ def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm:
 
     Raises:
         NotImplementedError: another type is given.
-        TypeError: a length is not positive, or `x` is no array.
+        TypeError: a length is not positive, or `x` is not an array.
         ValueError: there is no such norm or axis.
 
     Example:
@@ -128,7 +127,7 @@ def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm:
     Reference:
         J. Makhoul, "A fast cosine transform in one and two dimensions" (1980).
     """
-    return _transform(x, type, None if n is None else (n,), (axis,), norm, False)
+    return _check_and_transform(x, type, None if n is None else (n,), (axis,), norm, False)
 
 
 def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
@@ -137,7 +136,7 @@ def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm
     Args:
         x: an array of real numbers.
         type: 2, the only type.
-        n: the number of elements, to which the axis is cut or continued by zeros; None for all.
+        n: the length to cut or zero-pad the axis to; None for its own length.
         axis: the axis.
         norm: ``"ortho"`` for an orthogonal transform; None or ``"backward"`` for the unscaled one.
 
@@ -146,7 +145,7 @@ def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm
 
     Raises:
         NotImplementedError: another type is given.
-        TypeError: a length is not positive, or `x` is no array.
+        TypeError: a length is not positive, or `x` is not an array.
         ValueError: there is no such norm or axis.
 
     Example:
@@ -156,7 +155,7 @@ def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm
     Reference:
         J. Makhoul, "A fast cosine transform in one and two dimensions" (1980).
     """
-    return _transform(x, type, None if n is None else (n,), (axis,), norm, True)
+    return _check_and_transform(x, type, None if n is None else (n,), (axis,), norm, True)
 
 
 def dctn(
@@ -167,8 +166,8 @@ def dctn(
     Args:
         x: an array of real numbers.
         type: 2, the only type.
-        s: the lengths; None for those of `x`.
-        axes: the axes; None for all, or the last ones of `s`.
+        s: the lengths to cut or zero-pad the axes to; None for their own lengths.
+        axes: the axes; None for the last ones, one for each length in `s`, or all without `s`.
         norm: ``"ortho"`` for an orthogonal transform; None or ``"backward"`` for the unscaled one.
 
     Returns:
@@ -176,7 +175,7 @@ def dctn(
 
     Raises:
         NotImplementedError: another type is given.
-        TypeError: a length is not positive, or `x` is no array.
+        TypeError: a length is not positive, or `x` is not an array.
         ValueError: there is no such norm or axis.
 
     Example:
@@ -187,7 +186,7 @@ def dctn(
     Reference:
         J. Makhoul, "A fast cosine transform in one and two dimensions" (1980).
     """
-    return _transform(x, type, s, axes, norm, False)
+    return _check_and_transform(x, type, s, axes, norm, False)
 
 
 def idctn(
@@ -198,8 +197,8 @@ def idctn(
     Args:
         x: an array of real numbers.
         type: 2, the only type.
-        s: the lengths; None for those of `x`.
-        axes: the axes; None for all, or the last ones of `s`.
+        s: the lengths to cut or zero-pad the axes to; None for their own lengths.
+        axes: the axes; None for the last ones, one for each length in `s`, or all without `s`.
         norm: ``"ortho"`` for an orthogonal transform; None or ``"backward"`` for the unscaled one.
 
     Returns:
@@ -207,7 +206,7 @@ def idctn(
 
     Raises:
         NotImplementedError: another type is given.
-        TypeError: a length is not positive, or `x` is no array.
+        TypeError: a length is not positive, or `x` is not an array.
         ValueError: there is no such norm or axis.
 
     Example:
@@ -217,4 +216,4 @@ def idctn(
     Reference:
         J. Makhoul, "A fast cosine transform in one and two dimensions" (1980).
     """
-    return _transform(x, type, s, axes, norm, True)
+    return _check_and_transform(x, type, s, axes, norm, True)

@@ -1,4 +1,4 @@
-"""Integrals of samples, as ``jax.scipy.integrate`` has them."""
+"""Integrals of samples (``jax.scipy.integrate``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.numpy.differences import trapezoid

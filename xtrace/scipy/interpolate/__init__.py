@@ -1,4 +1,4 @@
-"""Interpolation of samples on grids, as ``jax.scipy.interpolate`` has it."""
+"""Interpolation of samples on grids (``jax.scipy.interpolate``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.scipy.interpolate.regular_grid import RegularGridInterpolator

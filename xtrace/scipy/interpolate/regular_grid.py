@@ -53,9 +53,7 @@ def _to_axis(position: int, points: Any) -> Array:
 
 
 @inline_jit
-def _interpolate(
-    grid: tuple[Array, ...], values: Array, fill_value: Array | None, xi: Array, *, method: str
-) -> Array:
+def _interpolate(grid: tuple[Array, ...], values: Array, fill_value: Array | None, xi: Array, *, method: str) -> Array:
     """Return the value at each of the points `xi`, which have two axes."""
     places, outside = [], []
     for points, x in zip(grid, moveaxis(xi, 1, 0), strict=True):
@@ -89,7 +87,7 @@ class RegularGridInterpolator:
         values: an array with one axis for each vector in points, and any number of further axes.
         method: ``"linear"`` or ``"nearest"``.
         bounds_error: not supported; compiled programs raise no errors.
-        fill_value: the value outside of the grid; None to extrapolate.
+        fill_value: the value outside the grid; None to extrapolate.
 
     Example:
         >>> x, y = jnp.array([1, 2, 4]), jnp.array([0, 1])
@@ -143,7 +141,7 @@ class RegularGridInterpolator:
     def __call__(self, xi: Any, method: str | None = None) -> Array:
         """Return the values at points.
 
-        xi: an array whose last axis holds the coordinates of a point; or a tuple with an array for each coordinate,
+        xi: an array of points, with coordinates along the last axis; or a tuple with an array for each coordinate,
         which are broadcast. method: ``"linear"`` or ``"nearest"``; None for the interpolator's. The result has
         the shape of the points and the further axes of the values.
         """
@@ -171,15 +169,15 @@ class RegularGridInterpolator:
 
 
 def _rebuild(static: tuple[str, bool], children: Any) -> RegularGridInterpolator:
-    """Return the interpolator with the given leaves, of any type and unchecked."""
-    made = object.__new__(RegularGridInterpolator)
-    made.method, made.bounds_error = static
-    made.grid, made.values, made.fill_value = children
-    return made
+    """Return the interpolator of unchecked leaves of any type."""
+    interpolator = object.__new__(RegularGridInterpolator)
+    interpolator.method, interpolator.bounds_error = static
+    interpolator.grid, interpolator.values, interpolator.fill_value = children
+    return interpolator
 
 
 register_pytree_node(
     RegularGridInterpolator,
-    lambda made: ((made.grid, made.values, made.fill_value), (made.method, made.bounds_error)),
+    lambda x: ((x.grid, x.values, x.fill_value), (x.method, x.bounds_error)),
     _rebuild,
 )

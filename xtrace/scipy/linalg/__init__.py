@@ -1,4 +1,4 @@
-"""Linear algebra with SciPy's names and arguments, as ``jax.scipy.linalg`` has it."""
+"""Linear algebra with SciPy's names and arguments (``jax.scipy.linalg``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.scipy.linalg.factorizations import *

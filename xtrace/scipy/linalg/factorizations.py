@@ -52,12 +52,12 @@ def svd(
     """Compute the singular value decomposition.
 
     Args:
-        a: an array whose last two axes are matrices; integers become floats.
+        a: an array of matrices, of shape (..., m, n); integers become floats.
         full_matrices: whether U and Vh are square.
         compute_uv: whether U and Vh are returned.
         overwrite_a: without effect.
         check_finite: without effect.
-        lapack_driver: ``"gesdd"`` to divide and conquer, ``"gesvd"`` for the QR algorithm.
+        lapack_driver: ``"gesdd"`` for the divide-and-conquer algorithm, ``"gesvd"`` for the QR algorithm.
 
     Returns:
         A triple of U, the singular values, decreasing, and Vh; or the values alone.
@@ -77,10 +77,7 @@ def svd(
         raise ValueError(f"svd: lapack_driver must be 'gesdd' or 'gesvd', got {abbreviate(lapack_driver)}")
     algorithm = spectral.SvdAlgorithm.QR if lapack_driver == "gesvd" else None
     full, vectors = bool(full_matrices), bool(compute_uv)
-    result: Array | tuple[Array, ...] = spectral.svd(
-        *promote_to_inexact(a), full_matrices=full, compute_uv=vectors, algorithm=algorithm
-    )
-    return result
+    return spectral.svd(*promote_to_inexact(a), full_matrices=full, compute_uv=vectors, algorithm=algorithm)
 
 
 @inline_jit(
@@ -94,7 +91,7 @@ def eigh(
     """Compute the eigenvalues and eigenvectors of Hermitian matrices.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
         b: not supported; leave it at None.
         lower: whether the lower triangle is read.
         eigvals_only: whether the eigenvalues alone are returned.
@@ -130,7 +127,7 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
     """Factor positive definite matrices as ``a = R.conj().T @ R`` with upper triangular R.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats. Only the triangle of the factor is
+        a: an array of square matrices, of shape (..., n, n); integers become floats. Only the triangle of the factor is
             read.
         lower: whether the adjoint of R is returned.
         overwrite_a: without effect.
@@ -163,7 +160,7 @@ def cho_factor(
     """Factor positive definite matrices for `cho_solve`.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
         lower: whether the factor is lower triangular.
         overwrite_a: without effect.
         check_finite: without effect.
@@ -193,7 +190,7 @@ def lu(
     """Factor matrices as ``a = P @ L @ U``.
 
     Args:
-        a: an array whose last two axes are matrices; integers become floats.
+        a: an array of matrices, of shape (..., m, n); integers become floats.
         permute_l: whether ``P @ L`` and U are returned.
         overwrite_a: without effect.
         check_finite: without effect.
@@ -230,7 +227,7 @@ def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
     """Factor matrices for `lu_solve`.
 
     Args:
-        a: an array whose last two axes are matrices; integers become floats.
+        a: an array of matrices, of shape (..., m, n); integers become floats.
         overwrite_a: without effect.
         check_finite: without effect.
 
@@ -262,7 +259,7 @@ def qr(
     """Factor matrices as ``a = q @ r``, with orthonormal columns of q and upper triangular r.
 
     Args:
-        a: an array whose last two axes are matrices; integers become floats.
+        a: an array of matrices, of shape (..., m, n); integers become floats.
         overwrite_a: without effect.
         lwork: without effect.
         mode: ``"full"``, ``"economic"`` for as many columns as the shorter side, or ``"r"`` for r alone.
@@ -343,11 +340,11 @@ def schur(a: ArrayLike, output: str = "real") -> list[Array]:
     """Compute the Schur form ``a = Z @ T @ Z.conj().T``, on the CPU.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
         output: ``"real"``, or ``"complex"`` for a triangular T of real matrices, too.
 
     Returns:
-        A list of T, triangular, of real matrices with 2 by 2 blocks, and the unitary Z.
+        A list of T, triangular, for real matrices with 2 by 2 blocks on its diagonal, and the unitary Z.
 
     Raises:
         NotImplementedError: the platform is not the CPU.
@@ -443,7 +440,7 @@ def hessenberg(
     """Reduce square matrices to Hessenberg form, ``a = Q @ H @ Q.conj().T``, on the CPU.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
         calc_q: whether Q is returned, too.
         overwrite_a: without effect.
         check_finite: without effect.
@@ -488,10 +485,10 @@ def polar(
     """Factor a matrix as ``a = u @ p``, with orthonormal columns or rows of u and Hermitian p.
 
     Args:
-        a: an array whose last two axes are matrices; integers become floats.
+        a: an array of matrices, of shape (..., m, n); integers become floats.
         side: ``"right"``, or ``"left"`` for ``a = p @ u``.
         method: ``"qdwh"``, for at least as many rows as columns (left: at most as many), or ``"svd"``.
-        eps: the precision of ``"qdwh"``; None for that of the dtype.
+        eps: the precision of ``"qdwh"``; None for the machine epsilon of the dtype.
         max_iterations: the largest number of steps of ``"qdwh"``; None for 10.
 
     Returns:

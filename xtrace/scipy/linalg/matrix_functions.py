@@ -82,7 +82,7 @@ def _exponentiate(a: Array, upper_triangular: bool, most: int) -> Array:
     if not aval.size:
         return a
     order, bound = _ORDERS[np.dtype(dtypes.real_part_dtype(aval.dtype))]
-    norm = reduce_max(reduce_sum(lax.abs(a), (last - 1,)), (last - 2 + 1,))
+    norm = reduce_max(reduce_sum(lax.abs(a), (last - 1,)), (last - 1,))
     needed = lax.ceil(lax.div(lax.log(lax.div(norm, constant_like(norm, bound))), constant_like(norm, math.log(2))))
     count = lax.max(constant_like(norm, 0), needed)
 
@@ -93,7 +93,7 @@ def _exponentiate(a: Array, upper_triangular: bool, most: int) -> Array:
     odd, even = _evaluate_pade_numerator(lax.mul(a, scale), order)
     right, left = lax.add(even, odd), lax.sub(even, odd)
     power = triangular_solve(left, right, left_side=True) if upper_triangular else solve_systems(left, right)
-    # A matrix with NaN counts as 0, so that it does not change the number of squarings of the others.
+    # A matrix with NaN counts as 0, so that the other matrices keep their number of squarings.
     known = select(ne(count, count), full_like(count, 0), count)
     most_needed = reduce_max(known, tuple(range(len(batch))))
 
@@ -113,7 +113,7 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     """Return the exponentials of square matrices.
 
     Args:
-        A: an array whose last two axes are square matrices; integers become floats.
+        A: an array of square matrices, of shape (..., n, n); integers become floats.
         upper_triangular: whether the matrices are triangular, which saves a factorization.
         max_squarings: the largest number of squarings; matrices that need more give NaN.
 
@@ -145,7 +145,7 @@ def expm_frechet(
     Args:
         A: a square matrix.
         E: the direction, a matrix of the same shape.
-        method: None or ``"SPS"``, scaling, Pade approximant and squaring.
+        method: None or ``"SPS"``: scaling, Padé approximant, squaring.
         compute_expm: whether the exponential is returned, too.
 
     Returns:
@@ -185,13 +185,13 @@ def _take_column(x: Array, index: Array) -> Array:
     return dynamic_slice_in_dim(x, index, 1, 1)
 
 
-def _zero_outside(mask: Array, x: Array) -> Array:
+def _mask_column(mask: Array, x: Array) -> Array:
     """Return a column with zeros outside of `mask`."""
     return select(as_column(mask), x, full_like(x, 0))
 
 
 def _solve_shifted(matrix: Array, shift: Array, right: Array, mask: Array) -> Array:
-    """Solve (matrix + shift I) x = right within the rows and columns of `mask`, for an upper triangular matrix.
+    """Solve (matrix + shift I) x = right in the rows and columns of `mask`, for an upper triangular matrix.
 
     Zeros on the shifted diagonal count as ones.
     """
@@ -201,7 +201,7 @@ def _solve_shifted(matrix: Array, shift: Array, right: Array, mask: Array) -> Ar
     unsound = bitwise_or(bitwise_not(mask), eq(main, constant_like(main, 0)))
     main = select(unsound, full_like(main, 1), main)
     rows = select(eq(one, constant_like(one, 1)), broadcast_in_dim(main, aval.shape, (0,)), matrix)
-    return _zero_outside(mask, triangular_solve(rows, _zero_outside(mask, right), left_side=True))
+    return _mask_column(mask, triangular_solve(rows, _mask_column(mask, right), left_side=True))
 
 
 def _add_to_column(x: Array, index: Array, column: Array) -> Array:
@@ -231,7 +231,7 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
         A complex matrix.
 
     Raises:
-        NotImplementedError: `blocksize` is another one, or the platform is not the CPU.
+        NotImplementedError: `blocksize` is above 1, or the platform is not the CPU.
         ValueError: the matrix is not square.
 
     Example:
@@ -272,7 +272,7 @@ def funm(A: ArrayLike, func: Callable[[Array], Any], disp: bool = True) -> Array
     Args:
         A: a square matrix, whose eigenvalues should be distinct.
         func: the function of numbers; it takes and returns arrays.
-        disp: whether the result is returned alone; otherwise with an estimate of the error.
+        disp: True to return the result alone, False to return an estimate of the error, too.
 
     Returns:
         A complex matrix, or a pair.
@@ -299,7 +299,7 @@ def funm(A: ArrayLike, func: Callable[[Array], Any], disp: bool = True) -> Array
 
     # From F T = T F: (T - tⱼⱼ) x = F tⱼ - tⱼ fⱼⱼ gives the elements x of column j of F above the diagonal.
     def step(j: Array, image: Array) -> Array:
-        above = _zero_outside(_mask_before(j, size), _take_column(form, j))
+        above = _mask_column(_mask_before(j, size), _take_column(form, j))
         right = lax.sub(product(image, above), lax.mul(above, _take_element(values, j)))
         column = _solve_shifted(form, lax.neg(_take_element(main, j)), right, _mask_before(j, size))
         return _add_to_column(image, j, column)
@@ -342,7 +342,7 @@ def _solve_sylvester(a: Array, b: Array, c: Array, tol: float, method: str) -> A
         # From R Y + Y S = F: (R + sⱼⱼ) yⱼ = fⱼ - Y sⱼ, where only columns of Y before j contribute (Bartels and Stewart
         # 1972).
         def step(j: Array, solution: Array) -> Array:
-            known = product(solution, _zero_outside(_mask_before(j, columns), _take_column(s, j)))
+            known = product(solution, _mask_column(_mask_before(j, columns), _take_column(s, j)))
             rest = lax.sub(_take_column(inside, j), known)
             column = _solve_shifted(r, _take_element(right, j), rest, everything)
             return _add_to_column(solution, j, column)
@@ -369,7 +369,7 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
         A, B: square matrices, or batches of them of one shape.
         C: matrices with the rows of `A` and the columns of `B`, of the same batch axes.
         method: ``"schur"``, or ``"eigen"`` for well separated eigenvalues.
-        tol: the smallest sum of eigenvalues of `A` and `B`; where one is below, the result is NaN.
+        tol: the least absolute sum of an eigenvalue of `A` and one of `B`; below it the result is NaN.
 
     Returns:
         An array of the shape of `C`.

@@ -13,11 +13,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.linalg import lu as lu_forms
-from xtrace._src.ops.linalg.matrices import (
-    as_column,
-    conj_if_complex,
-    product,
-)
+from xtrace._src.ops.linalg.matrices import as_column, conj_if_complex, product
 from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.ops.solvers import custom_linear_solve
 from xtrace._src.ops.stop_gradient import stop_gradient
@@ -29,14 +25,12 @@ from xtrace.scipy.linalg.factorizations import cholesky
 __all__ = ["cho_solve", "det", "inv", "lu_solve", "solve", "solve_triangular"]
 
 
-# The arguments overwrite_a, overwrite_b and check_finite have no effect.
-
 @inline_jit(static=("overwrite_a", "check_finite"), public=True)
 def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Return the determinants of square matrices.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
         overwrite_a: without effect.
         check_finite: without effect.
 
@@ -61,7 +55,7 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     """Return the inverses of square matrices.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
         overwrite_a: without effect.
         check_finite: without effect.
 
@@ -96,7 +90,7 @@ def _broadcast_system(a: ArrayLike, b: ArrayLike) -> tuple[Array, Array, bool]:
 
 
 def _are_vectors(left: ShapedArray, right: ShapedArray) -> bool:
-    """Whether right-hand sides are one vector, or one for each matrix."""
+    """Return whether right-hand sides are one vector, or one vector for each matrix."""
     return right.ndim == 1 or right.shape == left.shape[:-1]
 
 
@@ -164,7 +158,7 @@ def solve(
     """Solve ``a @ x = b``.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
         b: an array of right-hand sides.
         lower: whether the lower triangle is read, where ``"pos"`` is assumed.
         overwrite_a, overwrite_b, debug: without effect.
@@ -182,7 +176,7 @@ def solve(
         Array([1., 0.], dtype=float32)
 
     Reference:
-        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4 and 4.2.
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), sections 3.4 and 4.2.
     """
     if assume_a not in ("gen", "sym", "her", "pos"):
         raise ValueError(f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; got {abbreviate(assume_a)}")
@@ -216,7 +210,7 @@ def solve_triangular(
     """Solve ``op(a) @ x = b`` for triangular matrices.
 
     Args:
-        a: an array whose last two axes are square matrices; integers become floats.
+        a: an array of square matrices, of shape (..., n, n); integers become floats.
         b: an array of right-hand sides.
         trans: 0 or ``"N"`` for a, 1 or ``"T"`` for its transpose, 2 or ``"C"`` for its adjoint.
         lower: whether the lower triangle is read.

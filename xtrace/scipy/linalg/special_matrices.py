@@ -107,15 +107,14 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Build the matrix with constant diagonals.
 
     Args:
-        c: an array whose last axis is the first column.
-        r: an array whose last axis is the first row, of which the first element is not read; None for the conjugate of
-            `c`.
+        c: an array with the first column along the last axis.
+        r: an array with the first row along the last axis; its first element is ignored. None for the conjugate of `c`.
 
     Returns:
         An array with matrices in the last two axes; the others broadcast.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
         ValueError: the shapes do not broadcast, or one is a scalar.
 
     Example:
@@ -143,14 +142,14 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Build the matrix with constant antidiagonals.
 
     Args:
-        c: an array whose last axis is the first column.
-        r: an array whose last axis is the last row, of which the first element is not read; None for zeros.
+        c: an array with the first column along the last axis.
+        r: an array with the last row along the last axis; its first element is ignored. None for zeros.
 
     Returns:
         An array with matrices in the last two axes; the others broadcast.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
         ValueError: the shapes do not broadcast, or one is a scalar.
 
     Example:
@@ -173,16 +172,16 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
 @inline_jit(public=True)
 def circulant(c: ArrayLike) -> Array:
-    """Build the circulant matrix of a first column.
+    """Build the circulant matrix of a first column: each further column is shifted down by one place.
 
     Args:
-        c: an array whose last axis is the column; each further one has the elements one place further down.
+        c: an array with the first column along the last axis.
 
     Returns:
         An array with matrices in the last two axes.
 
     Raises:
-        TypeError: `c` is no array.
+        TypeError: `c` is not an array.
         ValueError: it is a scalar, or empty.
 
     Example:
@@ -212,7 +211,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
         A matrix with `n` columns.
 
     Raises:
-        TypeError: `n` is no integer, or `a` no array.
+        TypeError: `n` is not an integer, or `a` no array.
         ValueError: there is no such mode, `a` is empty, or `n` is below 1.
 
     Example:
@@ -258,13 +257,13 @@ def companion(a: ArrayLike) -> Array:
     """Build the matrix whose eigenvalues are the roots of a polynomial.
 
     Args:
-        a: a vector of coefficients, the highest first.
+        a: a vector of coefficients, the highest power first.
 
     Returns:
         A square matrix.
 
     Raises:
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: it has fewer than two coefficients.
 
     Example:
@@ -286,13 +285,13 @@ def fiedler(a: ArrayLike) -> Array:
     """Build the symmetric matrix of the distances between elements.
 
     Args:
-        a: an array whose last axis is a vector.
+        a: an array of vectors, of shape (..., n).
 
     Returns:
         An array with matrices in the last two axes.
 
     Raises:
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: it is a scalar.
 
     Example:
@@ -312,13 +311,13 @@ def fiedler_companion(a: ArrayLike) -> Array:
     """Build a pentadiagonal matrix whose eigenvalues are the roots of a polynomial.
 
     Args:
-        a: a vector of coefficients, the highest first.
+        a: a vector of coefficients, the highest power first.
 
     Returns:
         A square matrix.
 
     Raises:
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: it has no coefficients.
 
     Example:
@@ -358,7 +357,7 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
         A square matrix.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
         ValueError: the lengths do not agree.
 
     Example:
@@ -395,7 +394,7 @@ def block_diag(*arrs: ArrayLike) -> Array:
         A matrix; one row without elements if there are no arguments.
 
     Raises:
-        TypeError: an argument is no array.
+        TypeError: an argument is not an array.
         ValueError: one has more than two axes.
 
     Example:
@@ -439,7 +438,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
         A complex matrix (n, n).
 
     Raises:
-        TypeError: `n` is no integer.
+        TypeError: `n` is not an integer.
         ValueError: there is no such scale, or the dtype is not complex.
 
     Example:
@@ -472,8 +471,8 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
         A matrix (n, n).
 
     Raises:
-        TypeError: `n` is no integer.
-        ValueError: it is no power of 2.
+        TypeError: `n` is not an integer.
+        ValueError: it is not a power of 2.
 
     Example:
         >>> scipy.linalg.hadamard(2)
@@ -496,7 +495,7 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
 
 @inline_jit(static=("n", "full"), public=True)
 def helmert(n: int, full: bool = False) -> Array:
-    """Build the orthogonal matrix of contrasts: row k compares element k with the mean of those before it.
+    """Build the orthogonal matrix of contrasts: row k compares element k with the mean of the elements before.
 
     Args:
         n: the number of elements.
@@ -506,7 +505,7 @@ def helmert(n: int, full: bool = False) -> Array:
         A matrix (n - 1, n), or (n, n).
 
     Raises:
-        TypeError: `n` is no integer.
+        TypeError: `n` is not an integer.
         ValueError: it is below 1.
 
     Example:
@@ -534,7 +533,7 @@ def hilbert(n: int) -> Array:
         A matrix (n, n).
 
     Raises:
-        TypeError: `n` is no integer.
+        TypeError: `n` is not an integer.
         ValueError: it is negative.
 
     Example:
@@ -551,7 +550,7 @@ def hilbert(n: int) -> Array:
 
 @inline_jit(static=("n",), public=True)
 def invhilbert(n: int) -> Array:
-    """Build the inverse of `hilbert`, of integers as floats.
+    """Build the inverse of `hilbert`, whose elements are integers, as floats.
 
     Args:
         n: the number of rows.
@@ -560,7 +559,7 @@ def invhilbert(n: int) -> Array:
         A matrix (n, n).
 
     Raises:
-        TypeError: `n` is no integer.
+        TypeError: `n` is not an integer.
         ValueError: it is negative.
 
     Example:
@@ -607,7 +606,7 @@ def pascal(n: int, kind: str | None = None) -> Array:
         A float32 matrix (n, n).
 
     Raises:
-        TypeError: `n` is no integer.
+        TypeError: `n` is not an integer.
         ValueError: there is no such kind.
 
     Example:
@@ -636,7 +635,7 @@ def invpascal(n: int, kind: str | None = None) -> Array:
         A matrix (n, n), exact as long as the dtype holds its integers.
 
     Raises:
-        TypeError: `n` is no integer.
+        TypeError: `n` is not an integer.
         ValueError: there is no such kind.
 
     Example:

@@ -12,6 +12,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop
 from xtrace._src.ops.linalg.reduced import tridiagonal_solve
@@ -32,7 +33,6 @@ from xtrace.random import normal
 
 __all__ = ["eigh_tridiagonal"]
 
-_FUNCTION = "eigh_tridiagonal"
 _DTYPES = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
 # One step of inverse iteration usually reaches rounding error. The others correct unlucky starts.
 _ITERATIONS = 3
@@ -80,7 +80,7 @@ def _compute_eigenvalues(d: Array, e: Array, tol: Array, first: int, last: int) 
 
 
 def _compute_eigenvectors(d: Array, e: Array, values: Array, key: Array) -> Array:
-    """Compute orthonormal eigenvectors as columns, all at once, by inverse iteration from random vectors.
+    """Compute orthonormal eigenvectors as columns, together, by inverse iteration from random vectors.
 
     Each step orthogonalizes the vectors. This separates clustered ones (Peters and Wilkinson, "Inverse
     iteration, ill-conditioned equations and Newton's method", 1979).
@@ -94,16 +94,13 @@ def _compute_eigenvectors(d: Array, e: Array, values: Array, key: Array) -> Arra
     def improve(_: ArrayLike, vectors: Array) -> Array:
         solutions = tridiagonal_solve(below, diagonal, above, vectors.T[:, :, None], perturb_singular=True)[:, :, 0]
         # Only the directions of the solutions matter; scaling keeps them from overflow.
-        result: Array = qr((solutions / largest(absolute(solutions), axis=1, keepdims=True)).T)[0]
-        return result
+        return qr((solutions / largest(absolute(solutions), axis=1, keepdims=True)).T)[0]
 
     return fori_loop(0, _ITERATIONS, improve, normal(key, (rank, count), d.dtype))
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(4, 5, 6))
-def _decompose(
-    d: Array, e: Array, key: Array, tol: Array, first: int, last: int, vectors: bool
-) -> tuple[Array, ...]:
+def _decompose(d: Array, e: Array, key: Array, tol: Array, first: int, last: int, vectors: bool) -> tuple[Array, ...]:
     """Return eigenvalues, and optionally eigenvectors, of the real matrix with diagonal `d` and off-diagonal `e`."""
     values = _compute_eigenvalues(d, e, tol, first, last)
     return (values, _compute_eigenvectors(d, e, values, key)) if vectors else (values,)
@@ -151,20 +148,22 @@ def _parse_selection(select: str, select_range: tuple[float, float] | None, size
         return 0, size - 1
     if select == "v":
         raise NotImplementedError(
-            f"{_FUNCTION}(..., select='v') is not implemented, since the number of results would depend on values; "
-            "select indices, or take all and mask them"
+            f"{called_function()}(..., select='v') is not implemented, since the number of results would depend on "
+            "values; select indices, or take all and mask them"
         )
     if select != "i":
-        raise ValueError(f"{_FUNCTION}: select must have a value in {{'a', 'i', 'v'}}, got {abbreviate(select)}")
+        raise ValueError(
+            f"{called_function()}: select must have a value in {{'a', 'i', 'v'}}, got {abbreviate(select)}"
+        )
     if select_range is None:
-        raise ValueError(f"{_FUNCTION}: for select='i', select_range must be specified, as (first, last)")
+        raise ValueError(f"{called_function()}: for select='i', select_range must be specified, as (first, last)")
     if len(select_range) != 2:
-        raise ValueError(f"{_FUNCTION}: select_range must be (first, last), got {select_range}")
+        raise ValueError(f"{called_function()}: select_range must be (first, last), got {select_range}")
     first, last = map(int, select_range)
     if first > last:
-        raise ValueError(f"{_FUNCTION}: Got empty index range in select_range, {select_range}")
+        raise ValueError(f"{called_function()}: Got empty index range in select_range, {select_range}")
     if first < 0 or last >= size:
-        raise ValueError(f"{_FUNCTION}: select_range {select_range} is out of bounds for {size} eigenvalues")
+        raise ValueError(f"{called_function()}: select_range {select_range} is out of bounds for {size} eigenvalues")
     return first, last
 
 
@@ -176,12 +175,12 @@ def eigh_tridiagonal(
 
     Args:
         d: a vector, the diagonal.
-        e: a vector, the elements above it, of the same dtype.
+        e: a vector, the elements above the diagonal, of the same dtype.
         eigvals_only: whether the eigenvalues alone are returned.
         select: ``"a"`` for all, ``"i"`` for those numbered by `select_range`.
         select_range: a pair of the first and the last number.
-        tol: the precision of eigenvalues; None or below 0 for rounding.
-        key: a key for the first vectors of inverse iteration; None for a fixed one.
+        tol: the absolute error of the eigenvalues; None or a negative number for rounding error.
+        key: a random key for the first vectors of inverse iteration; None for a fixed one.
 
     Returns:
         A pair of the eigenvalues, increasing, and a matrix with the eigenvectors as columns; or the eigenvalues.
@@ -200,20 +199,20 @@ def eigh_tridiagonal(
         bisection" (1967).
     """
     d, e = [asarray(x) if isinstance(x, (list, tuple)) else x for x in (d, e)]
-    diagonal, beside = operand_aval(d, 0), operand_aval(e, 1, function=_FUNCTION)
+    diagonal, beside = operand_aval(d, 0), operand_aval(e, 1)
     if diagonal.ndim != 1 or beside.ndim != 1 or beside.size != max(diagonal.size - 1, 0):
         raise ValueError(
-            f"{_FUNCTION}: d and e must be vectors of n and n - 1 elements, got shapes {diagonal.shape} and "
+            f"{called_function()}: d and e must be vectors of n and n - 1 elements, got shapes {diagonal.shape} and "
             f"{beside.shape}"
         )
     if diagonal.dtype != beside.dtype:
         raise TypeError(
-            f"{_FUNCTION}: diagonal and off-diagonal values must have same dtype, got {diagonal.dtype.name} and "
-            f"{beside.dtype.name}"
+            f"{called_function()}: diagonal and off-diagonal values must have same dtype, got "
+            f"{diagonal.dtype.name} and {beside.dtype.name}"
         )
     if diagonal.dtype not in _DTYPES:
         raise TypeError(
-            f"Only float32 and float64 inputs and their complex forms are supported by {_FUNCTION}, got "
+            f"Only float32 and float64 inputs and their complex forms are supported by {called_function()}, got "
             f"{diagonal.dtype.name}"
         )
     first, last = _parse_selection(select, select_range, diagonal.size)

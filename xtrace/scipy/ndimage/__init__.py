@@ -1,4 +1,4 @@
-"""Interpolation of images, as ``jax.scipy.ndimage`` has it."""
+"""Interpolation of images (``jax.scipy.ndimage``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.scipy.ndimage.interpolation import map_coordinates

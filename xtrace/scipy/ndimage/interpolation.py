@@ -26,7 +26,7 @@ def _mirror_indices(i: Array, n: int) -> Array:
     return abs(mod(i + distance, max(2 * distance, 1)) - distance)
 
 
-# For each mode, the index of the sample that replaces a sample out of bounds.
+# By mode: the index of the sample that replaces a sample out of bounds.
 _OUTSIDE: dict[str, Callable[[Any, int], Any]] = {
     "constant": lambda i, n: clip(i, 0, n - 1),
     "nearest": lambda i, n: clip(i, 0, n - 1),
@@ -82,17 +82,17 @@ def map_coordinates(
         input: an array of samples.
         coordinates: an array for each axis of `input`; they broadcast.
         order: 0 for the nearest sample, 1 for linear interpolation.
-        mode: the continuation: ``"constant"`` for `cval`, ``"nearest"`` for the last sample, ``"wrap"`` for the samples
-            again, ``"mirror"`` about the last sample, or ``"reflect"`` beyond it.
+        mode: the continuation: ``"constant"`` for `cval`, ``"nearest"`` for the last sample, ``"wrap"`` for a
+            periodic continuation, ``"mirror"`` for reflection about the last sample, ``"reflect"`` about its edge.
         cval: the value outside.
 
     Returns:
         An array of the shape of the coordinates and the dtype of `input`.
 
     Raises:
-        NotImplementedError: the order or the mode is another one.
-        TypeError: an operand is no array.
-        ValueError: the number of coordinates is not the rank.
+        NotImplementedError: `order` is not 0 or 1, or `mode` has another value.
+        TypeError: an operand is not an array.
+        ValueError: the number of coordinates differs from the rank of `input`.
 
     Example:
         >>> scipy.ndimage.map_coordinates(jnp.array([0.0, 10.0]), [jnp.array([0.5])], order=1)

@@ -1,4 +1,4 @@
-"""Minimization, as ``jax.scipy.optimize`` has it."""
+"""Minimization (``jax.scipy.optimize``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.scipy.optimize.minimization import OptimizeResults, minimize

@@ -40,7 +40,7 @@ class Search(NamedTuple):
     """The state of a search. It ends in the phase `FOUND`, or in a failure: `EXHAUSTED` or `UNBOUNDED`.
 
     While steps grow, `low` is the previous sample. Afterwards `low` and `high` bound the interval, and `recent` is the
-    end that was replaced last.
+    end replaced last.
     """
 
     phase: Array
@@ -102,7 +102,7 @@ def line_search(
 ) -> Search:
     """Search along `direction` from `x` for a point where the strong Wolfe conditions hold.
 
-    evaluate: a function from a point to the value and the gradient, the direction of steepest ascent. value,
+    evaluate: maps a point to the value and the gradient, the direction of steepest ascent. value,
     gradient: its results at `x`. first: the first trial step. growths: the largest number of doublings of the step.
     A failed search returns step 0, with the value and gradient at `x`. It evaluates growths + zooms times.
 
@@ -110,7 +110,7 @@ def line_search(
     """
     dtype = value.dtype
     slope = inner_product(direction, gradient).astype(dtype)
-    # Values that differ by rounding only count as equal; otherwise a search near a minimum would fail.
+    # Values that differ only by rounding count as equal; otherwise a search near a minimum would fail.
     rounding = 2 * float(dtypes.finfo(dtype).eps) * absolute(value)
 
     def is_low(at: Sample) -> Array:

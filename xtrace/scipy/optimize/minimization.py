@@ -28,8 +28,8 @@ class OptimizeResults(NamedTuple):
     Attributes:
         x: the point.
         success: whether the gradient there is below the tolerance.
-        status: 0, or the reason of the end: 1 too many steps, 2 too many values, 3 too many gradients or, for BFGS, a
-            line search that was not successful, 4 hardly any decrease, 5 a line search that failed.
+        status: 0 for success, or the reason of failure: 1 too many steps, 2 too many values, 3 too many gradients or,
+            for BFGS, an exhausted line search, 4 hardly any decrease, 5 a failed line search.
         fun, jac: the value and the gradient.
         hess_inv: the estimate of the inverse Hessian; None for L-BFGS.
         nfev, njev, nit: the numbers of values, gradients and steps.
@@ -67,11 +67,11 @@ def minimize(
         options: a mapping of options, or None.
 
     Returns:
-        An `OptimizeResults`. There is forward mode, and no reverse mode.
+        An `OptimizeResults`; it has derivatives in forward mode only.
 
     Raises:
-        TypeError: `args` is no tuple, `x0` has integers, or there is no such option.
-        ValueError: `x0` is no vector, or there is no such method.
+        TypeError: `args` is not a tuple, `x0` has integers, or there is no such option.
+        ValueError: `x0` is not a vector, or there is no such method.
 
     Example:
         >>> scipy.optimize.minimize(lambda x: ((x - 1.0) ** 2).sum(), jnp.zeros(2), method="BFGS").x.round(3)

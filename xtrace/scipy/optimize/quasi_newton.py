@@ -75,7 +75,7 @@ def bfgs(
         first = where(first > 0, first, 1)
         search = line_search(evaluate, state.x, direction, state.value, gradient, first, line_search_maxiter)
         ended = search.phase == FOUND
-        # After a small decrease the first trial step may be too small to grow enough. Search again from step 1.
+        # After a small decrease the first trial step may be too small: then search again from step 1.
         again = (search.phase == UNBOUNDED) & (first < 1) & (state.steps > 0)
         step = search.step.astype(direction.dtype) * direction
         change = search.gradient - gradient

@@ -1,4 +1,4 @@
-"""Signal processing, as ``jax.scipy.signal`` has it."""
+"""Signal processing (``jax.scipy.signal``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.scipy.signal.convolutions import convolve, convolve2d, correlate, correlate2d, fftconvolve

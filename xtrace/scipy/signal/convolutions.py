@@ -43,8 +43,7 @@ def _check_sizes(shapes: Sequence[Sequence[int]]) -> None:
     if not (all(m >= n for m, n in pairs) or all(m <= n for m, n in pairs)):
         raise ValueError(
             f"{called_function()}: one input must be smaller than the other in every dimension, got shapes "
-            f"{shapes[0]} and "
-            f"{shapes[1]}"
+            f"{shapes[0]} and {shapes[1]}"
         )
 
 
@@ -74,8 +73,7 @@ def _slide(x: Array, kernel: Array, *, mode: str, flipped: bool, late: bool, pre
 
 
 def _convolve_directly(
-    in1: ArrayLike, in2: ArrayLike, mode: str, precision: PrecisionLike, flipped: bool,
-    rank: int | None = None,
+    in1: ArrayLike, in2: ArrayLike, mode: str, precision: PrecisionLike, flipped: bool, rank: int | None = None
 ) -> Array:
     (x, y), shapes = _promote_operands(in1, in2, mode)
     if rank is not None and len(shapes[0]) != rank:
@@ -89,7 +87,7 @@ def _convolve_directly(
     return _slide(x, y, mode=mode, flipped=flipped, late=rank == 2 and not flipped, precision=precision)
 
 
-def _convolve_by(
+def _convolve_with_method(
     in1: ArrayLike, in2: ArrayLike, mode: str, method: str, precision: PrecisionLike, flipped: bool
 ) -> Array:
     if method not in ("auto", "direct", "fft"):
@@ -118,8 +116,9 @@ def convolve(
         An array of the promoted floating or complex dtype.
 
     Raises:
-        TypeError: an operand is no array.
-        ValueError: there is no such mode or method, an array is empty, the ranks differ, or neither is the smaller one.
+        TypeError: an operand is not an array.
+        ValueError: there is no such mode or method, an array is empty, the ranks differ, or neither is
+            smaller in every dimension.
 
     Example:
         >>> scipy.signal.convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 1.0]))
@@ -128,7 +127,7 @@ def convolve(
     Reference:
         A. V. Oppenheim and R. W. Schafer, Discrete-Time Signal Processing, 3rd ed. (2010), section 2.3.
     """
-    return _convolve_by(in1, in2, mode, method, precision, True)
+    return _convolve_with_method(in1, in2, mode, method, precision, True)
 
 
 def correlate(
@@ -147,8 +146,9 @@ def correlate(
         An array of the promoted floating or complex dtype.
 
     Raises:
-        TypeError: an operand is no array.
-        ValueError: there is no such mode or method, an array is empty, the ranks differ, or neither is the smaller one.
+        TypeError: an operand is not an array.
+        ValueError: there is no such mode or method, an array is empty, the ranks differ, or neither is
+            smaller in every dimension.
 
     Example:
         >>> scipy.signal.correlate(jnp.array([1.0, 2.0]), jnp.array([1.0, 1.0]))
@@ -157,7 +157,7 @@ def correlate(
     Reference:
         A. V. Oppenheim and R. W. Schafer, Discrete-Time Signal Processing, 3rd ed. (2010), section 2.3.
     """
-    return _convolve_by(in1, in2, mode, method, precision, False)
+    return _convolve_with_method(in1, in2, mode, method, precision, False)
 
 
 def _check_boundary(boundary: str, fillvalue: float) -> None:
@@ -187,8 +187,8 @@ def convolve2d(
 
     Raises:
         NotImplementedError: another boundary or value is given.
-        TypeError: an operand is no array.
-        ValueError: there is no such mode, a matrix is empty, or neither is the smaller one.
+        TypeError: an operand is not an array.
+        ValueError: there is no such mode, a matrix is empty, or neither is smaller in every dimension.
 
     Example:
         >>> scipy.signal.convolve2d(jnp.ones((1, 2)), jnp.ones((1, 2)))
@@ -220,8 +220,8 @@ def correlate2d(
 
     Raises:
         NotImplementedError: another boundary or value is given.
-        TypeError: an operand is no array.
-        ValueError: there is no such mode, a matrix is empty, or neither is the smaller one.
+        TypeError: an operand is not an array.
+        ValueError: there is no such mode, a matrix is empty, or neither is smaller in every dimension.
 
     Example:
         >>> scipy.signal.correlate2d(jnp.ones((1, 2)), jnp.ones((1, 2)))
@@ -262,13 +262,13 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axes =
         in1, in2: arrays of one rank; integers become floats.
         mode: ``"full"``, ``"same"`` for the middle part of the size of `in1`, or ``"valid"`` without zeros beyond the
             edges.
-        axes: the axes that are convolved; None for all. The others have equal sizes.
+        axes: the axes to convolve; None for all. The others have equal sizes.
 
     Returns:
         An array; 0 for empty arrays.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
         ValueError: there is no such mode or axis, or the shapes do not agree.
 
     Example:

@@ -98,13 +98,9 @@ def _check_lengths(
     overlap = size // 2 if noverlap is None else int(noverlap)
     length = (size if default_length is None else default_length) if nfft is None else int(nfft)
     if length < size:
-        raise ValueError(
-            f"{called_function()}: nfft must be greater than or equal to nperseg, got {length} and {size}"
-        )
+        raise ValueError(f"{called_function()}: nfft must be greater than or equal to nperseg, got {length} and {size}")
     if overlap >= size:
-        raise ValueError(
-            f"{called_function()}: noverlap must be less than nperseg, got {overlap} and {size}"
-        )
+        raise ValueError(f"{called_function()}: noverlap must be less than nperseg, got {overlap} and {size}")
     return size - overlap, length
 
 
@@ -132,9 +128,7 @@ def _check_positive(nperseg: int | None) -> int | None:
     return size
 
 
-def _sample_segment_window(
-    window: _WindowLike, nperseg: int | None, count: int
-) -> tuple[ArrayLike, int]:
+def _sample_segment_window(window: _WindowLike, nperseg: int | None, count: int) -> tuple[ArrayLike, int]:
     """Return the window and its size, for segments of a signal of `count` samples."""
     size = _check_positive(nperseg)
     if isinstance(window, (str, tuple)):
@@ -146,9 +140,7 @@ def _sample_segment_window(
         size = count if size is None else min(size, count)
     samples, own = _sample_window(window, size)
     if own > count:
-        raise ValueError(
-            f"{called_function()}: window is longer than input signal, {own} and {count} samples"
-        )
+        raise ValueError(f"{called_function()}: window is longer than input signal, {own} and {count} samples")
     return samples, own
 
 
@@ -275,12 +267,12 @@ def csd(
     """Compute an estimate of the cross power spectral density of two signals.
 
     Args:
-        x, y: arrays; the shorter signal is continued by zeros, other axes broadcast. None for y is x.
+        x, y: arrays; the shorter signal is padded with zeros, other axes broadcast. None as `y` stands for `x`.
         fs: the number of samples in a unit of time.
-        window: an array, or a name or pair (name, parameters) as of SciPy's ``get_window``.
-        nperseg: the number of samples of a segment; None for the window's, or all.
-        noverlap: the number of samples that segments share; None for half of them.
-        nfft: the number of samples of a transform; None for that of a segment.
+        window: an array, a name, or a tuple (name, *parameters), as in SciPy's ``get_window``.
+        nperseg: the length of a segment; None for the length of the window, or for a named window of the signal.
+        noverlap: the number of samples that neighbouring segments share; None for half of a segment.
+        nfft: the length of a transform; None for the length of a segment.
         detrend: ``"constant"``, ``"linear"``, False, or a function of the segments.
         return_onesided: whether the spectra of real signals have one side.
         scaling: ``"density"`` or ``"spectrum"``.
@@ -291,7 +283,7 @@ def csd(
         A pair of the frequencies and the powers; real for one signal, else complex.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
         ValueError: an argument does not fit the signal, or has no such value.
 
     Example:
@@ -317,10 +309,10 @@ def welch(
     Args:
         x: an array.
         fs: the number of samples in a unit of time.
-        window: an array, or a name or pair (name, parameters) as of SciPy's ``get_window``.
-        nperseg: the number of samples of a segment; None for the window's, or all.
-        noverlap: the number of samples that segments share; None for half of them.
-        nfft: the number of samples of a transform; None for that of a segment.
+        window: an array, a name, or a tuple (name, *parameters), as in SciPy's ``get_window``.
+        nperseg: the length of a segment; None for the length of the window, or for a named window of the signal.
+        noverlap: the number of samples that neighbouring segments share; None for half of a segment.
+        nfft: the length of a transform; None for the length of a segment.
         detrend: ``"constant"``, ``"linear"``, False, or a function of the segments.
         return_onesided: whether the spectra of real signals have one side.
         scaling: ``"density"`` or ``"spectrum"``.
@@ -331,7 +323,7 @@ def welch(
         A pair of the frequencies and the powers.
 
     Raises:
-        TypeError: `x` is no array.
+        TypeError: `x` is not an array.
         ValueError: an argument does not fit the signal, or has no such value.
 
     Example:
@@ -380,18 +372,18 @@ def stft(
     noverlap: int | None = None, nfft: int | None = None, detrend: _TrendLike = False, return_onesided: bool = True,
     boundary: str | None = "zeros", padded: bool = True, axis: int = -1,
 ) -> tuple[Array, Array, Array]:
-    """Compute the spectra of segments of a signal.
+    """Compute the short-time Fourier transform: the spectra of overlapping segments of a signal.
 
     Args:
         x: an array.
         fs: the number of samples in a unit of time.
-        window: an array, or a name or pair (name, parameters) as of SciPy's ``get_window``.
-        nperseg: the number of samples of a segment; None for the window's, or all.
-        noverlap: the number of samples that segments share; None for half of them.
-        nfft: the number of samples of a transform; None for that of a segment.
+        window: an array, a name, or a tuple (name, *parameters), as in SciPy's ``get_window``.
+        nperseg: the length of a segment; None for the length of the window, or for a named window of the signal.
+        noverlap: the number of samples that neighbouring segments share; None for half of a segment.
+        nfft: the length of a transform; None for the length of a segment.
         detrend: ``"constant"``, ``"linear"``, False, or a function of the segments.
         return_onesided: whether the spectra of real signals have one side.
-        boundary: the continuation by half a segment at both ends: ``"zeros"``, ``"even"``, ``"odd"``, ``"constant"``,
+        boundary: the padding by half a segment at both ends: ``"zeros"``, ``"even"``, ``"odd"``, ``"constant"``,
             or None.
         padded: whether zeros fill the last segment.
         axis: the axis of time.
@@ -400,7 +392,7 @@ def stft(
         A triple of frequencies, times and spectra, with the frequencies along `axis` and the times along the last axis.
 
     Raises:
-        TypeError: `x` is no array.
+        TypeError: `x` is not an array.
         ValueError: an argument does not fit the signal, or has no such value.
 
     Example:
@@ -441,7 +433,7 @@ def _restore_signal(
     inverse = fourier.irfft if plan.one_sided else fourier.ifft
     segments = inverse(spectra, plan.length, -1)[..., : plan.size]
     weighted = segments * convert_to(sum(window), segments.dtype)
-    # The least-squares solution: the signal whose segments are nearest to these.
+    # The least-squares solution: the signal whose segments are closest to these.
     x = _add_overlapping(weighted * broadcast_to_shape(convert_to(window, weighted.dtype), weighted.shape), plan.step)
     weights = _add_overlapping(broadcast_to_shape(square(window), (spectra.shape[-2], plan.size)), plan.step)
     if trimmed and plan.size > 1:
@@ -458,15 +450,15 @@ def istft(
     noverlap: int | None = None, nfft: int | None = None, input_onesided: bool = True, boundary: bool = True,
     time_axis: int = -1, freq_axis: int = -2,
 ) -> tuple[Array, Array]:
-    """Compute the signal of spectra of segments.
+    """Compute the signal from spectra of its segments, the inverse of `stft`.
 
     Args:
         Zxx: an array of spectra, as `stft` gives them.
         fs: the number of samples in a unit of time.
-        window: an array, or a name or pair (name, parameters) as of SciPy's ``get_window``.
-        nperseg: the number of samples of a segment; None for the one that the number of frequencies implies.
-        noverlap: the number of samples that segments share; None for half of them.
-        nfft: the number of samples of a transform; None for that of a segment.
+        window: an array, a name, or a tuple (name, *parameters), as in SciPy's ``get_window``.
+        nperseg: the length of a segment; None to infer it from the number of frequencies.
+        noverlap: the number of samples that neighbouring segments share; None for half of a segment.
+        nfft: the length of a transform; None for the length of a segment.
         input_onesided: whether the spectra have one side.
         boundary: whether half a segment is cut at both ends.
         time_axis, freq_axis: the axes of times and of frequencies.
@@ -475,7 +467,7 @@ def istft(
         A pair of times and the signal.
 
     Raises:
-        TypeError: `Zxx` is no array.
+        TypeError: `Zxx` is not an array.
         ValueError: an argument does not fit the signal, or has no such value.
 
     Example:

@@ -1,8 +1,8 @@
-"""Named windows for segments of signals, as ``scipy.signal.get_window`` has them, in double precision.
+"""Named windows for segments of signals, named as in ``scipy.signal.get_window``, in double precision.
 
-They are periodic: a sample after the last would equal the first. The formulas are from Harris, "On the use of windows
-for harmonic analysis with the discrete Fourier transform" (1978), and Nuttall, "Some windows with very good sidelobe
-behavior" (1981).
+They are periodic: the next sample after the last would equal the first. The formulas are from Harris, "On the use of
+windows for harmonic analysis with the discrete Fourier transform" (1978), and Nuttall, "Some windows with very good
+sidelobe behavior" (1981).
 """
 
 from __future__ import annotations
@@ -37,39 +37,38 @@ def _make_cosine_window(*weights: float) -> _Window:
     return lambda n: _sum_cosines(n, weights)
 
 
-def _parzen(n: int) -> np.ndarray:
-    x = np.abs(_make_distances(n)) / (n / 2)
-    result: np.ndarray = np.where(np.abs(_make_distances(n)) <= (n - 1) / 4, 1 - 6 * x**2 * (1 - x), 2 * (1 - x) ** 3)
-    return result
+def _sample_parzen(n: int) -> np.ndarray:
+    distances: np.ndarray = np.abs(_make_distances(n))
+    x = distances / (n / 2)
+    return np.where(distances <= (n - 1) / 4, 1 - 6 * x**2 * (1 - x), 2 * (1 - x) ** 3)
 
 
-def _bartlett_hann(n: int) -> np.ndarray:
+def _sample_bartlett_hann(n: int) -> np.ndarray:
     x = np.arange(n) / (n - 1) - 0.5
     return 0.62 - 0.48 * np.abs(x) + 0.38 * np.cos(2 * np.pi * x)
 
 
-def _bohman(n: int) -> np.ndarray:
+def _sample_bohman(n: int) -> np.ndarray:
     x = np.abs(np.linspace(-1, 1, n))
     samples = (1 - x) * np.cos(np.pi * x) + np.sin(np.pi * x) / np.pi
     samples[[0, -1]] = 0
     return samples
 
 
-def _exponential(n: int, center: float | None = None, tau: float = 1.0) -> np.ndarray:
+def _sample_exponential(n: int, center: float | None = None, tau: float = 1.0) -> np.ndarray:
     if center is not None:
         raise ValueError(f"get_window: the exponential window of a spectrum has its center in the middle, got {center}")
-    result: np.ndarray = np.exp(-np.abs(_make_distances(n)) / tau)
-    return result
+    return np.asarray(np.exp(-np.abs(_make_distances(n)) / tau))
 
 
-def _tukey(n: int, alpha: float = 0.5) -> np.ndarray:
+def _sample_tukey(n: int, alpha: float = 0.5) -> np.ndarray:
     if alpha <= 0:
         return np.ones(n)
     rise = np.minimum(np.arange(n), np.arange(n)[::-1]) * 2 / (min(alpha, 1.0) * (n - 1))
     return np.where(rise < 1, (1 - np.cos(np.pi * rise)) / 2, 1)
 
 
-def _chebyshev(n: int, at: float) -> np.ndarray:
+def _sample_chebyshev(n: int, at: float) -> np.ndarray:
     # Dolph's window: all side lobes of its spectrum are `at` decibels below the main lobe.
     order = n - 1
     x = math.cosh(math.acosh(10 ** (abs(at) / 20)) / order) * np.cos(np.pi * np.arange(n) / n)
@@ -81,11 +80,11 @@ def _chebyshev(n: int, at: float) -> np.ndarray:
     else:
         half = np.real(np.fft.fft(spectrum * np.exp(1j * np.pi / n * np.arange(n))))[: n // 2 + 1]
         samples = np.concatenate([half[:0:-1], half[1:]])
-    result: np.ndarray = samples / np.max(samples)
-    return result
+    samples /= np.max(samples)
+    return samples
 
 
-# Functions of the number of samples, followed by the parameters of the tuple.
+# By names: the function of the number of samples and of the parameters in the tuple.
 _WINDOWS: dict[tuple[str, ...], _Window] = {
     ("boxcar", "box", "ones", "rect", "rectangular"): np.ones,
     ("hann", "han"): _make_cosine_window(0.5, 0.5),
@@ -96,13 +95,13 @@ _WINDOWS: dict[tuple[str, ...], _Window] = {
     ("flattop", "flat", "flt"): _make_cosine_window(0.21557895, 0.41663158, 0.277263158, 0.083578947, 0.006947368),
     ("bartlett", "bart", "brt"): lambda n: 1 - np.abs(_make_distances(n)) * 2 / (n - 1),
     ("triangle", "triang", "tri"): lambda n: 1 - np.abs(_make_distances(n)) * 2 / (n + n % 2),
-    ("parzen", "parz", "par"): _parzen,
-    ("bohman", "bman", "bmn"): _bohman,
-    ("barthann", "brthan", "bth"): _bartlett_hann,
+    ("parzen", "parz", "par"): _sample_parzen,
+    ("bohman", "bman", "bmn"): _sample_bohman,
+    ("barthann", "brthan", "bth"): _sample_bartlett_hann,
     ("cosine", "halfcosine"): lambda n: np.sin(np.pi * (np.arange(n) + 0.5) / n),
     ("lanczos", "sinc"): lambda n: np.sinc(2 * np.arange(n) / (n - 1) - 1),
-    ("exponential", "poisson"): _exponential,
-    ("tukey", "tuk"): _tukey,
+    ("exponential", "poisson"): _sample_exponential,
+    ("tukey", "tuk"): _sample_tukey,
     ("gaussian", "gauss", "gss"): lambda n, std: np.exp(-((_make_distances(n) / std) ** 2) / 2),
     ("general gaussian", "general_gaussian", "general gauss", "general_gauss", "ggs"): (
         lambda n, p, sig: np.exp(-(np.abs(_make_distances(n) / sig) ** (2 * p)) / 2)
@@ -110,7 +109,7 @@ _WINDOWS: dict[tuple[str, ...], _Window] = {
     ("kaiser", "ksr"): np.kaiser,
     ("general hamming", "general_hamming"): lambda n, alpha: _sum_cosines(n, (alpha, 1 - alpha)),
     ("general cosine", "general_cosine"): _sum_cosines,
-    ("chebwin", "cheb"): _chebyshev,
+    ("chebwin", "cheb"): _sample_chebyshev,
 }
 _BY_NAME = {name: window for names, window in _WINDOWS.items() for name in names}
 
@@ -123,15 +122,14 @@ def sample_window(window: str | tuple[Any, ...], count: int) -> np.ndarray:
     name, *parameters = window if isinstance(window, tuple) else (window,)
     if not isinstance(name, str):
         raise ValueError(
-            f"{called_function()}: the first entry of the tuple window={abbreviate(window)} must be a "
-            "name"
+            f"{called_function()}: the first entry of the tuple window={abbreviate(window)} must be a name"
         )
     shape = _BY_NAME.get(name)
     if shape is None:
         known = ", ".join(names[0] for names in _WINDOWS)
         raise ValueError(
-            f"{called_function()}: Invalid window name {abbreviate(name)}; known are {known}. Others may "
-            "be given as arrays."
+            f"{called_function()}: Invalid window name {abbreviate(name)}; known are {known}. Others may be "
+            "given as arrays."
         )
     if count <= 1:
         return np.ones(count)
@@ -139,6 +137,5 @@ def sample_window(window: str | tuple[Any, ...], count: int) -> np.ndarray:
         return shape(count + 1, *parameters)[:-1]
     except TypeError:
         raise ValueError(
-            f"{called_function()}: the window {abbreviate(name)} does not take the parameters "
-            f"{tuple(parameters)}"
+            f"{called_function()}: the window {abbreviate(name)} does not take the parameters {tuple(parameters)}"
         ) from None

@@ -43,20 +43,20 @@ def detrend(
     data: ArrayLike, axis: int = -1, type: str = "linear", bp: int | Sequence[int] | ArrayLike = 0,
     overwrite_data: None = None,
 ) -> Array:
-    """Subtract the line of least squares, or the mean.
+    """Subtract the least-squares line, or the mean, along an axis.
 
     Args:
         data: an array.
-        axis: the axis of the lines.
+        axis: the axis of the samples.
         type: ``"linear"`` or ``"constant"``.
-        bp: the positions where pieces with lines of their own begin.
+        bp: the positions at which a new line begins.
         overwrite_data: without effect.
 
     Returns:
         An array of the shape of `data` and a floating dtype.
 
     Raises:
-        TypeError: `data` is no array.
+        TypeError: `data` is not an array.
         ValueError: there is no such type, or a position is beyond the axis.
 
     Example:

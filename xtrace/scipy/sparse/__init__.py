@@ -1,4 +1,4 @@
-"""Solvers for linear operators, as ``jax.scipy.sparse`` has them."""
+"""Solvers for linear operators (``jax.scipy.sparse``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.scipy.sparse import linalg

@@ -1,4 +1,4 @@
-"""Solvers of linear equations that only multiply by the matrix."""
+"""Iterative solvers of linear equations, which only multiply by the matrix."""
 
 from __future__ import annotations
 
@@ -64,11 +64,10 @@ def _add_scaled(x: _Tree, factor: Array, y: _Tree) -> _Tree:
     return pytree.tree_map(lambda a, b: a + factor.astype(a.dtype) * b, x, y)
 
 
-def _make_multiplier(name: str, matrix: Any) -> Callable[[_Tree], _Tree]:
+def _make_multiplier(name: str, matrix: Any) -> Any:
     """Return `matrix` if it is a function, and otherwise a function that multiplies by it."""
     if callable(matrix):
-        result: Callable[[_Tree], _Tree] = matrix
-        return result
+        return matrix
     operator = not is_array_like(matrix) and hasattr(matrix, "shape") and hasattr(matrix, "__matmul__")
     shape = tuple(matrix.shape) if operator else aval_of(matrix).shape
     if len(shape) != 2 or shape[0] != shape[1]:
@@ -99,8 +98,7 @@ def _prepare_system(
     if trees[0] != trees[1] or shapes[0] != shapes[1]:
         raise ValueError(
             f"{called_function()}: x0 and b must have the same tree and shapes, got {trees[0]} of {shapes[0]} and "
-            f"{trees[1]} of "
-            f"{shapes[1]}"
+            f"{trees[1]} of {shapes[1]}"
         )
     multiply = _make_multiplier("A", A)
     precondition = (lambda x: x) if M is None else _make_multiplier("M", M)
@@ -122,23 +120,23 @@ def cg(
     A: _Operator, b: _Tree, x0: _Tree = None, *, tol: ArrayLike = 1e-5, atol: ArrayLike = 0.0,
     maxiter: ArrayLike | None = None, M: _Operator | None = None,
 ) -> tuple[_Tree, None]:
-    """Solve ``A x = b`` for a Hermitian positive definite operator.
+    """Solve ``A x = b`` for a Hermitian positive definite operator by conjugate gradients.
 
-    Derivatives are those of the exact solution.
+    Derivatives are those of the exact solution, not of the iteration.
 
     Args:
         A: a square matrix, an object with ``shape`` and ``@``, or a linear function of trees like `b`.
         b: an array or a tree of arrays.
         x0: the first approximation; None for 0.
-        tol, atol: the steps end when the norm of the residual is at most ``max(tol * |b|, atol)``.
+        tol, atol: the tolerances: the iteration ends when the norm of the residual is at most ``max(tol * |b|, atol)``.
         maxiter: the largest number of steps; None for ten times the size of `b`.
-        M: an approximate inverse of `A`, of the same kinds; None for none.
+        M: a preconditioner, an approximate inverse of `A` of the same kinds; None for none.
 
     Returns:
         A pair of the solution and None.
 
     Raises:
-        TypeError: `A` is no operator, or an operand no array.
+        TypeError: `A` is not an operator, or an operand is not an array.
         ValueError: the matrix is not square, or `x0` is unlike `b`.
 
     Example:
@@ -154,10 +152,9 @@ def cg(
         square = _real_inner_product(b, b)
         bound = maximum(square * tol**2, atol**2)
 
-        def is_unfinished(state: tuple[_Tree, ...]) -> Array:
+        def is_unfinished(state: tuple[_Tree, _Tree, _Tree, Array, Array]) -> Array:
             _, residual, _, _, step = state
-            result: Array = (_real_inner_product(residual, residual) > bound) & (step < limit)
-            return result
+            return (_real_inner_product(residual, residual) > bound) & (step < limit)
 
         def advance(state: tuple[_Tree, ...]) -> tuple[_Tree, ...]:
             x, residual, direction, gamma, step = state
@@ -183,23 +180,23 @@ def bicgstab(
     A: _Operator, b: _Tree, x0: _Tree = None, *, tol: ArrayLike = 1e-5, atol: ArrayLike = 0.0,
     maxiter: ArrayLike | None = None, M: _Operator | None = None,
 ) -> tuple[_Tree, None]:
-    """Solve ``A x = b`` for a regular operator.
+    """Solve ``A x = b`` for a nonsingular operator by the stabilized biconjugate gradient method.
 
-    Derivatives are those of the exact solution.
+    Derivatives are those of the exact solution, not of the iteration.
 
     Args:
         A: a square matrix, an object with ``shape`` and ``@``, or a linear function of trees like `b`.
         b: an array or a tree of arrays.
         x0: the first approximation; None for 0.
-        tol, atol: the steps end when the norm of the residual is at most ``max(tol * |b|, atol)``.
+        tol, atol: the tolerances: the iteration ends when the norm of the residual is at most ``max(tol * |b|, atol)``.
         maxiter: the largest number of steps; None for ten times the size of `b`.
-        M: an approximate inverse of `A`, of the same kinds; None for none.
+        M: a preconditioner, an approximate inverse of `A` of the same kinds; None for none.
 
     Returns:
         A pair of the solution and None.
 
     Raises:
-        TypeError: `A` is no operator, or an operand no array.
+        TypeError: `A` is not an operator, or an operand is not an array.
         ValueError: the matrix is not square, or `x0` is unlike `b`.
 
     Example:
@@ -216,9 +213,9 @@ def bicgstab(
         shadow = residual = pytree.tree_map(lambda x, y: x - y, b, multiply(x0))
         one = _inner_product(b, b) * 0 + 1
 
-        def is_unfinished(state: tuple[_Tree, ...]) -> Array:
-            result: Array = (_real_inner_product(state[1], state[1]) > bound) & (state[-1] < limit)
-            return result
+        def is_unfinished(state: tuple[_Tree, _Tree, _Tree, _Tree, Array, Array, Array, Array]) -> Array:
+            _, residual, *_, step = state
+            return (_real_inner_product(residual, residual) > bound) & (step < limit)
 
         def advance(state: tuple[_Tree, ...]) -> tuple[_Tree, ...]:
             x, residual, direction, image, rho, alpha, omega, step = state
@@ -246,7 +243,7 @@ def bicgstab(
 # GMRES: all leaves of a tree form one vector; the rows of `basis` are an orthonormal basis of the Krylov space.
 
 
-def _norm(x: Array) -> Array:
+def _compute_norm(x: Array) -> Array:
     return sqrt(real(vdot(x, x, precision="highest")))
 
 
@@ -258,20 +255,20 @@ def _extend_basis(product: _Multiply, basis: Array, step: Array) -> tuple[Array,
     """
     vector = basis[step]
     image = product(vector)
-    negligible = dtypes.finfo(image.dtype).eps * _norm(image)
+    negligible = dtypes.finfo(image.dtype).eps * _compute_norm(image)
     column = zeros_like(basis[:, 0])
     for _ in range(2):
         parts = matmul(conj(basis), image, precision="highest")
         image = image - matmul(parts, basis, precision="highest")
         column = column + parts
-    length = _norm(image)
+    length = _compute_norm(image)
     ends = length <= negligible
     basis = basis.at[step + 1].set(where(ends, 0, image / where(ends, 1, length)))
-    below = where(_norm(vector) == 0, 1, where(ends, 0, length))
+    below = where(_compute_norm(vector) == 0, 1, where(ends, 0, length))
     return basis, column.at[step + 1].set(below.astype(column.dtype))
 
 
-def _solve_at_once(product: _Multiply, first: Array, size: Array, width: int, _: Array) -> Array:
+def _solve_by_qr(product: _Multiply, first: Array, size: Array, width: int, _: Array) -> Array:
     """Return the step in the Krylov space with the least residual, by one QR factorization."""
 
     def extend(step: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -291,7 +288,7 @@ def _rotate(cosine: Array, sine: Array, first: Array, second: Array) -> tuple[Ar
     return conj(cosine) * first + sine * second, cosine * second - sine * first
 
 
-def _solve_in_steps(product: _Multiply, first: Array, size: Array, width: int, bound: Array) -> Array:
+def _solve_by_rotations(product: _Multiply, first: Array, size: Array, width: int, bound: Array) -> Array:
     """Return the step with the least residual by Givens rotations; stop when its norm is at most `bound`.
 
     A rotation by (c, s) takes (a, b) to (c̄ a + s b, c b - s a); s is real. Rows of `triangle` are columns of R.
@@ -330,7 +327,7 @@ def _solve_in_steps(product: _Multiply, first: Array, size: Array, width: int, b
     return matmul(weights, basis[:width], precision="highest")
 
 
-_METHODS = {"batched": _solve_at_once, "incremental": _solve_in_steps}
+_METHODS = {"batched": _solve_by_qr, "incremental": _solve_by_rotations}
 
 
 @inline_jit(static=("restart", "solve_method"), trees=True)
@@ -338,26 +335,26 @@ def gmres(
     A: _Operator, b: _Tree, x0: _Tree = None, *, tol: ArrayLike = 1e-5, atol: ArrayLike = 0.0, restart: int = 20,
     maxiter: ArrayLike | None = None, M: _Operator | None = None, solve_method: str = "batched",
 ) -> tuple[_Tree, Array]:
-    """Solve ``A x = b`` for a regular operator by least residuals in Krylov spaces.
+    """Solve ``A x = b`` for a nonsingular operator by GMRES: minimal residuals in Krylov spaces.
 
-    Derivatives are those of the exact solution.
+    Derivatives are those of the exact solution, not of the iteration.
 
     Args:
         A: a square matrix, an object with ``shape`` and ``@``, or a linear function of trees like `b`.
         b: an array or a tree of arrays.
         x0: the first approximation; None for 0.
-        tol, atol: the steps end when the norm of the residual is at most ``max(tol * |b|, atol)``.
-        restart: the dimension of a space, at most the size of `b`.
-        maxiter: the largest number of spaces; None for ten times the size of `b`.
-        M: an approximate inverse of `A`, of the same kinds, applied from the left; None for none. The tolerance is that
-            of the residual without it.
+        tol, atol: the tolerances: the iteration ends when the norm of the residual is at most ``max(tol * |b|, atol)``.
+        restart: the dimension of a Krylov space, at most the size of `b`.
+        maxiter: the largest number of Krylov spaces; None for ten times the size of `b`.
+        M: a preconditioner, an approximate inverse of `A` of the same kinds, applied from the left; None for none.
+            The tolerances apply to the residual without `M`.
         solve_method: ``"batched"`` solves once for each space, which suits GPUs; ``"incremental"`` after each product.
 
     Returns:
-        A pair of the solution, and 0 or, if it has NaN, -1.
+        A pair of the solution, and 0, or -1 if the solution holds NaN.
 
     Raises:
-        TypeError: `A` is no operator, or an operand no array.
+        TypeError: `A` is not an operator, or an operand is not an array.
         ValueError: there is no such method, `restart` is below 1, the matrix is not square, or `x0` is unlike `b`.
 
     Example:
@@ -389,19 +386,19 @@ def gmres(
         def precondition_vector(x: Array) -> Array:
             return ravel_pytree(precondition(tree_of(x)))[0]
 
-        bound = maximum(tol * _norm(right), atol)
+        bound = maximum(tol * _compute_norm(right), atol)
         # Preconditioned residuals have the same bound, relative to the preconditioned right-hand side.
-        share = minimum(1, bound / where(_norm(right) == 0, 1, _norm(right)))
-        inner = share * _norm(precondition_vector(right))
+        share = minimum(1, bound / where(_compute_norm(right) == 0, 1, _compute_norm(right)))
+        inner = share * _compute_norm(precondition_vector(right))
 
         def is_unfinished(state: tuple[Array, ...]) -> Array:
             _, residual, count = state
-            return (_norm(residual) > bound) & (count < limit)
+            return (_compute_norm(residual) > bound) & (count < limit)
 
         def advance(state: tuple[Array, ...]) -> tuple[Array, ...]:
             x, residual, count = state
             residual = precondition_vector(residual)
-            length = _norm(residual)
+            length = _compute_norm(residual)
             first = residual / where(length == 0, 1, length)
             x = x + best(lambda v: precondition_vector(product(v)), first, length, width, inner)
             return x, right - product(x), count + 1
@@ -410,7 +407,7 @@ def gmres(
         return tree_of(while_loop(is_unfinished, advance, (start, right - product(start), 0))[0])
 
     x = _match_weak_types(custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve), b, x0)
-    return x, where(isfinite(_norm(ravel_pytree(x)[0])), 0, -1)
+    return x, where(isfinite(_compute_norm(ravel_pytree(x)[0])), 0, -1)
 
 
 _make_public(globals(), __all__)

@@ -1,4 +1,4 @@
-"""Geometry, as ``jax.scipy.spatial`` has it; each module loads when it is first asked for."""
+"""Geometry (``jax.scipy.spatial``); each module loads at its first use."""
 
 from xtrace._src.core.public_modules import late_imports as _late_imports
 

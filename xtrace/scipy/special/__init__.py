@@ -1,4 +1,4 @@
-"""Special functions, as ``jax.scipy.special`` has them."""
+"""Special functions (``jax.scipy.special``)."""
 # ruff: noqa: I001
 
 from xtrace._src.core.public_modules import late_imports as _late_imports

@@ -20,13 +20,13 @@ from xtrace.numpy.joins_and_splits import concatenate
 from xtrace.numpy.manipulation import expand_dims
 from xtrace.numpy.ranges import arange
 from xtrace.numpy.rearrangement import flip
-from xtrace.scipy.special.series import real_operands
+from xtrace.scipy.special.series import to_real_operands
 
 
 @inline_jit
 def _compute_orders(z: Array, *, highest: int, count: int) -> Array:
     """Return J by Miller's backward recurrence (DLMF 3.6.3) for J(k) / J(k - 1); that for J(k) would overflow."""
-    (z,), dtype = real_operands(z)
+    (z,), dtype = to_real_operands(z)
     smallest = float(dtypes.finfo(z.dtype).tiny)
 
     def ratio(k: Array, above: Array) -> Array:
@@ -77,13 +77,13 @@ def bessel_jn(z: RealLike, *, v: int, n_iter: int = 50) -> Array:
     Args:
         z: an array of real numbers.
         v: the largest order, an integer.
-        n_iter: the order from which the recurrence goes down; it must be larger than `v` and |z|.
+        n_iter: the order at which the backward recurrence starts; it must exceed `v` and |z|.
 
     Returns:
         An array of shape (v + 1, *z.shape).
 
     Raises:
-        TypeError: `v` or `n_iter` is no integer.
+        TypeError: `v` or `n_iter` is not an integer.
         ValueError: one is negative, or `z` is complex.
 
     Example:

@@ -12,7 +12,7 @@ from xtrace._src.core.annotations import ArrayLike, Axes, RealLike
 from xtrace._src.core.arrays import Array
 from xtrace.nn import normalization
 from xtrace.numpy.ufuncs import expm1, log, log1p
-from xtrace.scipy.special.primitive import operands, refuse_complex, with_strong_results
+from xtrace.scipy.special.primitive import refuse_complex, to_operands, with_strong_results
 
 
 @custom_jvp
@@ -27,7 +27,7 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
         An array of the broadcast shape and the promoted floating dtype.
 
     Raises:
-        TypeError: an operand is no array or number.
+        TypeError: an operand is not an array or number.
         ValueError: the shapes do not broadcast.
 
     Example:
@@ -37,13 +37,13 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     Reference:
         Cover and Thomas, Elements of Information Theory, 2nd ed. (2006), section 2.1: the convention at 0.
     """
-    x, y = operands(x, y)
+    x, y = to_operands(x, y)
     return select_where((x != 0) | (y != y), x * log(y), 0.0)
 
 
 @xlogy.defjvp
 def _xlogy_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
-    x, y = operands(*primals)
+    x, y = to_operands(*primals)
     return xlogy(x, y), tangents[0] * log(y) + tangents[1] * x / y
 
 
@@ -59,7 +59,7 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
         An array of the broadcast shape and the promoted floating dtype.
 
     Raises:
-        TypeError: an operand is no array or number.
+        TypeError: an operand is not an array or number.
         ValueError: the shapes do not broadcast.
 
     Example:
@@ -69,13 +69,13 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     Reference:
         Cover and Thomas, Elements of Information Theory, 2nd ed. (2006), section 2.1: the convention at 0.
     """
-    x, y = operands(x, y)
+    x, y = to_operands(x, y)
     return select_where((x != 0) | (y != y), x * log1p(y), 0.0)
 
 
 @xlog1py.defjvp
 def _xlog1py_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
-    x, y = operands(*primals)
+    x, y = to_operands(*primals)
     return xlog1py(x, y), tangents[0] * log1p(y) + tangents[1] * x / (1 + y)
 
 
@@ -99,7 +99,7 @@ def entr(x: RealLike) -> Array:
         An array of the shape of `x` and a floating dtype.
 
     Raises:
-        TypeError: `x` is no array or number.
+        TypeError: `x` is not an array or number.
         ValueError: it is complex.
 
     Example:
@@ -110,7 +110,7 @@ def entr(x: RealLike) -> Array:
         Cover and Thomas, Elements of Information Theory, 2nd ed. (2006), section 2.1.
     """
     refuse_complex(x)
-    (x,) = operands(x)
+    (x,) = to_operands(x)
     return select_where(x < 0, -math.inf, -_xlogx(x))
 
 
@@ -126,7 +126,7 @@ def rel_entr(p: RealLike, q: RealLike) -> Array:
         An array of the broadcast shape and the promoted floating dtype.
 
     Raises:
-        TypeError: an operand is no array or number.
+        TypeError: an operand is not an array or number.
         ValueError: an operand is complex, or the shapes do not broadcast.
 
     Example:
@@ -137,7 +137,7 @@ def rel_entr(p: RealLike, q: RealLike) -> Array:
         Cover and Thomas, Elements of Information Theory, 2nd ed. (2006), section 2.3.
     """
     refuse_complex(p, q)
-    p, q = operands(p, q)
+    p, q = to_operands(p, q)
     positive, zero = (p > 0) & (q > 0), (p == 0) & (q >= 0)
     # The unselected branch must have a finite derivative.
     inner_p, inner_q = select_where(positive, p, 1), select_where(positive, q, 1)
@@ -155,7 +155,7 @@ def kl_div(p: RealLike, q: RealLike) -> Array:
         An array of the broadcast shape and the promoted floating dtype.
 
     Raises:
-        TypeError: an operand is no array or number.
+        TypeError: an operand is not an array or number.
         ValueError: an operand is complex, or the shapes do not broadcast.
 
     Example:
@@ -166,9 +166,8 @@ def kl_div(p: RealLike, q: RealLike) -> Array:
         Boyd and Vandenberghe, Convex Optimization (2004), section 3.1.5.
     """
     refuse_complex(p, q)
-    p, q = operands(p, q)
-    result: Array = rel_entr(p, q) - p + q
-    return result
+    p, q = to_operands(p, q)
+    return rel_entr(p, q) - p + q
 
 
 @custom_jvp
@@ -184,7 +183,7 @@ def logit(x: ArrayLike) -> Array:
         An array of the shape of `x` and a floating dtype.
 
     Raises:
-        TypeError: `x` is no array or number.
+        TypeError: `x` is not an array or number.
 
     Example:
         >>> scipy.special.logit(0.5)
@@ -193,13 +192,13 @@ def logit(x: ArrayLike) -> Array:
     Reference:
         Cramer, "The origins of logistic regression" (2002).
     """
-    (x,) = operands(x)
+    (x,) = to_operands(x)
     return log(x / (1 - x))
 
 
 @logit.defjvps
 def _logit_tangent(t: Array, y: Array, x: Array) -> Array:
-    (x,) = operands(x)
+    (x,) = to_operands(x)
     return t / (x * (1 - x))
 
 
@@ -220,7 +219,7 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
         An array of the broadcast shape and the promoted floating dtype.
 
     Raises:
-        TypeError: an operand is no array or number.
+        TypeError: an operand is not an array or number.
         ValueError: the shapes do not broadcast.
 
     Example:
@@ -230,7 +229,7 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     Reference:
         Box and Cox, "An analysis of transformations" (1964).
     """
-    x, exponent = operands(x, lmbda)
+    x, exponent = to_operands(x, lmbda)
     return _transform_by_power(log(x), exponent)
 
 
@@ -245,7 +244,7 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
         An array of the broadcast shape and the promoted floating dtype.
 
     Raises:
-        TypeError: an operand is no array or number.
+        TypeError: an operand is not an array or number.
         ValueError: the shapes do not broadcast.
 
     Example:
@@ -255,12 +254,12 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     Reference:
         Box and Cox, "An analysis of transformations" (1964).
     """
-    x, exponent = operands(x, lmbda)
+    x, exponent = to_operands(x, lmbda)
     return _transform_by_power(log1p(x), exponent)
 
 
 def softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
-    """Compute ``exp(x)`` over its sum along axes, without overflow.
+    """Compute ``exp(x)`` divided by its sum along axes, without overflow.
 
     Args:
         x: an array of numbers.
@@ -270,7 +269,7 @@ def softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
         An array of the shape of `x` and a floating dtype.
 
     Raises:
-        TypeError: `x` is no array or number.
+        TypeError: `x` is not an array or number.
         ValueError: there is no such axis.
 
     Example:
@@ -295,7 +294,7 @@ def log_softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
         An array of the shape of `x` and a floating dtype.
 
     Raises:
-        TypeError: `x` is no array or number.
+        TypeError: `x` is not an array or number.
         ValueError: there is no such axis.
 
     Example:

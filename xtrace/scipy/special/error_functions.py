@@ -19,12 +19,12 @@ from xtrace.scipy.special import fits
 from xtrace.scipy.special.normal import ndtri
 from xtrace.scipy.special.primitive import promote_operands
 from xtrace.scipy.special.series import (
-    chebyshev_on_interval,
+    evaluate_chebyshev,
     evaluate_in_groups,
-    polynomial,
-    quotient,
-    real_operands,
-    square_parts,
+    evaluate_polynomial,
+    evaluate_quotient,
+    split_square,
+    to_real_operands,
 )
 
 _ROOT = math.sqrt(math.pi)
@@ -42,7 +42,7 @@ def dawsn(x: RealLike) -> Array:
         An array of the shape of `x` and a floating dtype.
 
     Raises:
-        TypeError: `x` is no array or number.
+        TypeError: `x` is not an array or number.
         ValueError: it is complex.
 
     Example:
@@ -52,13 +52,13 @@ def dawsn(x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 7.2(ii).
     """
-    (x,), dtype = real_operands(x)
+    (x,), dtype = to_real_operands(x)
     square = x * x
     inverse = 1 / square
-    middle = chebyshev_on_interval(inverse, 1 / 40, 1 / 16, fits.DAWSON_MIDDLE)
-    far = chebyshev_on_interval(inverse, 0, 1 / 40, fits.DAWSON_FAR)
+    middle = evaluate_chebyshev(inverse, 1 / 40, 1 / 16, fits.DAWSON_MIDDLE)
+    far = evaluate_chebyshev(inverse, 0, 1 / 40, fits.DAWSON_FAR)
     tail = select_where(square < 40, middle, far) * (0.5 / x)
-    return convert_to(select_where(square < 16, x * quotient(square, fits.DAWSON_NEAR), tail), dtype)
+    return convert_to(select_where(square < 16, x * evaluate_quotient(square, fits.DAWSON_NEAR), tail), dtype)
 
 
 # F' = 1 - 2 x F
@@ -70,10 +70,10 @@ def _scale_erfc(x: Array) -> Array:
     # number.
     limit, count = (25.0, 8) if x.dtype == dtypes.float64 else (9.0, 5)
     inverse = 0.5 / (x * x)
-    far = polynomial(inverse, tuple(math.prod(range(1 - 2 * k, 0, 2)) for k in range(count))) / (_ROOT * x)
+    far = evaluate_polynomial(inverse, tuple(math.prod(range(1 - 2 * k, 0, 2)) for k in range(count))) / (_ROOT * x)
     # For positive x, erfc contains exp(-x²) with x² rounded, which cancels. For negative x, erfc is at least 1.
     x = maximum(x, -2 * limit)
-    high, low = square_parts(x)
+    high, low = split_square(x)
     high, low = select_where(x < 0, high, x * x), select_where(x < 0, low, 0.0)
     return select_where(x > limit, far, exp(high) * erfc(x) * exp(low))
 
@@ -90,7 +90,7 @@ def erfcx(x: ArrayLike) -> Array:
         An array of the shape of `x` and a floating or complex dtype.
 
     Raises:
-        TypeError: `x` is no array or number.
+        TypeError: `x` is not an array or number.
 
     Example:
         >>> scipy.special.erfcx(10.0)
@@ -101,15 +101,15 @@ def erfcx(x: ArrayLike) -> Array:
     """
     (value,) = promote_operands(x)
     if dtypes.is_complex(value.dtype):
-        return _faddeeva(1j * value)
-    (x,), dtype = real_operands(x)
+        return _compute_faddeeva(1j * value)
+    (x,), dtype = to_real_operands(x)
     return convert_to(_scale_erfc(x), dtype)
 
 
 erfcx.defjvps(lambda t, y, x: t * (2 * x * y - 2 / _ROOT))
 
 
-def _faddeeva(z: Array) -> Array:
+def _compute_faddeeva(z: Array) -> Array:
     """Return w(z) (Weideman, Computation of the Complex Error Function, 1994), by reflection below the real axis."""
     wide = z.dtype == dtypes.complex128
     coefficients = fits.FADDEEVA if wide else fits.FADDEEVA_NARROW
@@ -118,7 +118,7 @@ def _faddeeva(z: Array) -> Array:
     turned = 1j * select_where(below, -z, z)
     inverse = 1 / (scale - turned)
     ratio = (scale + turned) * inverse
-    series = evaluate_in_groups(ratio, coefficients, 8) if wide else polynomial(ratio, coefficients)
+    series = evaluate_in_groups(ratio, coefficients, 8) if wide else evaluate_polynomial(ratio, coefficients)
     upper = (2 * series * inverse + 1 / _ROOT) * inverse
     # w(-z) = 2 exp(-z²) - w(z)
     return select_where(below, 2 * exp(-z * z) - upper, upper)
@@ -136,7 +136,7 @@ def wofz(z: ArrayLike) -> Array:
         An array of the shape of `z` and a complex dtype.
 
     Raises:
-        TypeError: `z` is no array or number.
+        TypeError: `z` is not an array or number.
 
     Example:
         >>> scipy.special.wofz(0.0)
@@ -147,7 +147,7 @@ def wofz(z: ArrayLike) -> Array:
     """
     (z,) = promote_operands(z)
     wide = z.dtype in (dtypes.float64, dtypes.complex128)
-    return _faddeeva(convert_to(z, dtypes.complex128 if wide else dtypes.complex64))
+    return _compute_faddeeva(convert_to(z, dtypes.complex128 if wide else dtypes.complex64))
 
 
 # w' = -2 z w + 2 i / sqrt(pi)
@@ -166,7 +166,7 @@ def erfcinv(y: RealLike) -> Array:
         An array of the shape of `y` and a floating dtype.
 
     Raises:
-        TypeError: `y` is no array or number.
+        TypeError: `y` is not an array or number.
         ValueError: it is complex.
 
     Example:
@@ -176,7 +176,7 @@ def erfcinv(y: RealLike) -> Array:
     Reference:
         erfc(x) is 2 ndtr(-sqrt(2) x); NIST Digital Library of Mathematical Functions, section 7.17.
     """
-    (y,), dtype = real_operands(y)
+    (y,), dtype = to_real_operands(y)
     return convert_to(select_where(y == 1, 0.0, ndtri(0.5 * y) * -math.sqrt(0.5)), dtype)
 
 

@@ -24,8 +24,8 @@ from xtrace.numpy.floating_point import signbit
 from xtrace.numpy.manipulation import expand_dims
 from xtrace.numpy.rounding import floor, rint
 from xtrace.numpy.ufuncs import abs, exp, expm1, log, log1p, maximum, minimum, remainder
-from xtrace.scipy.special.primitive import digamma, gammaln, operands, refuse_complex
-from xtrace.scipy.special.series import polynomial
+from xtrace.scipy.special.primitive import digamma, gammaln, refuse_complex, to_operands
+from xtrace.scipy.special.series import evaluate_polynomial
 
 
 @inline_jit(public=True)
@@ -39,7 +39,7 @@ def gammasgn(x: RealLike) -> Array:
         An array of the shape of `x` and a floating dtype.
 
     Raises:
-        TypeError: `x` is no array or number.
+        TypeError: `x` is not an array or number.
         ValueError: it is complex.
 
     Example:
@@ -50,7 +50,7 @@ def gammasgn(x: RealLike) -> Array:
         NIST Digital Library of Mathematical Functions, section 5.2.
     """
     refuse_complex(x)
-    (x,) = operands(x)
+    (x,) = to_operands(x)
     below = floor(x)
     pole = (x < 0) & (x == below)
     negative = ((x < 0) & (remainder(below, 2) != 0)) | ((x == 0) & signbit(x))
@@ -69,7 +69,7 @@ def gamma(x: ArrayLike) -> Array:
         An array of the shape of `x` and a floating or complex dtype.
 
     Raises:
-        TypeError: `x` is no array or number.
+        TypeError: `x` is not an array or number.
 
     Example:
         >>> scipy.special.gamma(5.0)
@@ -78,9 +78,9 @@ def gamma(x: ArrayLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 5.2.
     """
-    (x,) = operands(x)
+    (x,) = to_operands(x)
     if dtypes.is_complex(x.dtype):
-        return exp(_complex_loggamma(x))
+        return exp(_compute_complex_loggamma(x))
     return gammasgn(x) * exp(gammaln(x))
 
 
@@ -97,7 +97,7 @@ def loggamma(x: ArrayLike) -> Array:
         An array of the shape of `x` and a floating or complex dtype.
 
     Raises:
-        TypeError: `x` is no array or number.
+        TypeError: `x` is not an array or number.
 
     Example:
         >>> scipy.special.loggamma(5.0)
@@ -107,9 +107,9 @@ def loggamma(x: ArrayLike) -> Array:
         NIST Digital Library of Mathematical Functions, sections 5.11(i), 5.7(i) and 5.5(ii): Stirling's series, the
         series at 1, reflection.
     """
-    (x,) = operands(x)
+    (x,) = to_operands(x)
     if dtypes.is_complex(x.dtype):
-        return _complex_loggamma(x)
+        return _compute_complex_loggamma(x)
     return select_where(x < 0, math.nan, gammaln(x))
 
 
@@ -119,7 +119,7 @@ _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 
 def _compute_stirling_remainder(z: Array) -> Array:
     inverse = 1 / z
-    return polynomial(inverse * inverse, _STIRLING) * inverse
+    return evaluate_polynomial(inverse * inverse, _STIRLING) * inverse
 
 
 # Coefficients of w**k: log gamma(1 + w) is -γ w + the sum of zeta(k) (-w)**k / k from k = 2 (DLMF 5.7.3).
@@ -139,11 +139,11 @@ def _expand_near_zeros(z: Array, elsewhere: Array) -> Array:
     centred = z - convert_to(select_where(second, 2.0, 1.0), z.dtype)
     near = abs(centred) < 0.25
     centred = select_where(near, centred, 0.0)
-    series = polynomial(centred, _NEAR_ONE)
+    series = evaluate_polynomial(centred, _NEAR_ONE)
     return select_where(near, select_where(second, log1p(centred) + series, series), elsewhere)
 
 
-def _right_loggamma(z: Array) -> Array:
+def _compute_right_loggamma(z: Array) -> Array:
     """Return log gamma for real parts of at least 1/2 (Hare, Computing the Principal Branch of log-Gamma, 1997)."""
     far = abs(z) > 11
     side = select_where(imag(z) < 0, -1.0, 1.0)
@@ -161,7 +161,7 @@ def _right_loggamma(z: Array) -> Array:
     return _expand_near_zeros(z, result)
 
 
-def _complex_loggamma(z: Array) -> Array:
+def _compute_complex_loggamma(z: Array) -> Array:
     below = imag(z) < 0
     upper = select_where(below, conj(z), z)
     left = real(upper) < 0.5
@@ -169,7 +169,7 @@ def _complex_loggamma(z: Array) -> Array:
     inner = select_where(left, upper, 0.25)
     turn = inner - convert_to(rint(real(inner)), z.dtype)
     sine = log(-expm1(2j * math.pi * turn)) - 1j * math.pi * (inner - 0.5) - math.log(2)
-    result = _right_loggamma(select_where(left, 1 - upper, upper))
+    result = _compute_right_loggamma(select_where(left, 1 - upper, upper))
     result = select_where(left, math.log(math.pi) - sine - result, result)
     pole = (imag(z) == 0) & (real(z) <= 0) & (real(z) == floor(real(z)))
     return select_where(pole, complex(math.nan, math.nan), select_where(below, conj(result), result))
@@ -186,7 +186,7 @@ def betaln(a: RealLike, b: RealLike) -> Array:
         An array of the broadcast shape and the promoted floating dtype.
 
     Raises:
-        TypeError: an operand is no array or number.
+        TypeError: an operand is not an array or number.
         ValueError: an operand is complex, or the shapes do not broadcast.
 
     Example:
@@ -197,7 +197,7 @@ def betaln(a: RealLike, b: RealLike) -> Array:
         NIST Digital Library of Mathematical Functions, sections 5.12 and 5.11(i): Stirling's series for large
         arguments.
     """
-    a, b = operands(a, b)
+    a, b = to_operands(a, b)
     a, b = minimum(a, b), maximum(a, b)
     large = select_where(b < 8, 8.0, b)
     ratio = a / large
@@ -218,7 +218,7 @@ def beta(a: RealLike, b: RealLike) -> Array:
         An array of the broadcast shape and the promoted floating dtype.
 
     Raises:
-        TypeError: an operand is no array or number.
+        TypeError: an operand is not an array or number.
         ValueError: an operand is complex, or the shapes do not broadcast.
 
     Example:
@@ -229,7 +229,7 @@ def beta(a: RealLike, b: RealLike) -> Array:
         NIST Digital Library of Mathematical Functions, section 5.12.
     """
     refuse_complex(a, b)
-    a, b = operands(a, b)
+    a, b = to_operands(a, b)
     return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * exp(betaln(a, b))
 
 
@@ -245,7 +245,7 @@ def poch(z: RealLike, m: RealLike) -> Array:
         An array of the broadcast shape and the promoted floating dtype.
 
     Raises:
-        TypeError: an operand is no array or number.
+        TypeError: an operand is not an array or number.
         ValueError: an operand is complex, or the shapes do not broadcast.
 
     Example:
@@ -256,13 +256,13 @@ def poch(z: RealLike, m: RealLike) -> Array:
         NIST Digital Library of Mathematical Functions, section 5.2(iii).
     """
     refuse_complex(z, m)
-    z, m = operands(z, m)
+    z, m = to_operands(z, m)
     return select_where(m == 0, 1.0, gamma(z + m) / gamma(z))
 
 
 @poch.defjvp
 def _poch_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
-    z, m = operands(*primals)
+    z, m = to_operands(*primals)
     result, above = poch(z, m), digamma(z + m)
     return result, result * (tangents[0] * (above - digamma(z)) + tangents[1] * above)
 
@@ -280,7 +280,7 @@ def factorial(n: RealLike, exact: bool = False) -> Array:
 
     Raises:
         NotImplementedError: `exact` is True.
-        TypeError: `n` is no array or number.
+        TypeError: `n` is not an array or number.
         ValueError: it is complex.
 
     Example:
@@ -292,23 +292,23 @@ def factorial(n: RealLike, exact: bool = False) -> Array:
     """
     if exact:
         raise NotImplementedError("factorial with exact=True is not supported: use math.factorial of a Python integer")
-    (n,) = operands(n)
+    (n,) = to_operands(n)
     return select_where(n < 0, 0.0, exp(gammaln(n + 1)))
 
 
 @inline_jit(static=("repetition",), public=True)
 def comb(N: RealLike, k: RealLike, *, repetition: bool = False) -> Array:
-    """Count the ways to take `k` of `N` things.
+    """Return the number of ways to choose `k` of `N` things, the binomial coefficient.
 
     Args:
         N, k: arrays of real numbers.
-        repetition: whether a thing may be taken several times.
+        repetition: whether a thing may be chosen several times.
 
     Returns:
         An array of the broadcast shape and the promoted floating dtype.
 
     Raises:
-        TypeError: an operand is no array or number.
+        TypeError: an operand is not an array or number.
         ValueError: an operand is complex, or the shapes do not broadcast.
 
     Example:
@@ -318,7 +318,7 @@ def comb(N: RealLike, k: RealLike, *, repetition: bool = False) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 26.3.
     """
-    n, k = operands(N, k)
+    n, k = to_operands(N, k)
     nothing = (k == 0) & (n >= 0)
     if repetition:
         n = n + k - 1
@@ -331,7 +331,7 @@ def comb(N: RealLike, k: RealLike, *, repetition: bool = False) -> Array:
 
 @inline_jit(static=("d",), public=True)
 def multigammaln(a: RealLike, d: int) -> Array:
-    """Return the logarithm of the gamma function of several dimensions.
+    """Return the logarithm of the multivariate gamma function.
 
     Args:
         a: an array of real numbers.
@@ -341,7 +341,7 @@ def multigammaln(a: RealLike, d: int) -> Array:
         An array of the shape of `a` and a floating dtype.
 
     Raises:
-        TypeError: `d` is no integer, or `a` no array.
+        TypeError: `d` is not an integer, or `a` no array.
 
     Example:
         >>> scipy.special.multigammaln(3.0, 2)
@@ -351,7 +351,7 @@ def multigammaln(a: RealLike, d: int) -> Array:
         NIST Digital Library of Mathematical Functions, section 35.3.
     """
     dimension = to_integer("d", d)
-    (a,) = operands(a)
+    (a,) = to_operands(a)
     halves = (np.arange(dimension) / 2).astype(a.dtype).reshape(*[1] * a.ndim, dimension)
     factors = gammaln(expand_dims(a, -1) - halves)
     return convert_to(factors.sum(-1) + dimension * (dimension - 1) / 4 * math.log(math.pi), a.dtype)
@@ -367,7 +367,7 @@ def bernoulli(n: int) -> Array:
         A vector of n + 1 floats.
 
     Raises:
-        TypeError: `n` is no integer.
+        TypeError: `n` is not an integer.
         ValueError: it is negative.
 
     Example:

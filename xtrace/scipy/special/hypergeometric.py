@@ -1,8 +1,8 @@
 """Hypergeometric functions of real numbers.
 
 Each is the regular solution at 0 of a linear differential equation of second order (DLMF 13.2.1, 15.10.1). The power
-series gives the values up to the place where its terms begin to cancel. From there Taylor series about successive
-places continue the solution. It grows as fast as any other solution in that direction, so relative errors do not grow.
+series gives the values up to the point where its terms begin to cancel. From there Taylor series about successive
+points continue the solution. It grows as fast as any other solution in that direction, so relative errors do not grow.
 (Pearson, Olver and Porter, Numerical methods for the computation of the confluent and Gauss hypergeometric functions,
 2017, compare the methods.) Solutions that do not grow are polynomials; they come from a recurrence in the degree.
 """
@@ -29,8 +29,8 @@ from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy.reductions import any
 from xtrace.numpy.rounding import floor, rint
 from xtrace.numpy.ufuncs import abs, exp, log, maximum, minimum, sign, sin, sqrt
-from xtrace.scipy.special.primitive import gammaln, operands
-from xtrace.scipy.special.series import real_operands
+from xtrace.scipy.special.primitive import gammaln, to_operands
+from xtrace.scipy.special.series import to_real_operands
 
 # The largest number of terms of a series and of steps of a continuation or recurrence; finite values need far fewer.
 _TERMS = 5000
@@ -113,12 +113,14 @@ def _continue(
     return while_loop(is_unfinished, step, (convert_to(0, x.dtype), place, value, slope, x, *given))[2]
 
 
-def _sum_forward_derivatives(formula: Callable[..., Array], values: Sequence[Any], tangents: Sequence[Any]) -> Array:
+def _sum_forward_derivatives(
+    formula: Callable[..., Array], values: Sequence[Any], tangents: Sequence[Any]
+) -> Array | float:
     """Return the tangent due to the parameters, in forward mode: while loops have no reverse mode.
 
     Higher derivatives are in forward mode, too.
     """
-    total: Any = 0.0
+    total: Array | float = 0.0
     for i, tangent in enumerate(tangents):
         if type(tangent) is SymbolicZero:
             continue
@@ -130,20 +132,18 @@ def _sum_forward_derivatives(formula: Callable[..., Array], values: Sequence[Any
             return jvp(vary, (values[i],), (0 * values[i] + 1,))[1]
 
         total = total + _make_forward_differentiable(differentiate)(*values) * tangent
-    result: Array = total
-    return result
+    return total
 
 
 def _compute_tangent(
-    formula: Callable[..., Array], values: Sequence[Any], tangents: Sequence[Any], of_last: Callable[[], Array]
-) -> Array:
-    """Return a tangent: `formula` is differentiated by the parameters, ``of_last()`` is the slope in the last value."""
-    total: Any = 0.0
+    formula: Callable[..., Array], values: Sequence[Any], tangents: Sequence[Any], slope_in_last: Callable[[], Array]
+) -> Array | float:
+    """Return a tangent: by the parameters from `formula`, by the last value from its slope, ``slope_in_last()``."""
+    total: Array | float = 0.0
     if not all(type(t) is SymbolicZero for t in tangents[:-1]):
-        wide, dtype = real_operands(*values)
+        wide, dtype = to_real_operands(*values)
         total = convert_to(_sum_forward_derivatives(formula, wide, tangents[:-1]), dtype)
-    result: Array = total if type(tangents[-1]) is SymbolicZero else total + tangents[-1] * of_last()
-    return result
+    return total if type(tangents[-1]) is SymbolicZero else total + tangents[-1] * slope_in_last()
 
 
 def _make_forward_differentiable(formula: Callable[..., Array]) -> Callable[..., Any]:
@@ -179,7 +179,7 @@ def _iterate_recurrence(a: Array, following: Callable[..., Any], given: Sequence
 
 
 @jit
-def _reciprocal_gamma(a: Array) -> tuple[Array, Array]:
+def _split_reciprocal_gamma(a: Array) -> tuple[Array, Array]:
     """Return a factor and a logarithm with 1 / Γ(a) = factor * exp(logarithm) (DLMF 5.5.3)."""
     left, nearest = a < 0.5, rint(a)
     turned = sin(math.pi * (a - nearest)) / math.pi * select_where(2 * rint(0.5 * nearest) == nearest, 1.0, -1.0)
@@ -194,10 +194,10 @@ def _kummer_equation(z: Array, a: Array, b: Array) -> _Equation:
     return abs(z), z, 1.0, b - z, lambda k: a + k
 
 
-def _kummer_far(a: Array, b: Array, x: Array) -> Array:
+def _compute_kummer_factor(a: Array, b: Array, x: Array) -> Array:
     """Return the factor of the asymptotic expansion (DLMF 13.7.2)."""
-    factor, logarithm = _reciprocal_gamma(select_where(x > 0, a, b - a))
-    pole, other = _reciprocal_gamma(b)
+    factor, logarithm = _split_reciprocal_gamma(select_where(x > 0, a, b - a))
+    pole, other = _split_reciprocal_gamma(b)
     power = select_where(x > 0, a - b, -a) * log(abs(x)) + maximum(x, 0.0)
     return factor / pole * exp(power + logarithm - other)
 
@@ -226,10 +226,10 @@ def _hyp1f1(a: Array, b: Array, x: Array) -> Array:
     factor = select_where(turned, exp(start), 1.0)
     slope = factor * (moved / select_where(start == 0, 1.0, start) + select_where(turned, total, 0.0))
     near = _continue(_kummer_equation, start, factor * total, slope, select_where(far, start, x), (a, b))
-    return select_where(far, _kummer_far(a, b, select_where(far, x, 100.0)) * total, near)
+    return select_where(far, _compute_kummer_factor(a, b, select_where(far, x, 100.0)) * total, near)
 
 
-def _laguerre(k: Array, last: Array, now: Array, a: Array, b: Array, z: Array) -> tuple[Any, Any]:
+def _step_laguerre(k: Array, last: Array, now: Array, a: Array, b: Array, z: Array) -> tuple[Any, Any]:
     """Return the next two terms of the recurrence in the first parameter (DLMF 13.3.1)."""
     return now, ((2 * k + b - z) * now - k * last) / (b + k)
 
@@ -246,7 +246,7 @@ def hyp1f1(a: RealLike, b: RealLike, x: RealLike) -> Array:
         An array of the broadcast shape and the promoted floating dtype. inf at a pole in b, 1 for x = 0.
 
     Raises:
-        TypeError: an operand is no array or number.
+        TypeError: an operand is not an array or number.
         ValueError: an operand is complex, or the shapes do not broadcast.
 
     Example:
@@ -256,11 +256,11 @@ def hyp1f1(a: RealLike, b: RealLike, x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 13.2: the series and Kummer's transformation.
     """
-    (a, b, x), dtype = real_operands(a, b, x)
+    (a, b, x), dtype = to_real_operands(a, b, x)
     polynomial, pole, rest = _is_finite_series(a), _is_finite_series(b), b - a
     other = _is_finite_series(rest) & ((b > -1) | (rest == 0))
     degree = select_where(polynomial, a, select_where(other, rest, 0.0))
-    ended = _iterate_recurrence(degree, _laguerre, (b, select_where(polynomial, x, -x)))
+    ended = _iterate_recurrence(degree, _step_laguerre, (b, select_where(polynomial, x, -x)))
     series = _hyp1f1(a, select_where(pole, 1.0, b), x)
     value = select_where(polynomial, ended, select_where(other, exp(x) * ended, series))
     value = select_where(pole & ~(polynomial & (a >= b)), math.inf, value)
@@ -269,12 +269,12 @@ def hyp1f1(a: RealLike, b: RealLike, x: RealLike) -> Array:
 
 @functools.partial(hyp1f1.__wrapped__.defjvp, symbolic_zeros=True)
 def _hyp1f1_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
-    a, b, x = operands(*primals)
+    a, b, x = to_operands(*primals)
 
-    def of_x() -> Array:
+    def slope_in_x() -> Array:
         return a / b * hyp1f1(a + 1, b + 1, x)
 
-    return hyp1f1(a, b, x), _compute_tangent(_hyp1f1, (a, b, x), tangents, of_x)
+    return hyp1f1(a, b, x), _compute_tangent(_hyp1f1, (a, b, x), tangents, slope_in_x)
 
 
 # Gauss' function
@@ -319,7 +319,7 @@ def _hyp2f1(a: Array, b: Array, c: Array, x: Array) -> Array:
     return after * _continue(_gauss_equation, place, select_where(left, before, 1.0) * total, slope, x, given)
 
 
-def _jacobi(k: Array, last: Array, now: Array, a: Array, b: Array, c: Array, z: Array) -> tuple[Any, Any]:
+def _step_jacobi(k: Array, last: Array, now: Array, a: Array, b: Array, c: Array, z: Array) -> tuple[Any, Any]:
     """Return two terms of the recurrence in the first parameter (DLMF 15.5.11); for negative c, a term and the sum."""
     term = last * (a + k) * (b + k) * z / ((c + k) * (k + 1))
     recurring = ((2 * k + c - (b + k) * z) * now + k * (z - 1) * last) / (c + k)
@@ -344,7 +344,7 @@ def hyp2f1(a: RealLike, b: RealLike, c: RealLike, x: RealLike) -> Array:
         for x above 1; 1 for x = 0.
 
     Raises:
-        TypeError: an operand is no array or number.
+        TypeError: an operand is not an array or number.
         ValueError: an operand is complex, or the shapes do not broadcast.
 
     Example:
@@ -355,7 +355,7 @@ def hyp2f1(a: RealLike, b: RealLike, c: RealLike, x: RealLike) -> Array:
         NIST Digital Library of Mathematical Functions, sections 15.2, 15.4 and 15.8: the series and its
         transformations.
     """
-    (a, b, c, x), dtype = real_operands(a, b, c, x)
+    (a, b, c, x), dtype = to_real_operands(a, b, c, x)
     excess, pole = c - a - b, _is_finite_series(c)
     own, turned_degree = _find_degree(a, b), _find_degree(c - a, c - b)
     turned = (turned_degree < own) & ~pole
@@ -363,12 +363,12 @@ def hyp2f1(a: RealLike, b: RealLike, c: RealLike, x: RealLike) -> Array:
     short = degree < math.inf
     first = select_where(turned, c - a, a)
     other = select_where(first == -degree, select_where(turned, c - b, b), first)
-    ended = _iterate_recurrence(select_where(short, -degree, 0.0), _jacobi, (other, c, x))
+    ended = _iterate_recurrence(select_where(short, -degree, 0.0), _step_jacobi, (other, c, x))
     ended = select_where(turned, (1 - x) ** select_where(turned, excess, 1.0), 1.0) * ended
     # At 1 (DLMF 15.4.20 and 15.4.23).
     finite = excess > 0
-    above = [_reciprocal_gamma(select_where(finite, c - v, v)) for v in (a, b)]
-    under = [_reciprocal_gamma(v) for v in (c, abs(excess))]
+    above = [_split_reciprocal_gamma(select_where(finite, c - v, v)) for v in (a, b)]
+    under = [_split_reciprocal_gamma(v) for v in (c, abs(excess))]
     logarithm = above[0][1] + above[1][1] - under[0][1] - under[1][1]
     factor = above[0][0] * above[1][0] / (under[0][0] * under[1][0])
     infinite = select_where(factor < 0, -math.inf, math.inf)
@@ -385,9 +385,9 @@ def hyp2f1(a: RealLike, b: RealLike, c: RealLike, x: RealLike) -> Array:
 
 @functools.partial(hyp2f1.__wrapped__.defjvp, symbolic_zeros=True)
 def _hyp2f1_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
-    a, b, c, x = operands(*primals)
+    a, b, c, x = to_operands(*primals)
 
-    def of_x() -> Array:
+    def slope_in_x() -> Array:
         return a * b / c * hyp2f1(a + 1, b + 1, c + 1, x)
 
-    return hyp2f1(a, b, c, x), _compute_tangent(_hyp2f1, (a, b, c, x), tangents, of_x)
+    return hyp2f1(a, b, c, x), _compute_tangent(_hyp2f1, (a, b, c, x), tangents, slope_in_x)

@@ -16,8 +16,15 @@ from xtrace._src.ops.control_flow.while_loop import fori_loop
 from xtrace.numpy.rounding import floor
 from xtrace.numpy.ufuncs import abs, cos, exp, log, log1p, maximum, minimum, remainder, sin
 from xtrace.scipy.special import fits
-from xtrace.scipy.special.primitive import digamma, gammaln, operands, wide_operand
-from xtrace.scipy.special.series import chebyshev_on_interval, odd, polynomial, quotient, real_operands, square_parts
+from xtrace.scipy.special.primitive import digamma, gammaln, to_operands, to_wide_operand
+from xtrace.scipy.special.series import (
+    evaluate_chebyshev,
+    evaluate_polynomial,
+    evaluate_quotient,
+    extend_odd,
+    split_square,
+    to_real_operands,
+)
 
 _EULER = 0.57721566490153286061
 
@@ -33,21 +40,21 @@ _ZERO_HIGH, _ZERO_LOW = 390602 / 2**20, 0.37250741078136663446 - 390602 / 2**20
 _EI_QUOTIENT = tuple(sum(_ZERO ** (k - 1 - j) / (k * math.factorial(k)) for k in range(j + 1, 40)) for j in range(36))
 
 
-def _e1(x: Array) -> Array:
+def _compute_e1(x: Array) -> Array:
     inverse = 1 / maximum(x, 1.0)
-    near = polynomial(x, _ENTIRE) - (log(x) + _EULER)
-    return select_where(x > 1, exp(-x) * inverse * quotient(inverse, fits.EXPONENTIAL_INTEGRAL), near)
+    near = evaluate_polynomial(x, _ENTIRE) - (log(x) + _EULER)
+    return select_where(x > 1, exp(-x) * inverse * evaluate_quotient(inverse, fits.EXPONENTIAL_INTEGRAL), near)
 
 
-def _ei(x: Array) -> Array:
+def _compute_ei(x: Array) -> Array:
     distance = (x - _ZERO_HIGH) - _ZERO_LOW
     # Near the zero the logarithm of the rounded quotient would lose digits.
     logarithm = select_where(abs(distance) < 0.08, log1p(distance / _ZERO), log(x / _ZERO))
-    near = logarithm + distance * polynomial(x, _EI_QUOTIENT)
+    near = logarithm + distance * evaluate_polynomial(x, _EI_QUOTIENT)
     inverse = 1 / x
-    far = chebyshev_on_interval(inverse, 0, 1 / 40, fits.EI_FAR)
-    middle = chebyshev_on_interval(inverse, 1 / 40, 1 / 12, fits.EI_MIDDLE)
-    near_tail = chebyshev_on_interval(inverse, 1 / 12, 1 / 4, fits.EI_NEAR)
+    far = evaluate_chebyshev(inverse, 0, 1 / 40, fits.EI_FAR)
+    middle = evaluate_chebyshev(inverse, 1 / 40, 1 / 12, fits.EI_MIDDLE)
+    near_tail = evaluate_chebyshev(inverse, 1 / 12, 1 / 4, fits.EI_NEAR)
     tail = select_where(x > 40, far, select_where(x > 12, middle, near_tail))
     return select_where(x > 4, select_where(x == math.inf, x, exp(x) * inverse * tail), near)
 
@@ -55,7 +62,7 @@ def _ei(x: Array) -> Array:
 @custom_jvp
 @inline_jit(public=True)
 def exp1(x: RealLike) -> Array:
-    """Return the exponential integral E1, of ``exp(-t) / t`` from x on; inf at 0, NaN for negative numbers.
+    """Return E1, the integral of ``exp(-t) / t`` from x to infinity; inf at 0, NaN for negative numbers.
 
     Args:
         x: an array of real numbers.
@@ -64,7 +71,7 @@ def exp1(x: RealLike) -> Array:
         An array of the shape of `x` and a floating dtype.
 
     Raises:
-        TypeError: `x` is no array or number.
+        TypeError: `x` is not an array or number.
         ValueError: it is complex.
 
     Example:
@@ -74,8 +81,8 @@ def exp1(x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, sections 6.2 and 6.6.
     """
-    (x,), dtype = real_operands(x)
-    return convert_to(_e1(x), dtype)
+    (x,), dtype = to_real_operands(x)
+    return convert_to(_compute_e1(x), dtype)
 
 
 exp1.defjvps(lambda t, y, x: t * (-exp(-x) / x))
@@ -84,7 +91,7 @@ exp1.defjvps(lambda t, y, x: t * (-exp(-x) / x))
 @custom_jvp
 @inline_jit(public=True)
 def expi(x: RealLike) -> Array:
-    """Return the exponential integral Ei, of ``exp(t) / t`` up to x; -inf at 0.
+    """Return Ei, the principal value of the integral of ``exp(t) / t`` from -infinity to x; -inf at 0.
 
     Args:
         x: an array of real numbers.
@@ -93,7 +100,7 @@ def expi(x: RealLike) -> Array:
         An array of the shape of `x` and a floating dtype.
 
     Raises:
-        TypeError: `x` is no array or number.
+        TypeError: `x` is not an array or number.
         ValueError: it is complex.
 
     Example:
@@ -103,17 +110,17 @@ def expi(x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 6.2.
     """
-    (x,), dtype = real_operands(x)
-    return convert_to(select_where(x < 0, -_e1(abs(x)), _ei(abs(x))), dtype)
+    (x,), dtype = to_real_operands(x)
+    return convert_to(select_where(x < 0, -_compute_e1(abs(x)), _compute_ei(abs(x))), dtype)
 
 
 expi.defjvps(lambda t, y, x: t * (exp(x) / x))
 
 
-def _expn_series(n: Array, x: Array) -> Array:
+def _sum_expn_series(n: Array, x: Array) -> Array:
     """Return the series DLMF 8.19.8, for x up to 1/2."""
-    total: Any = 0.0
-    power: Any = -1.0
+    total: Array | float = 0.0
+    power: Array | float = -1.0
     for k in range(20):
         below = k + 1 - n
         divisor = float(math.factorial(k)) * select_where(below == 0, 1.0, below)
@@ -121,11 +128,10 @@ def _expn_series(n: Array, x: Array) -> Array:
         power = power * -x
     logarithm = log(x)
     size = exp((n - 1) * logarithm - gammaln(n))
-    result: Array = total + select_where(remainder(n, 2) == 0, -size, size) * (digamma(n) - logarithm)
-    return result
+    return total + select_where(remainder(n, 2) == 0, -size, size) * (digamma(n) - logarithm)
 
 
-def _expn_fraction(n: Array, x: Array) -> Array:
+def _evaluate_expn_fraction(n: Array, x: Array) -> Array:
     """Return the even form of the continued fraction DLMF 8.19.17, for x >= 1/2."""
     count = 170 if x.dtype == dtypes.float64 else 48
 
@@ -139,17 +145,17 @@ def _expn_fraction(n: Array, x: Array) -> Array:
 @custom_jvp
 @inline_jit(public=True)
 def expn(n: RealLike, x: RealLike) -> Array:
-    """Return the exponential integral of order n, of ``exp(-x * t) / t**n`` from 1 on; NaN for negative n or x.
+    """Return En, the integral of ``exp(-x * t) / t**n`` from 1 to infinity; NaN for negative n or x.
 
     Args:
-        n: an array of integers; others are rounded down. It has no derivative.
+        n: an array of integers, the orders; fractions are rounded down. There is no derivative by `n`.
         x: an array of real numbers.
 
     Returns:
         An array of the broadcast shape and the promoted floating dtype.
 
     Raises:
-        TypeError: an operand is no array or number.
+        TypeError: an operand is not an array or number.
         ValueError: an operand is complex, or the shapes do not broadcast.
 
     Example:
@@ -159,10 +165,10 @@ def expn(n: RealLike, x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 8.19.
     """
-    (n, x), dtype = real_operands(n, x)
+    (n, x), dtype = to_real_operands(n, x)
     n = floor(n)
-    near = _expn_series(maximum(n, 1.0), minimum(x, 0.5))
-    far = _expn_fraction(maximum(n, 1.0), minimum(maximum(x, 0.5), 1e4))
+    near = _sum_expn_series(maximum(n, 1.0), minimum(x, 0.5))
+    far = _evaluate_expn_fraction(maximum(n, 1.0), minimum(maximum(x, 0.5), 1e4))
     result = select_where(n == 0, exp(-x) / x, select_where(x > 0.5, far, near))
     at_zero = select_where(n > 1, 1 / select_where(n > 1, n - 1, 1.0), math.inf)
     result = select_where(x == 0, at_zero, select_where((n < 0) | (x < 0), math.nan, result))
@@ -171,7 +177,7 @@ def expn(n: RealLike, x: RealLike) -> Array:
 
 @expn.defjvp
 def _expn_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
-    n, x = operands(*primals)
+    n, x = to_operands(*primals)
     # E0 is exp(-x) / x.
     slope = select_where(n == 0, -exp(-x) * (1 / x + 1 / (x * x)), -expn(maximum(n - 1, 0.0), x))
     return expn(n, x), tangents[1] * slope
@@ -182,7 +188,7 @@ def _expn_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any,
 
 def _reduce_phase(x: Array) -> Array:
     """Return pi x² / 2 modulo 2 pi."""
-    high, low = square_parts(x)
+    high, low = split_square(x)
     return (math.pi / 2) * (remainder(high, 4) + low)
 
 
@@ -199,7 +205,7 @@ def fresnel(x: RealLike) -> tuple[Any, Any]:
 
     Raises:
         NotImplementedError: `x` is complex.
-        TypeError: `x` is no array or number.
+        TypeError: `x` is not an array or number.
 
     Example:
         >>> scipy.special.fresnel(1.0)[1]
@@ -210,32 +216,32 @@ def fresnel(x: RealLike) -> tuple[Any, Any]:
     """
     if dtypes.is_complex(operand_aval(x, 0).dtype):
         raise NotImplementedError("fresnel does not support complex-valued inputs; only real x")
-    (x,), dtype = real_operands(x)
+    (x,), dtype = to_real_operands(x)
     size = abs(x)
     square = size * size
     fourth = square * square
     turns = _reduce_phase(minimum(size, 1 / float(dtypes.finfo(x.dtype).eps)))
     sine, cosine = sin(turns), cos(turns)
     inverse = 1 / (math.pi * square)
-    of_f: Any
-    of_g: Any
+    fit_of_f: Any
+    fit_of_g: Any
     if x.dtype == dtypes.float64:
-        s, c = quotient(fourth, fits.FRESNEL_S), quotient(fourth, fits.FRESNEL_C)
-        of_f, of_g = fits.FRESNEL_F, fits.FRESNEL_G
+        s, c = evaluate_quotient(fourth, fits.FRESNEL_S), evaluate_quotient(fourth, fits.FRESNEL_C)
+        fit_of_f, fit_of_g = fits.FRESNEL_F, fits.FRESNEL_G
     else:
-        s, c = polynomial(fourth, fits.FRESNEL_S_NARROW), polynomial(fourth, fits.FRESNEL_C_NARROW)
-        of_f, of_g = fits.FRESNEL_F_NARROW, fits.FRESNEL_G_NARROW
-    f = quotient(inverse * inverse, of_f) / (math.pi * size)
-    g = quotient(inverse * inverse, of_g) * inverse / (math.pi * size)
+        s, c = evaluate_polynomial(fourth, fits.FRESNEL_S_NARROW), evaluate_polynomial(fourth, fits.FRESNEL_C_NARROW)
+        fit_of_f, fit_of_g = fits.FRESNEL_F_NARROW, fits.FRESNEL_G_NARROW
+    f = evaluate_quotient(inverse * inverse, fit_of_f) / (math.pi * size)
+    g = evaluate_quotient(inverse * inverse, fit_of_g) * inverse / (math.pi * size)
     near = size <= 1.6
     s = select_where(near, size * square * s, 0.5 - (f * cosine + g * sine))
     c = select_where(near, size * c, 0.5 + (f * sine - g * cosine))
-    return convert_to(odd(x, s), dtype), convert_to(odd(x, c), dtype)
+    return convert_to(extend_odd(x, s), dtype), convert_to(extend_odd(x, c), dtype)
 
 
 @fresnel.defjvp
 def _fresnel_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    (x,), dtype = real_operands(*primals)
+    (x,), dtype = to_real_operands(*primals)
     turns = _reduce_phase(x)
     t = tangents[0]
     return fresnel(primals[0]), (t * convert_to(sin(turns), dtype), t * convert_to(cos(turns), dtype))
@@ -256,7 +262,7 @@ def sici(x: RealLike) -> tuple[Any, Any]:
         A pair of arrays of the shape of `x` and a floating dtype.
 
     Raises:
-        TypeError: `x` is no array or number.
+        TypeError: `x` is not an array or number.
         ValueError: it is complex.
 
     Example:
@@ -266,22 +272,22 @@ def sici(x: RealLike) -> tuple[Any, Any]:
     Reference:
         NIST Digital Library of Mathematical Functions, section 6.2(ii) and (iii): the auxiliary functions f and g.
     """
-    (x,), dtype = real_operands(x)
+    (x,), dtype = to_real_operands(x)
     size = abs(x)
     square = size * size
     finite = select_where(size == math.inf, 0.0, size)
     sine, cosine = sin(finite), cos(finite)
     inverse = 1 / maximum(square, 16.0)
-    f = quotient(inverse, fits.SICI_F) / size
-    g = quotient(inverse, fits.SICI_G) * inverse
-    si = select_where(size <= 4, size * quotient(square, fits.SI_NEAR), math.pi / 2 - (f * cosine + g * sine))
-    near = (log(size) + _EULER) - square * quotient(square, fits.CI_NEAR)
+    f = evaluate_quotient(inverse, fits.SICI_F) / size
+    g = evaluate_quotient(inverse, fits.SICI_G) * inverse
+    si = select_where(size <= 4, size * evaluate_quotient(square, fits.SI_NEAR), math.pi / 2 - (f * cosine + g * sine))
+    near = (log(size) + _EULER) - square * evaluate_quotient(square, fits.CI_NEAR)
     ci = select_where(size <= 4, near, f * sine - g * cosine)
-    return convert_to(odd(x, si), dtype), convert_to(select_where(x == -math.inf, math.nan, ci), dtype)
+    return convert_to(extend_odd(x, si), dtype), convert_to(select_where(x == -math.inf, math.nan, ci), dtype)
 
 
 def _sici_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    (x,) = operands(*primals)
+    (x,) = to_operands(*primals)
     zero = x == 0
     ratio = select_where(zero, 1.0, sin(x) / select_where(zero, 1.0, x))
     return sici(x), (tangents[0] * ratio, tangents[0] * (cos(x) / x))
@@ -297,12 +303,12 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 _DILOGARITHM = (1.0, *[b / math.factorial(2 * k + 3) for k, b in enumerate(_BERNOULLI)])
 
 
-def _dilogarithm(u: Array) -> Array:
+def _compute_dilogarithm(u: Array) -> Array:
     square = u * u
-    return u * polynomial(square, _DILOGARITHM) - square / 4
+    return u * evaluate_polynomial(square, _DILOGARITHM) - square / 4
 
 
-def _log_complement(x: Array) -> Array:
+def _compute_log_complement(x: Array) -> Array:
     """Return log(1 - x), corrected by the rounding error of the difference; XLA's log1p loses 7 bits around -0.4."""
     rest = 1 - x
     return log(rest) + ((1 - rest) - x) / rest
@@ -329,20 +335,21 @@ def spence(x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 25.12(i).
     """
-    x = wide_operand(x)
+    x = to_wide_operand(x)
     # Above 2 use the function at 1 / x, below 1/2 at 1 - x.
     inner = select_where(x > 2, 1 / x, x)
     small = inner < 0.5
     logarithm = log(inner)
-    other = -_log_complement(select_where(small, inner, 0.0))
+    other = -_compute_log_complement(select_where(small, inner, 0.0))
     zero = inner == 0
     product = select_where(zero, 0.0, select_where(zero, 1.0, logarithm) * other)
-    result = select_where(small, math.pi**2 / 6 + product - _dilogarithm(other), _dilogarithm(-logarithm))
+    reflected = math.pi**2 / 6 + product - _compute_dilogarithm(other)
+    result = select_where(small, reflected, _compute_dilogarithm(-logarithm))
     return select_where(x > 2, -result - logarithm * logarithm / 2, result)
 
 
 @spence.defjvp
 def _spence_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    x = wide_operand(primals[0])
+    x = to_wide_operand(primals[0])
     one = x == 1
     return spence(x), tangents[0] * select_where(one, -1.0, log(x) / select_where(one, 1.0, 1 - x))

@@ -14,8 +14,8 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.special import erfc
 from xtrace.numpy.ufuncs import exp, log, maximum, minimum, sqrt, square
-from xtrace.scipy.special.primitive import wide_operand
-from xtrace.scipy.special.series import quotient
+from xtrace.scipy.special.primitive import to_wide_operand
+from xtrace.scipy.special.series import evaluate_quotient
 
 _LOG_ROOT = math.log(2 * math.pi) / 2
 
@@ -40,7 +40,7 @@ def ndtr(x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 7.18(i).
     """
-    return 0.5 * erfc(wide_operand(x) * -math.sqrt(0.5))
+    return 0.5 * erfc(to_wide_operand(x) * -math.sqrt(0.5))
 
 
 # The range of log(ndtr) by dtype: below it the series is exact to rounding, above it -ndtr(-x) is.
@@ -61,7 +61,7 @@ def _sum_series(x: Array, order: int) -> RealLike:
 
 @inline_jit
 def _log_ndtr_value(x: Array, *, order: int) -> Array:
-    x = wide_operand(x)
+    x = to_wide_operand(x)
     lower, upper = _BOUNDS[x.dtype]
     far = minimum(x, lower)
     tail = -square(far) / 2 - log(-far) - _LOG_ROOT + log(_sum_series(far, order))
@@ -73,7 +73,7 @@ _log_ndtr = custom_jvp(lambda x, order: _log_ndtr_value(x, order=order), nondiff
 
 @_log_ndtr.defjvp
 def _log_ndtr_jvp(order: int, primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    x = wide_operand(primals[0])
+    x = to_wide_operand(primals[0])
     result = _log_ndtr(x, order)
     # The slope is the density over the function, by the difference of their logarithms.
     return result, tangents[0] * exp(-square(x) / 2 - result - _LOG_ROOT)
@@ -90,7 +90,7 @@ def log_ndtr(x: RealLike, series_order: int = 3) -> Array:
         An array of the shape and dtype of `x`.
 
     Raises:
-        TypeError: `x` has another dtype, or `series_order` is no integer.
+        TypeError: `x` has another dtype, or `series_order` is not an integer.
         ValueError: `series_order` is out of range.
 
     Example:
@@ -149,12 +149,12 @@ def ndtri(p: RealLike) -> Array:
     Reference:
         M. J. Wichura, "Algorithm AS 241: The percentage points of the normal distribution" (1988).
     """
-    p = wide_operand(p)
+    p = to_wide_operand(p)
     centred = p - 0.5
-    middle = centred * quotient(0.180625 - square(centred), _MIDDLE)
+    middle = centred * evaluate_quotient(0.180625 - square(centred), _MIDDLE)
     tail = minimum(p, 1 - p)
     distance = sqrt(-log(tail))
-    size = select_where(distance <= 5, quotient(distance - 1.6, _OUTER), quotient(distance - 5, _FAR))
+    size = select_where(distance <= 5, evaluate_quotient(distance - 1.6, _OUTER), evaluate_quotient(distance - 5, _FAR))
     quantile = select_where((centred > -0.425) & (centred < 0.425), middle, select_where(centred < 0, -size, size))
     return select_where(p == 0, -math.inf, select_where(p == 1, math.inf, quantile))
 

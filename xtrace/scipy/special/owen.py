@@ -17,15 +17,15 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.ops.special import erf, erfc
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import abs, exp, minimum
-from xtrace.scipy.special.primitive import operands, refuse_complex
-from xtrace.scipy.special.series import odd, square_parts
+from xtrace.scipy.special.primitive import refuse_complex, to_operands
+from xtrace.scipy.special.series import extend_odd, split_square
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(36)
 
 
 def _promote_to_wide(h: RealLike, a: RealLike) -> list[Any]:
     refuse_complex(h, a)
-    arrays = operands(h, a)
+    arrays = to_operands(h, a)
     default = dtypes.default_float(config.enable_x64.value)
     wider = dtypes.bit_width(arrays[0].dtype) > dtypes.bit_width(default)
     return [convert_to(x, x.dtype if wider else default) for x in arrays]
@@ -40,7 +40,7 @@ def _integrate(h: Array, a: Array) -> Array:
     nodes, weights = (x.astype(h.dtype).reshape((1,) * h.ndim + (-1,)) for x in (_NODES, _WEIGHTS))
     square = (half * (nodes + 1)) ** 2
     integral = sum(half * weights * exp(-(h[..., None] ** 2) / 2 * square) / (1 + square), axis=-1)
-    high, low = square_parts(h)
+    high, low = split_square(h)
     return exp(-high / 2) * exp(-low / 2) * integral / (2 * math.pi)
 
 
@@ -60,7 +60,7 @@ def owens_t(h: RealLike, a: RealLike) -> Array:
         An array of the broadcast shape, of the default floating dtype or a wider one.
 
     Raises:
-        TypeError: an operand is no array or number.
+        TypeError: an operand is not an array or number.
         ValueError: an operand is complex, or the shapes do not broadcast.
 
     Example:
@@ -77,7 +77,7 @@ def owens_t(h: RealLike, a: RealLike) -> Array:
     inside = _integrate(select_where(steep, product, size), select_where(steep, 1 / slope, slope))
     # Patefield and Tandy, Fast and Accurate Calculation of Owen's T Function, 2000, equation 2, with upper tails.
     one, two = _upper_tail(size), _upper_tail(product)
-    return odd(a, select_where(steep, (one + two) / 2 - one * two - inside, inside))
+    return extend_odd(a, select_where(steep, (one + two) / 2 - one * two - inside, inside))
 
 
 @owens_t.defjvp

@@ -6,7 +6,7 @@ import fractions
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from xtrace._src.ops.elementwise import logistic
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.ufuncs import abs, exp, sign
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
 erf = unary_function(
     "erf", special.erf, "Return the error function of elements.", adjust=as_inexact, by_keyword=True,
     domain=REAL_NUMBERS, reference="NIST Digital Library of Mathematical Functions, section 7.2.",
@@ -44,7 +46,7 @@ erfinv = unary_function(
 )
 expit = unary_function(
     "expit", logistic, "Return the logistic function 1 / (1 + exp(-x)) of elements.", adjust=as_inexact,
-    by_keyword=True, reference="The definition is that of ``scipy.special.expit``.",
+    by_keyword=True, reference="Defined as in ``scipy.special.expit``.",
     example=("scipy.special.expit(0.0)", "Array(0.5, dtype=float32, weak_type=True)"),
 )
 digamma = unary_function(
@@ -90,7 +92,7 @@ def i0(x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 10.25.
     """
-    (x,) = operands(x)
+    (x,) = to_operands(x)
     # |x| with derivative 0 at 0, where the function is even.
     return exp(x * sign(x)) * special.bessel_i0e(x)
 
@@ -115,14 +117,14 @@ def i1(x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 10.25.
     """
-    (x,) = operands(x)
+    (x,) = to_operands(x)
     return exp(abs(x)) * special.bessel_i1e(x)
 
 
-def with_strong_results(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function` with strongly typed results unless its first operand is a single number.
+def with_strong_results(function: _Function) -> _Function:
+    """Decorate a function: its results are strongly typed unless the first operand is a single number.
 
-    In JAX the constants in these functions are strongly typed where the first operand is an array.
+    In JAX, constants make the results of these functions strongly typed if the first operand is an array.
     """
     parameter = function.__code__.co_varnames[0]
 
@@ -131,7 +133,7 @@ def with_strong_results(function: Callable[..., Any]) -> Callable[..., Any]:
         result, first = function(*args, **kwargs), args[0] if args else kwargs[parameter]
         return convert_to(result, result.dtype) if result.aval.weak_type and np.ndim(first) else result
 
-    return strong
+    return strong  # type: ignore[return-value]
 
 
 def promote_operands(*values: ArrayLike, function: str = "") -> list[Array]:
@@ -142,7 +144,7 @@ def promote_operands(*values: ArrayLike, function: str = "") -> list[Array]:
     return [to_array(x) for x in promote(*values, adjust=as_inexact, function=function)]
 
 
-def operands(*values: ArrayLike) -> list[Array]:
+def to_operands(*values: ArrayLike) -> list[Array]:
     """Convert values to arrays of their common floating dtype and shape; errors as in `promote_operands`."""
     ready = promote_operands(*values)
     shape = check_broadcast([x.shape for x in ready])
@@ -158,7 +160,7 @@ def refuse_complex(*values: ArrayLike) -> None:
             )
 
 
-def wide_operand(x: ArrayLike) -> Array:
+def to_wide_operand(x: ArrayLike) -> Array:
     """Convert `x` to an array; TypeError unless its dtype is float32 or float64."""
     dtype = operand_aval(x, 0).dtype
     if dtype not in (dtypes.float32, dtypes.float64):
@@ -188,7 +190,7 @@ def gammainc(a: RealLike, x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, sections 8.2, 8.11 and 8.12.
     """
-    return special.igamma(*operands(a, x))
+    return special.igamma(*to_operands(a, x))
 
 
 @inline_jit(public=True)
@@ -213,7 +215,7 @@ def gammaincc(a: RealLike, x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, sections 8.2, 8.11 and 8.12.
     """
-    return special.igammac(*operands(a, x))
+    return special.igammac(*to_operands(a, x))
 
 
 @inline_jit(public=True)
@@ -238,10 +240,10 @@ def betainc(a: RealLike, b: RealLike, x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 8.17.
     """
-    return special.betainc(*operands(a, b, x))
+    return special.betainc(*to_operands(a, b, x))
 
 
-# B(2k) / (2k)! for k = 1, 2, …, and the number of terms that are summed before the expansion.
+# B(2k) / (2k)! for k = 1, 2, …, and the number of terms to sum before the expansion.
 _BERNOULLI_OVER_FACTORIALS = tuple(
     float(fractions.Fraction(*ratio) / math.factorial(2 * k + 2))
     for k, ratio in enumerate(
@@ -253,8 +255,8 @@ _ZETA_TERMS = 10
 
 def _zeta_expansion(x: Array, q: Array) -> Array:
     """Return zeta(x, q) by Euler's and Maclaurin's formula (DLMF 25.11.5), which also continues zeta analytically."""
-    total: Any = 0.0
-    rest: Any = 0.5
+    total: Array | float = 0.0
+    rest: Array | float = 0.5
     for k in range(_ZETA_TERMS):
         total = total + (q + k) ** -x
     last = q + _ZETA_TERMS
@@ -262,19 +264,18 @@ def _zeta_expansion(x: Array, q: Array) -> Array:
     for k, coefficient in enumerate(_BERNOULLI_OVER_FACTORIALS):
         rest = rest + coefficient * factor
         factor = factor * ((x + (2 * k + 1)) / last) * ((x + (2 * k + 2)) / last)
-    result: Array = total + last ** (1 - x) / (x - 1) + last**-x * rest
-    return result
+    return total + last ** (1 - x) / (x - 1) + last**-x * rest
 
 
 @custom_jvp
 @inline_jit(public=True)
 def _zeta(x: RealLike, q: RealLike) -> Array:
-    return special.zeta(*operands(x, q))
+    return special.zeta(*to_operands(x, q))
 
 
 @_zeta.defjvp
 def _zeta_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
-    return _zeta(*primals), jvp(_zeta_expansion, operands(*primals), operands(*tangents))[1]
+    return _zeta(*primals), jvp(_zeta_expansion, to_operands(*primals), to_operands(*tangents))[1]
 
 
 def zeta(x: RealLike, q: RealLike | None = None) -> Array:
@@ -303,7 +304,7 @@ def zeta(x: RealLike, q: RealLike | None = None) -> Array:
 
 @inline_jit(public=True)
 def polygamma(n: RealLike, x: RealLike) -> Array:
-    """Return the derivative of `digamma` of an order.
+    """Return the derivative of order `n` of `digamma`.
 
     Args:
         n: an array of integers, the orders.
@@ -313,7 +314,7 @@ def polygamma(n: RealLike, x: RealLike) -> Array:
         An array of the broadcast shape and the promoted floating dtype.
 
     Raises:
-        TypeError: an operand is no array or number.
+        TypeError: an operand is not an array or number.
         ValueError: `n` has another dtype, or the shapes do not broadcast.
 
     Example:
@@ -326,7 +327,7 @@ def polygamma(n: RealLike, x: RealLike) -> Array:
     type_of_order = operand_aval(n, 0)
     if not dtypes.is_integer(type_of_order.dtype):
         raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {type_of_order.dtype.name}.")
-    (x,) = operands(x)
+    (x,) = to_operands(x)
     shape = check_broadcast([type_of_order.shape, x.shape])
     order = convert_to(broadcast_to_shape(to_array(cast_as(x, n)), shape), x.dtype, x.aval.weak_type)
     return special.polygamma(order, broadcast_to_shape(x, shape))

@@ -1,4 +1,4 @@
-"""Polynomials, quotients, Chebyshev series and exact squares, for functions that are computed by fits."""
+"""Polynomials, quotients, Chebyshev series and exact squares, for functions computed from fits."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from xtrace._src.ops.arrays.dynamic_slicing import dynamic_index_in_dim
 from xtrace._src.ops.control_flow.while_loop import fori_loop
 from xtrace._src.ops.reinterpretation import reduce_precision
 from xtrace._src.ops.special import chebyshev
-from xtrace.scipy.special.primitive import operands, refuse_complex
+from xtrace.scipy.special.primitive import refuse_complex, to_operands
 
 
-def polynomial(x: ArrayLike, coefficients: tuple[float, ...]) -> Array:
-    """Return the polynomial of the given coefficients, from the constant term, at `x`."""
-    value: Any = coefficients[-1]
-    for coefficient in reversed(coefficients[:-1]):
+def evaluate_polynomial(x: Array, coefficients: tuple[float, ...]) -> Array:
+    """Return the polynomial of two or more coefficients, from the constant term, at `x`."""
+    *rest, second, leading = coefficients
+    value = leading * x + second
+    for coefficient in reversed(rest):
         value = value * x + coefficient
-    result: Array = value
-    return result
+    return value
 
 
 def evaluate_in_groups(x: Array, coefficients: tuple[float, ...], terms: int) -> Array:
-    """Evaluate `polynomial` in a loop over groups of `terms` coefficients; `terms` must divide their number."""
+    """Evaluate a polynomial in a loop over groups of `terms` coefficients; `terms` must divide their number."""
     table = np.reshape(np.asarray(coefficients[::-1], x.dtype), (-1, terms))
 
     def step(i: Array, value: Array) -> Array:
@@ -40,17 +40,17 @@ def evaluate_in_groups(x: Array, coefficients: tuple[float, ...], terms: int) ->
     return fori_loop(0, len(table), step, 0 * x)
 
 
-def quotient(x: ArrayLike, pair: tuple[tuple[float, ...], tuple[float, ...]]) -> Array:
+def evaluate_quotient(x: Array, pair: tuple[tuple[float, ...], tuple[float, ...]]) -> Array:
     """Return the quotient of two polynomials at `x`."""
-    return polynomial(x, pair[0]) / polynomial(x, pair[1])
+    return evaluate_polynomial(x, pair[0]) / evaluate_polynomial(x, pair[1])
 
 
-def chebyshev_on_interval(x: ArrayLike, low: float, high: float, coefficients: tuple[float, ...]) -> Array:
+def evaluate_chebyshev(x: ArrayLike, low: float, high: float, coefficients: tuple[float, ...]) -> Array:
     """Return the Chebyshev series on the interval from `low` to `high` at `x`."""
     return chebyshev((2 * x - (low + high)) * (2 / (high - low)), coefficients)
 
 
-def square_parts(x: Array) -> tuple[Array, Array]:
+def split_square(x: Array) -> tuple[Array, Array]:
     """Return two numbers whose sum is x² to about twice the precision of the dtype; the first is exact."""
     wide = x.dtype == dtypes.float64
     # The high part has so few bits that its square is exact.
@@ -58,18 +58,18 @@ def square_parts(x: Array) -> tuple[Array, Array]:
     return high * high, (x - high) * (x + high)
 
 
-def real_operands(*values: ArrayLike) -> tuple[list[Array], np.dtype[Any]]:
+def to_real_operands(*values: ArrayLike) -> tuple[list[Array], np.dtype[Any]]:
     """Convert values to one shape and a dtype of at least 32 bits; return them and the dtype of the result.
 
-    ValueError for complex numbers; other errors as in `operands`.
+    ValueError for complex numbers; other errors as in `to_operands`.
     """
     refuse_complex(*values)
-    arrays = operands(*values)
+    arrays = to_operands(*values)
     dtype = arrays[0].dtype
     computed = dtypes.float32 if dtypes.bit_width(dtype) < 32 else dtype
     return [convert_to(x, computed) for x in arrays], dtype
 
 
-def odd(x: RealLike, of_size: Array) -> Array:
+def extend_odd(x: RealLike, value: Array) -> Array:
     """Return the value of an odd function at `x` from its value at |x|."""
-    return select_where(x < 0, -of_size, of_size)
+    return select_where(x < 0, -value, value)

@@ -23,7 +23,7 @@ from xtrace.numpy.ufuncs import abs, cos, maximum, minimum, sin, sqrt
 
 
 @inline_jit
-def _harmonic(n: Array, m: Array, theta: Array, phi: Array, *, highest: int) -> Array:
+def _compute_harmonic(n: Array, m: Array, theta: Array, phi: Array, *, highest: int) -> Array:
     """Return the harmonic by recurrences of normalized associated Legendre functions (DLMF 14.10.3, 14.30.1)."""
     dtype = theta.dtype
     cosine, sine = cos(theta), sin(theta)
@@ -64,7 +64,7 @@ def sph_harm_y(
         theta: an array of float32 or float64, the polar angle in radians.
         phi: an array of float32 or float64, the azimuth in radians.
         diff_n: not supported; leave it at None.
-        n_max: the largest degree, needed where `n` is traced; larger ones are clipped to it.
+        n_max: the largest degree, required for traced `n`; larger degrees are clipped to it.
 
     Returns:
         An array of the broadcast shape and a complex dtype.
@@ -72,7 +72,7 @@ def sph_harm_y(
     Raises:
         ConcretizationTypeError: `n` is traced and there is no `n_max`.
         NotImplementedError: `diff_n` is given.
-        TypeError: `n` or `m` are no integers, or an angle has another dtype.
+        TypeError: `n` or `m` are not integers, or an angle has another dtype.
 
     Example:
         >>> scipy.special.sph_harm_y(jnp.array([0]), jnp.array([0]), jnp.zeros(1), jnp.zeros(1))
@@ -97,4 +97,4 @@ def sph_harm_y(
     arrays = [to_array(n), to_array(m), theta, phi]
     shape = check_broadcast([x.shape for x in arrays])
     highest = max(to_integer("n_max", n_max), 0)
-    return _harmonic(*[broadcast_to_shape(x, shape) for x in arrays], highest=highest)
+    return _compute_harmonic(*[broadcast_to_shape(x, shape) for x in arrays], highest=highest)

@@ -1,4 +1,4 @@
-"""Distributions, a module each, and statistics of samples, as ``jax.scipy.stats`` has them."""
+"""Distributions, a module each, and statistics of samples (``jax.scipy.stats``)."""
 # ruff: noqa: I001
 
 from xtrace._src.core.public_modules import late_imports as _late_imports

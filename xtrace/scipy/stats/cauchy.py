@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.numpy.ufuncs import arctan, log, log1p, tan
-from xtrace.scipy.stats.distribution import Distribution
+from xtrace.scipy.stats.distribution import Distribution, from_standard
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
@@ -40,17 +39,13 @@ logsf = distribution.logarithm(sf, "-1.0429418")
 @distribution.defines("-1.", "0.25")
 def ppf(q: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `cdf` maps to `q`."""
-    tangent: Any = tan(math.pi * (q - 0.5))
-    result: Array = loc + scale * tangent
-    return result
+    return from_standard(tan(math.pi * (q - 0.5)), loc, scale)
 
 
 @distribution.defines("1.", "0.25")
 def isf(q: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `sf` maps to `q`."""
-    tangent: Any = tan(math.pi * (0.5 - q))
-    result: Array = loc + scale * tangent
-    return result
+    return from_standard(tan(math.pi * (0.5 - q)), loc, scale)
 
 
 _make_public(globals(), __all__)

@@ -19,14 +19,14 @@ class _Function(Protocol):
     def __call__(self, x: RealLike, df: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array: ...
 
 
-def _make_from_gamma(name: str, gives: str, strong: bool = True) -> _Function:
+def _make_from_gamma(name: str, shown: str, strong: bool = True) -> _Function:
     """Make a function from its namesake for the gamma distribution, with shape df / 2 and twice the scale."""
     function: _Function = getattr(gamma, name)
 
     def formula(x: RealLike, df: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
         return function(x, df / 2, loc, 2 * scale)
 
-    return distribution.function(name, formula, gives, strong=strong)
+    return distribution.function(name, formula, shown, strong=strong)
 
 
 logpdf, pdf = _make_from_gamma("logpdf", "-1.4189389"), _make_from_gamma("pdf", "0.24197064", strong=False)

@@ -48,8 +48,7 @@ def _check_policy(nan_policy: str) -> None:
     if nan_policy == "raise":
         raise NotImplementedError(
             f"{called_function()}: nan_policy='raise' is not implemented, as values are not known while a program is "
-            "traced; "
-            "check for NaN beforehand"
+            "traced; check for NaN beforehand"
         )
 
 
@@ -67,13 +66,13 @@ def _mark_starts(ordered: Array, axis: int) -> Array:
     return concatenate([ones(shape, bool), differ], axis)
 
 
-def _number_positions(x: Array, axis: int) -> Array:
+def _make_positions(x: Array, axis: int) -> Array:
     return broadcasted_iota(dtypes.default_int(config.enable_x64.value), x.shape, axis)
 
 
 def _find_mode(a: Array, axis: int, keepdims: bool) -> tuple[Array, ...]:
     ordered = sort(a, axis)
-    places = _number_positions(ordered, axis)
+    places = _make_positions(ordered, axis)
     first = cummax(select_where(_mark_starts(ordered, axis), places, 0), axis)
     lengths = places - first + 1
     # Argmax finds the first of the longest runs, which has the smallest value.
@@ -90,14 +89,14 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
         a: an array.
         axis: the axis; None for all elements.
         nan_policy: ``"propagate"``, the only policy.
-        keepdims: whether the axis stays, with size 1.
+        keepdims: whether the axis remains, with size 1.
 
     Returns:
         A pair of arrays: the smallest of the most frequent values, and its count. NaN count as one value.
 
     Raises:
         NotImplementedError: the policy is ``"omit"`` or ``"raise"``.
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: there is no such policy or axis.
 
     Example:
@@ -122,7 +121,7 @@ def _compute_ranks(a: Any, axis: int, method: str) -> Array:
     dtype = dtypes.default_float(config.enable_x64.value)
     if not a.shape[axis]:
         return zeros(a.shape, dtype)
-    places = _number_positions(a, axis)
+    places = _make_positions(a, axis)
     ordered, order = sort((a, places), axis)
     if method == "ordinal":
         ranks = places + 1
@@ -158,7 +157,7 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
 
     Raises:
         NotImplementedError: the policy is ``"omit"`` or ``"raise"``.
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: there is no such method, policy or axis.
 
     Example:
@@ -185,14 +184,14 @@ def sem(
         a: an array.
         axis: the axis; None for all elements.
         ddof: the number subtracted from n in the deviation.
-        nan_policy: ``"propagate"``, or ``"omit"`` to leave NaN out.
-        keepdims: whether the axis stays, with size 1.
+        nan_policy: ``"propagate"``, or ``"omit"`` to ignore NaN.
+        keepdims: whether the axis remains, with size 1.
 
     Returns:
         An array without the axis.
 
     Raises:
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: there is no such policy or axis.
 
     Example:

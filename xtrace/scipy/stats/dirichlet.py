@@ -41,11 +41,11 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
         alpha: a vector of positive numbers.
 
     Returns:
-        An array of the other axes; -inf at points with parts that are not positive, or with another sum than 1.
+        An array of the other axes; -inf unless all parts are positive and their sum is 1.
 
     Raises:
-        TypeError: an operand is no array.
-        ValueError: the number of parts does not agree, or `alpha` is no vector.
+        TypeError: an operand is not an array.
+        ValueError: the number of parts does not agree, or `alpha` is not a vector.
 
     Example:
         >>> scipy.stats.dirichlet.logpdf(jnp.array([0.5, 0.5]), jnp.ones(2))
@@ -71,11 +71,11 @@ def pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
         alpha: a vector of positive numbers.
 
     Returns:
-        An array of the other axes; 0 at points with parts that are not positive, or with another sum than 1.
+        An array of the other axes; 0 unless all parts are positive and their sum is 1.
 
     Raises:
-        TypeError: an operand is no array.
-        ValueError: the number of parts does not agree, or `alpha` is no vector.
+        TypeError: an operand is not an array.
+        ValueError: the number of parts does not agree, or `alpha` is not a vector.
 
     Example:
         >>> scipy.stats.dirichlet.pdf(jnp.array([0.5, 0.5]), jnp.ones(2))

@@ -1,4 +1,4 @@
-"""The functions of a distribution, made from formulas: they promote operands and are documented."""
+"""Makes the functions of a distribution from formulas: promotes operands and adds documentation."""
 
 from __future__ import annotations
 
@@ -31,6 +31,13 @@ _CONTRACTS = {
 }
 
 
+def from_standard(z: Any, loc: RealLike, scale: RealLike, *, mirrored: bool = False) -> Array:
+    """Return the value at location `loc` and scale `scale` for a standardized value; `mirrored` about `loc`."""
+    offset: Any = scale * z
+    value: Array = loc - offset if mirrored else loc + offset
+    return value
+
+
 class LocationScale(Protocol):
     """A function of points, and of the location and the scale of a distribution."""
 
@@ -38,7 +45,7 @@ class LocationScale(Protocol):
 
 
 class Distribution:
-    """A distribution of numbers: it makes the public functions of its module from formulas.
+    """A distribution of numbers, which makes the public functions of its module from formulas.
 
     Args:
         name: the name of its module in `scipy.stats`.
@@ -50,27 +57,27 @@ class Distribution:
         self.name, self.arguments, self.parameters = name, arguments, _PARAMETERS | parameters
 
     def defines(
-        self, gives: str, arguments: str | None = None, *, strong: bool = True
+        self, shown: str, arguments: str | None = None, *, strong: bool = True
     ) -> Callable[[Callable[P, Array]], Callable[P, Array]]:
         """Decorate the formula of a function, whose operands are arrays of one floating dtype.
 
         Args:
-            gives: the result of the example, or the number in a weakly typed float32 scalar.
-            arguments: its arguments, where they are others than those of the distribution.
-            strong: whether the result is strongly typed where the first operand is an array, as results of JAX's
-                functions are in which constants meet operands.
+            shown: the result of the example, or its number if it is a weakly typed float32 scalar.
+            arguments: the arguments of the example; None for the distribution's.
+            strong: whether the result is strongly typed if the first operand is an array, as constants in JAX's
+                formulas make it.
         """
 
-        return lambda formula: self._make(formula, formula, formula.__name__, gives, arguments, strong)
+        return lambda formula: self._make(formula, formula, formula.__name__, shown, arguments, strong)
 
     def function(
-        self, name: str, formula: Callable[P, Array], gives: str, *, strong: bool = True
+        self, name: str, formula: Callable[P, Array], shown: str, *, strong: bool = True
     ) -> Callable[P, Array]:
         """Return the function called `name` with an undocumented formula; other arguments as for `defines`."""
-        return self._make(formula, formula, name, gives, None, strong)
+        return self._make(formula, formula, name, shown, None, strong)
 
     def standard(
-        self, name: str, formula: Callable[[RealLike], Array], gives: str, *, strong: bool = True,
+        self, name: str, formula: Callable[[RealLike], Array], shown: str, *, strong: bool = True,
         mirrored: bool = False,
     ) -> LocationScale:
         """Return a function of location and scale from its formula for loc 0 and scale 1; `mirrored` negates it."""
@@ -78,28 +85,28 @@ class Distribution:
         def shifted(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
             return formula((loc - x) / scale if mirrored else (x - loc) / scale)
 
-        return self.function(name, shifted, gives, strong=strong)
+        return self.function(name, shifted, shown, strong=strong)
 
     def exponential(
-        self, logarithm: Callable[P, Array], gives: str, arguments: str | None = None
+        self, logarithm: Callable[P, Array], shown: str, arguments: str | None = None
     ) -> Callable[P, Array]:
-        """Return the function whose `logarithm` is given: ``pdf`` of ``logpdf``."""
-        return self._compose(exp, logarithm, logarithm.__name__.removeprefix("log"), gives, arguments)
+        """Return the exponential of a function: ``pdf`` from ``logpdf``."""
+        return self._compose(exp, logarithm, logarithm.__name__.removeprefix("log"), shown, arguments)
 
-    def logarithm(self, function: Callable[P, Array], gives: str, arguments: str | None = None) -> Callable[P, Array]:
-        """Return the logarithm of a function: ``logcdf`` of ``cdf``."""
-        return self._compose(log, function, f"log{function.__name__}", gives, arguments)
+    def logarithm(self, function: Callable[P, Array], shown: str, arguments: str | None = None) -> Callable[P, Array]:
+        """Return the logarithm of a function: ``logcdf`` from ``cdf``."""
+        return self._compose(log, function, f"log{function.__name__}", shown, arguments)
 
     def _compose(
-        self, outer: Callable[..., Array], inner: Callable[P, Array], name: str, gives: str, arguments: str | None
+        self, outer: Callable[..., Array], inner: Callable[P, Array], name: str, shown: str, arguments: str | None
     ) -> Callable[P, Array]:
         def formula(*operands: Any) -> Array:
             return outer(inner(*operands))  # type: ignore[call-arg]
 
-        return self._make(formula, inner, name, gives, arguments, False)
+        return self._make(formula, inner, name, shown, arguments, False)
 
     def _make(
-        self, formula: Callable[..., Array], like: Callable[P, Array], name: str, gives: str, arguments: str | None,
+        self, formula: Callable[..., Array], like: Callable[P, Array], name: str, shown: str, arguments: str | None,
         strong: bool,
     ) -> Callable[P, Array]:
         """Return the public function called `name` of a formula, with the parameters of the function `like`."""
@@ -116,13 +123,13 @@ class Distribution:
         if not formula.__doc__:
             function.__doc__ = _CONTRACTS[name]
         function.__name__ = function.__qualname__ = name
-        self._document(function, gives, arguments)
+        self._document(function, shown, arguments)
         return inline_jit(function, public=True)
 
-    def _document(self, function: Any, gives: str, arguments: str | None) -> None:
+    def _document(self, function: Any, shown: str, arguments: str | None) -> None:
         names = list(inspect.signature(function).parameters)
-        if not gives.startswith("Array"):
-            gives = f"Array({gives}, dtype=float32, weak_type=True)"
+        if not shown.startswith("Array"):
+            shown = f"Array({shown}, dtype=float32, weak_type=True)"
         entries = "\n".join(f"    {name}: {self.parameters[name]}" for name in names)
         function.__doc__ = f"""{inspect.cleandoc(function.__doc__)}
 
@@ -138,5 +145,5 @@ Raises:
 
 Example:
     >>> scipy.stats.{self.name}.{function.__name__}({arguments or self.arguments})
-    {gives}
+    {shown}
 """

@@ -19,7 +19,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.pytree_registration import register_pytree_node_class
 from xtrace.nn.normalization import logsumexp
 from xtrace.numpy.contraction import matmul
-from xtrace.numpy.covariances import cov as covariance_of
+from xtrace.numpy.covariances import cov
 from xtrace.numpy.creation import full, zeros
 from xtrace.numpy.linalg import cholesky, inv
 from xtrace.numpy.manipulation import atleast_2d, moveaxis
@@ -54,8 +54,8 @@ def _compute_covariances(
     d = dataset.shape[0]
     base = neff * (d + 2) / 4 if rule == "silverman" else neff
     factor = square(given[0] if given else base ** (-1 / (d + 4)))
-    of_data = atleast_2d(covariance_of(dataset, rowvar=True, bias=False, aweights=weights))
-    return of_data * factor, inv(of_data) / factor
+    covariance = atleast_2d(cov(dataset, rowvar=True, bias=False, aweights=weights))
+    return covariance * factor, inv(covariance) / factor
 
 
 def _evaluate_log_kernels(dataset: Array, inverse: Array, points: Array) -> Array:
@@ -99,11 +99,11 @@ def _integrate_interval(dataset: Array, weights: Array, covariance: Array, low: 
 class gaussian_kde:
     """The density of a sample: the mean of normal distributions around its elements.
 
-    The arrays of the object are leaves of a tree, so that it is an argument and a result of transformed functions.
+    It is a pytree of its arrays: transformed functions take and return it.
 
     Args:
         dataset: an array (d, n), n vectors of d numbers, or (n,).
-        bw_method: the factor from the deviation of the data to that of a normal distribution: ``"scott"`` or None,
+        bw_method: the ratio of a kernel's deviation to the deviation of the data: ``"scott"`` or None,
             ``"silverman"``, a number, or a function of this object.
         weights: an array (n,), the weight of each vector; None for equal ones.
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace.numpy.ufuncs import log, logaddexp
+from xtrace.numpy.special_functions import logaddexp
+from xtrace.numpy.ufuncs import log
 from xtrace.scipy.special.entropies import logit
 from xtrace.scipy.special.primitive import expit
-from xtrace.scipy.stats.distribution import Distribution
+from xtrace.scipy.stats.distribution import Distribution, from_standard
 
 __all__ = ["cdf", "isf", "logpdf", "pdf", "ppf", "sf"]
 
@@ -32,15 +33,13 @@ sf = distribution.standard("sf", expit, "0.37754068", strong=False, mirrored=Tru
 @distribution.defines("-1.0986123", "0.25")
 def ppf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `cdf` maps to `x`."""
-    result: Array = loc + scale * logit(x)
-    return result
+    return from_standard(logit(x), loc, scale)
 
 
 @distribution.defines("1.0986123", "0.25")
 def isf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `sf` maps to `x`."""
-    result: Array = loc - scale * logit(x)
-    return result
+    return from_standard(logit(x), loc, scale, mirrored=True)
 
 
 _make_public(globals(), __all__)

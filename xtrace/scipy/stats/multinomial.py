@@ -34,8 +34,8 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
         An array of the broadcast other axes; -inf where the counts do not add up to `n`.
 
     Raises:
-        TypeError: an operand is no array.
-        ValueError: `x` or `n` are no integers, or the shapes do not broadcast.
+        TypeError: an operand is not an array.
+        ValueError: `x` or `n` are not integers, or the shapes do not broadcast.
 
     Example:
         >>> scipy.stats.multinomial.logpmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5]))
@@ -67,8 +67,8 @@ def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
         An array of the broadcast other axes; 0 where the counts do not add up to `n`.
 
     Raises:
-        TypeError: an operand is no array.
-        ValueError: `x` or `n` are no integers, or the shapes do not broadcast.
+        TypeError: an operand is not an array.
+        ValueError: `x` or `n` are not integers, or the shapes do not broadcast.
 
     Example:
         >>> scipy.stats.multinomial.pmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5]))

@@ -53,8 +53,8 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None =
 
     Args:
         x: an array of vectors along the last axis.
-        mean: an array of vectors; for a number, all is elementwise.
-        cov: positive definite matrices, or a number, that many times the identity.
+        mean: an array of vectors; with a number, the distribution is elementwise.
+        cov: positive definite matrices, or a number, which multiplies the identity.
         allow_singular: not supported; leave it at None.
 
     Returns:
@@ -62,7 +62,7 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None =
 
     Raises:
         NotImplementedError: `allow_singular` is given.
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
         ValueError: the shapes do not agree.
 
     Example:
@@ -74,11 +74,11 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None =
         raise NotImplementedError(f"{name}: allow_singular is not supported; the covariance must be positive definite")
     operands = (x, mean, cov)
     avals, dtype, weak = common_dtype(operands, as_inexact, function=name)
-    middle, spreads = avals[1].shape, avals[2].shape
-    if middle and spreads and (len(spreads) < 2 or spreads[-2:] != (middle[-1], middle[-1])):
+    mean_shape, cov_shape = avals[1].shape, avals[2].shape
+    if mean_shape and cov_shape and (len(cov_shape) < 2 or cov_shape[-2:] != (mean_shape[-1], mean_shape[-1])):
         raise ValueError(
-            f"{name}: cov must be a number or have shape (..., n, n), n = {middle[-1]} being the length of the mean; "
-            f"got shape {spreads} for a mean of shape {middle}"
+            f"{name}: cov must be a number or have shape (..., n, n), n = {mean_shape[-1]} being the length of the "
+            f"mean; got shape {cov_shape} for a mean of shape {mean_shape}"
         )
     ready = [to_array(cast(value, aval, dtype, weak)) for value, aval in zip(operands, avals, strict=True)]
     return _log_density(*ready)
@@ -89,14 +89,14 @@ def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
 
     Args:
         x: an array of vectors along the last axis.
-        mean: an array of vectors; for a number, all is elementwise.
-        cov: positive definite matrices, or a number, that many times the identity.
+        mean: an array of vectors; with a number, the distribution is elementwise.
+        cov: positive definite matrices, or a number, which multiplies the identity.
 
     Returns:
         An array of the broadcast other axes; NaN where `cov` is not positive definite.
 
     Raises:
-        TypeError: an operand is no array.
+        TypeError: an operand is not an array.
         ValueError: the shapes do not agree.
 
     Example:

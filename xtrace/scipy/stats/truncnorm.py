@@ -18,7 +18,8 @@ from xtrace.scipy.stats.distribution import Distribution
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 distribution = Distribution(
-    "truncnorm", "0.5, -1.0, 2.0", a="the lower end, in deviations from `loc`.", b="the upper end, likewise."
+    "truncnorm", "0.5, -1.0, 2.0", a="the lower end, in deviations from `loc`.",
+    b="the upper end, in deviations from `loc`.",
 )
 
 

@@ -194,8 +194,6 @@ def for_value(case: Case, asked_by: str) -> list[str]:
             return [_of_math(case, writer, node, name)]
         if module.split(".")[0] == "numpy":
             return for_array(case)
-        if module == "builtins" or (not module and case.callee() in _METHODS):
-            pass
         called = case.callee()
         if called in _METHODS and len(node.args) == 1:
             converted = f"{writer.operand(node.args[0])}.astype({called})"

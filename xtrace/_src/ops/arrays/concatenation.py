@@ -70,7 +70,7 @@ def _concatenate_transpose(cotangent: Array, *operands: Array | UndefinedPrimal,
 
 
 def _align_axes(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], int]:
-    """Return all operands with the mapped axis at its position in the first mapped operand, and the position."""
+    """Return all operands with the mapped axis at one position, its position in the first mapped operand."""
     place = next(i for i in axes if i is not None)
     return [mapped.place(x, i, place) for x, i in zip(operands, axes, strict=True)], place
 
@@ -105,10 +105,10 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Array:
         >>> lax.concatenate([jnp.array([1, 2]), jnp.array([3])], 0)
         Array([1, 2, 3], dtype=int32)
     """
-    arrays = _list_operands(operands)
-    if len(arrays) == 1 and isinstance(arrays[0], Array) and 0 <= dimension < arrays[0].ndim:
+    arrays, axis = _list_operands(operands), to_integer("dimension", dimension)
+    if len(arrays) == 1 and isinstance(arrays[0], Array) and 0 <= axis < arrays[0].ndim:
         return arrays[0]
-    return concatenate.bind_positional(arrays, (to_integer("dimension", dimension),))
+    return concatenate.bind_positional(arrays, (axis,))
 
 
 def _list_operands(operands: Any) -> list[Any]:
@@ -136,11 +136,11 @@ def _stack_abstract(*operands: ShapedArray, axis: int) -> ShapedArray:
 def _stack_emit(builder: FunctionBuilder, *values: Value, axis: int) -> Value:
     shape = values[0].aval.shape
     dimensions = [i for i in range(len(shape) + 1) if i != axis]
-    spread = [
+    expanded = [
         builder.keep_terms(builder.broadcast(x, (*shape[:axis], 1, *shape[axis:]), dimensions), x.aval, axis)
         for x in values
     ]
-    return write_concatenate(builder, spread, axis, builder.results[0])
+    return write_concatenate(builder, expanded, axis, builder.results[0])
 
 
 def _stack_transpose(cotangent: Array, *operands: Array | UndefinedPrimal, axis: int) -> list[Any]:
@@ -152,7 +152,7 @@ def _stack_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, axis: int
 ) -> tuple[Any, int]:
     operands, place = _align_axes(mapped, operands, axes)
-    # The order of the new axis and the mapped axis is kept.
+    # The new axis and the mapped axis keep their order.
     before = axis <= place
     return stack.bind_positional(operands, (axis if before else axis + 1,)), place + before
 
@@ -211,7 +211,7 @@ def _unstack_batch(
 @primitive(
     "unstack", ("axis",), abstract=_unstack_abstract, emit=_unstack_emit, multiple_results=True,
     jvp=PIECES, transpose=_unstack_transpose, batch=_unstack_batch, moves_elements=True,
-    sharding=sharding_rules.take_apart,
+    sharding=sharding_rules.unstack,
 )
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Any, ...]:
     """Split an array into its subarrays at each index of an axis.
@@ -231,9 +231,7 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Any, ...]:
         >>> lax.unstack(jnp.array([[1, 2], [3, 4]]))
         (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
     """
-    return tuple(
-        unstack.bind_positional((x,), (canonical_axis(axis, operand_aval(x, "x").ndim),))
-    )
+    return tuple(unstack.bind_positional((x,), (canonical_axis(axis, operand_aval(x, "x").ndim),)))
 
 
 def write_pieces(builder: FunctionBuilder, x: Value, axis: int, sizes: Sequence[int]) -> list[Value]:
@@ -284,7 +282,7 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> Sequence[A
 
     Args:
         operand: an array.
-        sizes: the sizes of the pieces, which add up to that of the axis.
+        sizes: the sizes of the pieces, which add up to the size of the axis.
         axis: an axis; negative ones count from the end.
 
     Returns:
@@ -313,15 +311,15 @@ def _tile_abstract(operand: ShapedArray, *, reps: tuple[int, ...]) -> ShapedArra
 
 def _tile_emit(builder: FunctionBuilder, x: Value, *, reps: tuple[int, ...]) -> Value:
     shape = x.aval.shape
-    apart = builder.cast("reshape", x, x.aval.update(shape=tuple([n for size in shape for n in (1, size)])))
+    expanded = builder.cast("reshape", x, x.aval.update(shape=tuple([n for size in shape for n in (1, size)])))
     repeated = tuple([n for pair in zip(reps, shape, strict=True) for n in pair])
-    return builder.cast("reshape", builder.broadcast(apart, repeated, range(2 * len(shape))), builder.results[0])
+    return builder.cast("reshape", builder.broadcast(expanded, repeated, range(2 * len(shape))), builder.results[0])
 
 
 def _tile_transpose(cotangent: Array, operand: Array, *, reps: tuple[int, ...]) -> Array:
     own = operand.aval.shape
-    apart = tuple([n for pair in zip(reps, own, strict=True) for n in pair])
-    return reduce_sum(reshape.bind_positional((cotangent,), (apart, None, None)), range(0, 2 * len(own), 2))
+    repeated = tuple([n for pair in zip(reps, own, strict=True) for n in pair])
+    return reduce_sum(reshape.bind_positional((cotangent,), (repeated, None, None)), range(0, 2 * len(own), 2))
 
 
 def _tile_batch(
@@ -345,7 +343,7 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
         An array of the dtype of `operand`, each size multiplied by the repetitions.
 
     Raises:
-        TypeError: `reps` is no sequence of as many non-negative integers.
+        TypeError: `reps` does not have one non-negative integer for each axis.
 
     Example:
         >>> lax.tile(jnp.array([1, 2]), (2,))

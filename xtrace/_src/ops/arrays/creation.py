@@ -62,7 +62,7 @@ def broadcasted_iota(dtype: DTypeLike, shape: ShapeLike, dimension: int, *, out_
         dtype: the dtype of the result, a numeric one.
         shape: the shape of the result.
         dimension: an axis of the result, counted from the front.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the given shape and dtype.
@@ -83,7 +83,7 @@ def broadcasted_iota(dtype: DTypeLike, shape: ShapeLike, dimension: int, *, out_
 
 
 def _empty2_abstract(*, dtype: Any, memory_space: Any) -> ShapedArray:
-    """Return a scalar that nobody has given a value; it is zero."""
+    """Return a scalar without a defined value; it is zero."""
     return ShapedArray((), np.dtype(dtype))
 
 
@@ -102,13 +102,13 @@ def iota(dtype: DTypeLike, size: int) -> Array:
 
     Args:
         dtype: the dtype of the numbers.
-        size: how many they are.
+        size: the number of integers.
 
     Returns:
         An array of one axis.
 
     Raises:
-        TypeError: `size` is no integer, or the dtype is none of numbers.
+        TypeError: `size` is no integer, or `dtype` is no numeric dtype.
 
     Example:
         >>> lax.iota("int32", 3)
@@ -123,7 +123,7 @@ def full(shape: ShapeLike, fill_value: object, dtype: DTypeLike | None = None, *
     Args:
         shape: the shape.
         fill_value: a scalar.
-        dtype: the dtype; None for that of the scalar.
+        dtype: the dtype; None for the scalar's dtype.
         sharding: the sharding of the result; None for the default device.
 
     Returns:
@@ -144,7 +144,7 @@ def full(shape: ShapeLike, fill_value: object, dtype: DTypeLike | None = None, *
 
 
 def scalar_operand(value: Any, aval: ShapedArray, argument: str = "fill_value") -> Any:
-    """Return a scalar as an operand of type `aval`, a literal unless it is an array; TypeError if it has axes."""
+    """Return a scalar as an operand of type `aval`: an array as an array, a number as a literal; TypeError for axes."""
     given = operand_aval(value, argument)
     if given.shape:
         raise TypeError(f"{called_function()}: {argument} must be a scalar, got an array of shape {given.shape}")
@@ -165,11 +165,11 @@ def scalar_operand(value: Any, aval: ShapedArray, argument: str = "fill_value") 
 
 
 def fill_operand(value: Any, shape: tuple[int, ...], sharding: object) -> Array:
-    """Return a scalar operand or literal broadcast to `shape`, with a sharding; None for that which follows."""
+    """Return a scalar operand or literal broadcast to `shape`, with `sharding`; None infers it."""
     if isinstance(sharding, NamedSharding) and type(value) is Literal and current_trace.get() is base_trace:
         aval = value.aval
         if isinstance(aval.dtype, np.dtype):
-            # Piece by piece: all of it need not fit on one device.
+            # Shard by shard: the whole array need not fit on one device.
             host = np.broadcast_to(scalar_to_host(value.value, aval), shape)
             return put_at(host, sharding, ShapedArray(shape, aval.dtype, aval.weak_type))
     if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
@@ -180,17 +180,16 @@ def fill_operand(value: Any, shape: tuple[int, ...], sharding: object) -> Array:
     if sharding is not None:
         raise NotImplementedError(
             f"{called_function()}: sharding={abbreviate(sharding)} is not supported, operations leave their results "
-            "on the "
-            "device of their operands; leave sharding at None, and move the result with xtrace.device_put(x, device)"
+            "on the device of their operands; leave sharding at None, and move the result with "
+            "xtrace.device_put(x, device)"
         )
     return array
 
 
 def broadcast_scalar(value: Any, shape: tuple[int, ...]) -> Array:
     """Return a scalar operand or literal broadcast to `shape`."""
-    if type(value) is not Literal and not shape:
-        result: Array = value
-        return result
+    if not shape and isinstance(value, Array):
+        return value
     # NumPy has no scalars of extended dtypes.
     if shape or not isinstance(value.aval.dtype, np.dtype):
         return broadcast_in_dim.bind_positional((value,), (shape, (), None))
@@ -206,9 +205,9 @@ def full_like(
     Args:
         x: an array.
         fill_value: a scalar.
-        dtype: the dtype; None for that of `x`.
-        shape: the shape; None for that of `x`.
-        sharding: the sharding of the result; None for that of `x`.
+        dtype: the dtype; None for the dtype of `x`.
+        shape: the shape; None for the shape of `x`.
+        sharding: the sharding of the result; None for the sharding of `x`.
 
     Returns:
         An array.
@@ -258,7 +257,7 @@ def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: object = None) ->
     Args:
         shape: the shape of the result, an integer or a sequence of integers.
         dtype: the dtype of the result.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the given shape and dtype.

@@ -1,4 +1,4 @@
-"""Reading and writing slices of an array at positions that may be traced."""
+"""Reads and writes of slices of an array at start indices that may be traced."""
 
 from __future__ import annotations
 
@@ -49,8 +49,7 @@ def _check_indices(name: str, operand: ShapedArray, indices: Sequence[ShapedArra
         )
     if any(i.shape for i in indices):
         raise TypeError(
-            f"{name}: start_indices must be scalars, got shapes "
-            f"{', '.join(str(i.shape) for i in indices)}"
+            f"{name}: start_indices must be scalars, got shapes {', '.join(str(i.shape) for i in indices)}"
         )
     kinds = {i.dtype for i in indices}
     if len(kinds) > 1 or not all(map(dtypes.is_integer, kinds)):
@@ -87,7 +86,7 @@ def _stack_indices(mapped: MappedAxis, indices: Sequence[Any], axes: Sequence[in
 
 
 def _insert_zero(axis: int, indices: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the start indices with zero inserted for a new axis."""
+    """Return start indices with zero inserted for a new axis."""
     return shift_over(axis, indices, zero_like(indices[0]))
 
 
@@ -118,13 +117,13 @@ def dynamic_slice(
     operand: ArrayLike, start_indices: object, slice_sizes: Sequence[int], *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """Extract a part of fixed size at a position that may be traced.
+    """Return a slice of fixed size at start indices that may be traced.
 
     Args:
         operand: an array.
-        start_indices: for each axis the first index: a sequence of integer scalars of one dtype, or a vector. The part
-            is moved to lie inside of `operand`.
-        slice_sizes: for each axis the size of the part, not above that of `operand`.
+        start_indices: for each axis the first index: a sequence of integer scalars of one dtype, or a vector. They are
+            clamped so that the slice lies inside of `operand`.
+        slice_sizes: for each axis the size of the slice, at most the size of `operand`.
         allow_negative_indices: whether negative indices count from the end, for all axes or for each.
 
     Returns:
@@ -132,16 +131,14 @@ def dynamic_slice(
 
     Raises:
         TypeError: the indices are no integers, or the sizes do not fit.
-        ValueError: the number of indices is not that of the axes.
+        ValueError: the number of indices is not the number of axes.
 
     Example:
         >>> lax.dynamic_slice(jnp.array([1, 2, 3, 4]), (1,), (2,))
         Array([2, 3], dtype=int32)
     """
     indices = _normalize_indices(operand, start_indices, allow_negative_indices)
-    return dynamic_slice.bind_positional(
-        [operand, *indices], (integer_tuple("slice_sizes", slice_sizes),)
-    )
+    return dynamic_slice.bind_positional([operand, *indices], (integer_tuple("slice_sizes", slice_sizes),))
 
 
 def _normalize_indices(operand: ArrayLike, start_indices: Any, allow_negative: Any) -> list[Any]:
@@ -177,7 +174,7 @@ def _normalize_indices(operand: ArrayLike, start_indices: Any, allow_negative: A
 
 
 def _normalize_index(index: Any, size: int, allow_negative: bool) -> Any:
-    """Return the index counted from the front: computed here for numbers, on the device for arrays."""
+    """Return the index counted from the front: numbers are computed now, arrays on the device."""
     if isinstance(index, (bool, np.bool_, Literal)):
         return index
     if isinstance(index, (int, np.integer)):
@@ -205,11 +202,11 @@ def _normalize_index(index: Any, size: int, allow_negative: bool) -> Any:
 def dynamic_slice_in_dim(
     operand: ArrayLike, start_index: ArrayLike, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
 ) -> Array:
-    """Return a range of elements along one axis, from an index on that may be traced.
+    """Return a range of elements along one axis, from a start index that may be traced.
 
     Args:
         operand: an array.
-        start_index: an integer scalar, moved so that the range lies inside.
+        start_index: an integer scalar, clamped so that the range lies inside.
         slice_size: the number of elements.
         axis: the axis.
         allow_negative_indices: whether negative indices count from the end.
@@ -243,11 +240,11 @@ def _start_indices(operand: ArrayLike, index: ArrayLike, axis: int) -> list[Any]
 def dynamic_index_in_dim(
     operand: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
 ) -> Array:
-    """Return the part of an array at one index of an axis, which may be traced.
+    """Return the subarray at one index of an axis; the index may be traced.
 
     Args:
         operand: an array.
-        index: an integer scalar, moved to the nearest end if it is out of bounds.
+        index: an integer scalar, clamped to the bounds.
         axis: the axis.
         keepdims: whether the axis is kept with size 1.
         allow_negative_indices: whether negative indices count from the end.
@@ -327,11 +324,11 @@ def dynamic_update_slice(
     operand: ArrayLike, update: ArrayLike, start_indices: object, *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """Replace a part of an array at a position that may be traced.
+    """Return an array with a slice replaced, at start indices that may be traced.
 
     Args:
         operand: an array.
-        update: an array of the rank and dtype of `operand`, on no axis larger.
+        update: the new slice, an array of the rank and dtype of `operand`, and on no axis larger.
         start_indices: for each axis the first index, as in `dynamic_slice`.
         allow_negative_indices: whether negative indices count from the end, for all axes or for each.
 
@@ -340,7 +337,7 @@ def dynamic_update_slice(
 
     Raises:
         TypeError: dtypes or ranks differ, `update` is larger than `operand`, or the indices are no integers.
-        ValueError: the number of indices is not that of the axes.
+        ValueError: the number of indices is not the number of axes.
 
     Example:
         >>> lax.dynamic_update_slice(jnp.array([1, 2, 3]), jnp.array([9]), (1,))
@@ -353,12 +350,12 @@ def dynamic_update_slice(
 def dynamic_update_slice_in_dim(
     operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
 ) -> Array:
-    """Return an array with another one in the place of a range of elements along one axis.
+    """Return an array with a range of elements along one axis replaced.
 
     Args:
         operand: an array.
-        update: the new part.
-        start_index: an integer scalar, moved so that the part lies inside.
+        update: the new elements.
+        start_index: an integer scalar, clamped so that the range lies inside.
         axis: the axis.
         allow_negative_indices: whether negative indices count from the end.
 
@@ -381,12 +378,12 @@ def dynamic_update_slice_in_dim(
 def dynamic_update_index_in_dim(
     operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
-    """Return an array with another one in the place of the part at one index of an axis.
+    """Return an array with the subarray at one index of an axis replaced.
 
     Args:
         operand: an array.
-        update: the new part, with or without the axis.
-        index: an integer scalar, moved to the nearest end if it is out of bounds.
+        update: the new subarray, with or without the axis.
+        index: an integer scalar, clamped to the bounds.
         axis: the axis.
         allow_negative_indices: whether negative indices count from the end.
 
@@ -410,7 +407,6 @@ def dynamic_update_index_in_dim(
     elif part.ndim != whole.ndim or part.shape[axis] != 1:
         raise TypeError(
             "dynamic_update_index_in_dim: update must have the operand's axes, with size 1 or left out at axis "
-            f"{axis}; got shape "
-            f"{part.shape} for an operand of shape {whole.shape}"
+            f"{axis}; got shape {part.shape} for an operand of shape {whole.shape}"
         )
     return dynamic_update_slice_in_dim(operand, update, index, axis, allow_negative_indices=allow_negative_indices)

@@ -1,4 +1,4 @@
-"""Reading (`gather`) and writing (`scatter`) windows of an array at positions that may be traced."""
+"""Reads (`gather`) and writes (`scatter`) of windows of an array at indices that may be traced."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive, primi
 from xtrace._src.core.sharding_rules import gather as gather_rule
 from xtrace._src.core.sharding_rules import same
 from xtrace._src.core.sum_rules import linear_in, nonlinear
-from xtrace._src.core.tangents import UndefinedPrimal, as_terms
+from xtrace._src.core.tangents import UndefinedPrimal, unreduced_aval
 from xtrace._src.core.trace import current_trace
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate
@@ -56,9 +56,9 @@ from xtrace._src.ops.arrays.index_vectors import (
     check_axes,
     check_indices,
     default_fill_value,
-    last_positions,
     widen,
     window_sizes,
+    write_last_indices,
 )
 from xtrace._src.ops.arrays.shape import expand_dims, shift_over
 from xtrace._src.ops.comparisons import eq, lt
@@ -107,7 +107,7 @@ def _gather_abstract(
 
 
 def _gather_sums(name: str, operands: Any, requested: Any, *, mode: object, fill_value: Any, **_: object) -> Any:
-    # Devices would each have the value for indices out of bounds; a sum of zeros, or of NaN, is the same.
+    # Each device would add the fill value; only zero and NaN are equal to the sum of several copies.
     fills = mode is GatherScatterMode.FILL_OR_DROP and fill_value is not None
     keeps_terms = not fills or fill_value == 0 or fill_value != fill_value
     return (linear_in(0) if keeps_terms else nonlinear)(name, operands, requested)
@@ -139,14 +139,14 @@ def _gather_emit(
         return windows
     kind, truth = indices.aval, indices.aval.update(dtype=dtypes.bool_)
     windows = builder.keep_terms(windows, result)
-    last = last_positions(builder, indices, operand.aval.shape, slice_sizes, numbers.start_index_map)
+    last = write_last_indices(builder, indices, operand.aval.shape, slice_sizes, numbers.start_index_map)
     inside = builder.compare("LE", indices, last)
     if dtypes.is_signed(kind.dtype):
         above = builder.compare("GE", indices, builder.constant(0, kind))
         inside = builder.elementwise("and", above, inside)
     inside = write_reduction(builder, AND, inside, [kind.ndim - 1], truth.update(shape=kind.shape[:-1]))
-    spread = [i for i in range(result.ndim) if i not in numbers.offset_dims]
-    inside = builder.broadcast(inside, result.shape, spread)
+    outer = [i for i in range(result.ndim) if i not in numbers.offset_dims]
+    inside = builder.broadcast(inside, result.shape, outer)
     return builder.select(inside, windows, builder.constant(fill_value, result))
 
 
@@ -182,7 +182,7 @@ def _gather_batch(
         indices_are_sorted = unique_indices = False
     else:
         collapsed, positioned, batch = [shift_past(own, d) for d in (collapsed, positioned, batch)]
-        # With indices that are not mapped, the axis is a window axis of the operand; otherwise it is a batching axis.
+        # With unmapped indices the mapped axis is a window axis of the operand, with mapped ones a batching axis.
         slice_sizes = shift_over(own, slice_sizes, mapped.size if where is None else min(1, mapped.size))
     if where is not None:
         indices = move_axis(indices, where, 0)
@@ -219,7 +219,7 @@ def gather(
     *, unique_indices: bool = False, indices_are_sorted: bool = False, mode: object = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """Gather windows of an array at positions that may be traced.
+    """Gather windows of an array at indices that may be traced.
 
     Args:
         operand: an array.
@@ -227,13 +227,13 @@ def gather(
         dimension_numbers: a `GatherDimensionNumbers`.
         slice_sizes: the sizes of the windows along each axis of `operand`.
         unique_indices: whether the caller promises that no two index vectors are equal.
-        indices_are_sorted: whether the caller promises that the index vectors are in rising order.
+        indices_are_sorted: whether the caller promises that the index vectors are in ascending order.
         mode: a `GatherScatterMode` or its name, for windows outside of the operand.
-        fill_value: the elements of windows outside in the mode "fill"; None for NaN, the smallest signed or the largest
+        fill_value: the elements of such windows in the mode "fill"; None for NaN, the smallest signed or the largest
             unsigned integer, or True.
 
     Returns:
-        An array of the dtype of `operand`, with the axes of the index vectors and those of the windows.
+        An array of the dtype of `operand`, with the axes of the index vectors and the axes of the windows.
 
     Raises:
         TypeError: the shapes and `dimension_numbers` do not agree, or the indices are no integers.
@@ -260,12 +260,12 @@ def gather(
 
 
 def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
-    """Take the parts of an array at indices along some of its axes.
+    """Take the subarrays at indices along some axes of an array.
 
     Args:
         src: an array.
-        idxs: vectors of one length, one for each of `axes`; they wrap around the sizes.
-        axes: the axes that are indexed.
+        idxs: vectors of one length, one for each of `axes`; indices wrap around the sizes.
+        axes: the axes to index.
 
     Returns:
         An array with a leading axis for the indices, without `axes`.
@@ -298,10 +298,10 @@ def _wrap_index(index: Array, size: int) -> Array:
     return select_n(negative, rest, elementwise.add(rest, number))
 
 
-def _give_empty_vectors_an_axis(
+def _pad_empty_index_vectors(
     builder: FunctionBuilder, operand: Value, indices: Value, numbers: ScatterDimensionNumbers
 ) -> tuple[Value, Value, ScatterDimensionNumbers]:
-    """Return a scatter with empty index vectors as one with vectors of one entry, 0, on a new axis of size 1.
+    """Return the operands of a scatter with empty index vectors, with the vectors (0,) on a new axis of size 1.
 
     XLA assumes at most one empty vector: with several it sums the updates wrongly, or fails.
     """
@@ -313,7 +313,7 @@ def _give_empty_vectors_an_axis(
 
 
 class Scatter(ArrayPrimitive):
-    """Combine windows of a copy of the operand with updates by `monoid`.
+    """An operation that combines windows of a copy of the operand with updates, by `monoid`.
 
     Without a monoid the updates replace the windows, or `update_jaxpr` computes the new elements. The order of updates
     to overlapping windows is unspecified.
@@ -339,7 +339,7 @@ class Scatter(ArrayPrimitive):
             "scatter_indices": "an array of integers whose last axis holds index vectors.",
             "updates": "an array of the dtype of `operand`, a window for each index vector.",
             "dimension_numbers": "a `ScatterDimensionNumbers`.",
-            "indices_are_sorted": "whether the caller promises that the index vectors are in rising order.",
+            "indices_are_sorted": "whether the caller promises that the index vectors are in ascending order.",
             "unique_indices": "whether the caller promises that no two windows overlap.",
             "mode": "a `GatherScatterMode` or its name, for windows outside of the operand; None drops these.",
         }
@@ -411,7 +411,7 @@ class Scatter(ArrayPrimitive):
         indices = widen(builder, indices)
         if not numbers.scatter_dims_to_operand_dims:
             if math.prod(indices.aval.shape[:-1]) > 1:
-                operand, indices, numbers = _give_empty_vectors_an_axis(builder, operand, indices, numbers)
+                operand, indices, numbers = _pad_empty_index_vectors(builder, operand, indices, numbers)
         elif mode is GatherScatterMode.CLIP:
             indices = self._clip_indices(builder, operand.aval, indices, updates.aval, numbers)
         attribute = attribute_text(
@@ -458,7 +458,7 @@ class Scatter(ArrayPrimitive):
     ) -> Value:
         window = window_sizes(operand.shape, updates, numbers)
         kind = indices.aval
-        last = last_positions(builder, indices, operand.shape, window, numbers.scatter_dims_to_operand_dims)
+        last = write_last_indices(builder, indices, operand.shape, window, numbers.scatter_dims_to_operand_dims)
         first = builder.constant(0, kind)
         return builder.elementwise("clamp", first, indices, last)
 
@@ -466,9 +466,9 @@ class Scatter(ArrayPrimitive):
 def _gather_windows(
     x: Array, indices: Array, updates: ShapedArray, parameters: dict[str, Any], *, dropped: int | None = 0
 ) -> Array:
-    """Return the windows of `x` that a scatter with these parameters writes.
+    """Return the windows of `x` at the positions of a scatter with these parameters.
 
-    The windows of dropped updates are filled with `dropped`, or unspecified for None.
+    Windows of dropped updates are filled with `dropped`; None leaves them unspecified.
     """
     numbers, mode = GatherDimensionNumbers(*parameters["dimension_numbers"]), parameters["mode"]
     shape, gone = aval_of(x).shape, (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
@@ -507,7 +507,7 @@ def _set_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any)
         moved = zeros(aval_of(operand)) if moved is None else moved
         moved_updates = zeros(aval_of(updates)) if moved_updates is None else moved_updates
         return scatter.bind(*primals, **parameters), scatter.bind(moved, indices, moved_updates, **parameters)
-    # Which of several updates of an element remains is unspecified. The updates are numbered and the numbers scattered,
+    # If several updates write one element, the winner is unspecified. Scattering the updates' numbers tells the winner,
     # so that value and tangent come from the same update.
     numbers = _number_updates(updates, parameters["dimension_numbers"])
     empty = zeros(ShapedArray(aval_of(operand).shape, dtypes.uint32))
@@ -525,12 +525,12 @@ def _set_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any)
 
 
 def _are_unique(indices: Array, parameters: dict[str, Any]) -> bool:
-    """Return whether no element is written twice: by the caller's promise, or with at most one index vector."""
+    """Return whether no element is written twice: the caller promises it, or there is at most one index vector."""
     return parameters["unique_indices"] or math.prod(aval_of(indices).shape[:-1]) <= 1
 
 
 def _number_updates(updates: Array, numbers: ScatterDimensionNumbers) -> Array:
-    """Return for each element of `updates` the number of its index vector, counted from 1."""
+    """Return, for each element of `updates`, the number of its index vector, counted from 1."""
     shape, windows = aval_of(updates).shape, numbers.update_window_dims
     outer = tuple([1 if i in windows else n for i, n in enumerate(shape)])
     count = broadcasted_iota.bind_positional((), (dtypes.uint32, (math.prod(outer),), 0, None))
@@ -545,7 +545,8 @@ def _set_transpose(
 ) -> list[Any]:
     own = of_updates = None
     if type(operand) is UndefinedPrimal:
-        own = scatter.bind(cotangent, indices, zeros(as_terms(aval_of(updates), aval_of(cotangent))), **parameters)
+        zero = zeros(unreduced_aval(aval_of(updates), aval_of(cotangent)))
+        own = scatter.bind(cotangent, indices, zero, **parameters)
     if type(updates) is UndefinedPrimal:
         if not parameters["unique_indices"]:
             raise NotImplementedError("scatter: the updates can be transposed only where unique_indices=True")
@@ -565,8 +566,8 @@ def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: 
                 "scatter_mul: the derivative with respect to the updates is defined only where no element is "
                 "multiplied twice; say so with unique_indices=True"
             )
-        spread = scatter_add.bind(zeros(aval_of(operand)), indices, moved_updates, **parameters)
-        terms.append(elementwise.mul(operand, spread))
+        scattered = scatter_add.bind(zeros(aval_of(operand)), indices, moved_updates, **parameters)
+        terms.append(elementwise.mul(operand, scattered))
     return result, terms[0] if len(terms) == 1 else add_any.bind_positional(terms)
 
 
@@ -591,7 +592,7 @@ def _extremal_jvp(
     ones, nothing = broadcast_in_dim.bind_positional((one,), (aval.shape, (), None)), zeros(aval)
 
     def read(x: Array) -> Array:
-        # Terms of dropped updates are dropped as well, so their windows may be anything.
+        # Terms of dropped updates are dropped as well, so their windows may be unspecified.
         return _gather_windows(x, indices, aval, parameters, dropped=None)
 
     def count(marks: ArrayLike) -> Array:
@@ -603,7 +604,7 @@ def _extremal_jvp(
     shared = elementwise.div(one, elementwise.add(winners, one))
     terms = []
     if moved is not None:
-        # The operand's tangent is scattered in full below; its surplus is subtracted in equal parts, one an update.
+        # The operand's tangent is added in full below; each update subtracts an equal part of the surplus.
         lost = elementwise.sub(select_n(kept, nothing, shared), one)
         part = elementwise.div(lost, count(ones))
         terms.append(elementwise.mul(read(moved), part))
@@ -617,7 +618,7 @@ def _extremal_jvp(
 EXTREMAL = Derived(_extremal_jvp)
 
 
-# Subtraction is no monoid, but repeated subtraction equals one of the sum of the updates, so their order is free.
+# Subtraction is no monoid, but repeated subtraction subtracts the sum of the updates, in any order.
 DIFFERENCE = Monoid("stablehlo.subtract", SUM.neutral)
 scatter = Scatter(
     "scatter", None, (*ANY, EXTENDED), "Replace windows of `operand` by updates.", "1, 5, 3",
@@ -652,15 +653,15 @@ def scatter_apply(
     dimension_numbers: ScatterDimensionNumbers, *, update_shape: tuple[int, ...] = (), indices_are_sorted: bool = False,
     unique_indices: bool = False, mode: object = None,
 ) -> Array:
-    """Replace the elements of windows of an array by a function of them.
+    """Apply a function to the elements of windows of an array.
 
     Args:
         operand: an array.
-        scatter_indices: the positions of windows, as in `scatter`.
-        func: a function from a scalar to one of the same dtype, which closes over nothing traced.
-        dimension_numbers: the axes, as in `scatter`.
-        update_shape: the shape that the updates of `scatter` would have.
-        indices_are_sorted: whether the positions are sorted.
+        scatter_indices: the index vectors of the windows, as in `scatter`.
+        func: a function from a scalar to a scalar of the same dtype; it closes over no traced values.
+        dimension_numbers: a `ScatterDimensionNumbers`, as in `scatter`.
+        update_shape: the shape that `updates` of `scatter` would have.
+        indices_are_sorted: whether the index vectors are in ascending order.
         unique_indices: whether the windows do not overlap; otherwise the number of applications is unspecified.
         mode: the treatment of windows outside of the operand, a `GatherScatterMode` or its name.
 

@@ -19,11 +19,10 @@ from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 
 class GatherScatterMode(enum.Enum):
-    """The treatment of windows that do not lie inside the operand.
+    """The treatment of windows that do not lie inside of the operand.
 
     ``CLIP`` moves them inside. ``FILL_OR_DROP`` reads a fill value and writes nothing. ``PROMISE_IN_BOUNDS`` promises
-    that
-    there are none; otherwise the result is unspecified. ``ONE_HOT`` is a name that `gather` and `scatter` refuse.
+    that there are none; otherwise the result is unspecified. `gather` and `scatter` refuse ``ONE_HOT``.
 
     Example:
         >>> lax.GatherScatterMode.from_any("clip")
@@ -60,10 +59,10 @@ class GatherDimensionNumbers(NamedTuple):
     """The axes of a `gather`, as in StableHLO's gather.
 
     Args:
-        offset_dims: the axes of the result that run over the window.
+        offset_dims: the window axes of the result.
         collapsed_slice_dims: the operand's axes of window size 1 that the result lacks.
-        start_index_map: the operand's axis that each entry of an index vector positions.
-        operand_batching_dims, start_indices_batching_dims: the axes of operand and indices that run together.
+        start_index_map: for each entry of an index vector, the axis of the operand that it indexes.
+        operand_batching_dims, start_indices_batching_dims: paired batch axes of the operand and of the indices.
 
     Example:
         >>> lax.GatherDimensionNumbers((1,), (0,), (0,)).offset_dims
@@ -73,7 +72,7 @@ class GatherDimensionNumbers(NamedTuple):
     offset_dims: tuple[int, ...]
     collapsed_slice_dims: tuple[int, ...]
     start_index_map: tuple[int, ...]
-    # Paired axes of the operand and of the indices.
+    # Paired batch axes of the operand and of the indices.
     operand_batching_dims: tuple[int, ...] = ()
     start_indices_batching_dims: tuple[int, ...] = ()
 
@@ -82,10 +81,10 @@ class ScatterDimensionNumbers(NamedTuple):
     """The axes of a `scatter`, as in StableHLO's scatter.
 
     Args:
-        update_window_dims: the axes of the updates that run over the window.
+        update_window_dims: the window axes of the updates.
         inserted_window_dims: the operand's axes that the window lacks.
-        scatter_dims_to_operand_dims: the operand's axis that each entry of an index vector positions.
-        operand_batching_dims, scatter_indices_batching_dims: the axes of operand and indices that run together.
+        scatter_dims_to_operand_dims: for each entry of an index vector, the axis of the operand that it indexes.
+        operand_batching_dims, scatter_indices_batching_dims: paired batch axes of the operand and of the indices.
 
     Example:
         >>> lax.ScatterDimensionNumbers((), (0,), (0,)).inserted_window_dims
@@ -114,7 +113,7 @@ _Numbers = TypeVar("_Numbers", GatherDimensionNumbers, ScatterDimensionNumbers)
 
 
 def canonical_numbers(kind: type[_Numbers], numbers: Any, *, function: str = "") -> _Numbers:
-    """Return dimension numbers of the class `kind` with tuples of integers; TypeError for others."""
+    """Return dimension numbers of the class `kind` as tuples of ints; TypeError for another class or no integers."""
     if not isinstance(numbers, kind):
         raise TypeError(
             f"{function or called_function()}: dimension_numbers must be a lax.{kind.__name__}, got "
@@ -154,8 +153,7 @@ def check_indices(
     if len(mapped) != indices.shape[-1]:
         raise TypeError(
             f"{function or called_function()}: {mapped_field} must have one operand axis for each entry of an index "
-            f"vector; got {mapped} for "
-            f"indices of shape {indices.shape}, whose last axis has size {indices.shape[-1]}"
+            f"vector; got {mapped} for indices of shape {indices.shape}, whose last axis has size {indices.shape[-1]}"
         )
     check_axes(mapped_field, mapped, operand.ndim, "the operand", ordered=False, function=function)
     check_axes("operand_batching_dims", operand_batch, operand.ndim, "the operand", function=function)
@@ -171,13 +169,12 @@ def check_indices(
     if sizes[0] != sizes[1]:
         raise TypeError(
             f"{function or called_function()}: batching axes must have the same sizes, got {sizes[0]} for operand "
-            f"axes {operand_batch} and "
-            f"{sizes[1]} for indices axes {indices_batch}"
+            f"axes {operand_batch} and {sizes[1]} for indices axes {indices_batch}"
         )
 
 
 def default_fill_value(dtype: Any) -> Any:
-    """Return the value of `gather` out of bounds: NaN, the smallest signed or largest unsigned integer, or True."""
+    """Return the default of `gather` out of bounds: NaN, the smallest signed or largest unsigned integer, or True."""
     if dtypes.is_boolean(dtype):
         return True
     if dtypes.is_inexact(dtype):
@@ -194,10 +191,10 @@ def widen(builder: FunctionBuilder, indices: Value) -> Value:
     return builder.convert(indices, dtypes.int32)
 
 
-def last_positions(
+def write_last_indices(
     builder: FunctionBuilder, indices: Value, shape: Sequence[int], window: Sequence[int], mapped: Sequence[int]
 ) -> Value:
-    """Write the largest index vector whose window is in bounds, broadcast to the shape of `indices`."""
+    """Write the largest index vector with a window in bounds, broadcast to the shape of `indices`."""
     dtype = indices.aval.dtype
     limits = [shape[a] - window[a] for a in mapped]
     if has_symbolic(limits):
@@ -219,7 +216,7 @@ def attribute_text(name: str, **fields: Any) -> str:
 
 
 def window_sizes(shape: Sequence[int], updates: ShapedArray, numbers: ScatterDimensionNumbers) -> list[int]:
-    """Return the sizes of the windows that a scatter writes, one for each axis of the operand."""
+    """Return the sizes of a scatter's windows, one for each axis of the operand."""
     sizes = iter([updates.shape[d] for d in numbers.update_window_dims])
     gone = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     return [1 if i in gone else next(sizes) for i in range(len(shape))]

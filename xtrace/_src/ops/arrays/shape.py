@@ -1,4 +1,4 @@
-"""Broadcasting, squeezing, collapsing, reversing and copying arrays."""
+"""Operations on shapes (broadcast, expand_dims, squeeze, collapse), reversal and copies."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: object 
     Args:
         operand: an array.
         sizes: the sizes of the new axes.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array of the dtype of `operand`.
@@ -70,17 +70,15 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: object 
     if not sizes and isinstance(operand, Array):
         return operand
     dimensions = tuple(range(len(sizes), len(sizes) + len(shape)))
-    return broadcast_in_dim.bind_positional(
-        (operand,), (sizes + shape, dimensions, None)
-    )
+    return broadcast_in_dim.bind_positional((operand,), (sizes + shape, dimensions, None))
 
 
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Any:
-    """Return an array with as many leading axes of size 1 as give it a rank.
+    """Return an array with leading axes of size 1 added up to a rank.
 
     Args:
         x: an array.
-        rank: the number of axes.
+        rank: the number of axes of the result; an array of this rank or more is unchanged.
 
     Returns:
         An array of the dtype of `x`.
@@ -97,7 +95,7 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Any:
 
 
 def broadcast_like(arr: ArrayLike, like_arr: Any) -> Array:
-    """Return an array spread over the shape of another one, with last axes aligned as in NumPy.
+    """Return an array broadcast to the shape of another one, with last axes aligned as in NumPy.
 
     Args:
         arr: an array.
@@ -118,7 +116,7 @@ def broadcast_like(arr: ArrayLike, like_arr: Any) -> Array:
 
 
 def broadcast_shapes(*shapes: ArrayLike) -> tuple[int, ...]:
-    """Return the shape that shapes broadcast to by NumPy's rule.
+    """Return the shape that shapes broadcast to by NumPy's rules.
 
     Args:
         shapes: tuples of integers.
@@ -144,13 +142,13 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
 
     Args:
         array: an array.
-        dimensions: the places of the new axes in the result; negative ones count from its end.
+        dimensions: the positions of the new axes in the result; negative ones count from its end.
 
     Returns:
         An array of the dtype of `array`.
 
     Raises:
-        ValueError: a place is out of bounds or given twice.
+        ValueError: a position is out of bounds or given twice.
 
     Example:
         >>> lax.expand_dims(jnp.ones(2), (0, -1)).shape
@@ -200,7 +198,7 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
 
     Args:
         array: an array.
-        dimensions: the axes that are removed; negative ones count from the end.
+        dimensions: the axes to remove; negative ones count from the end.
 
     Returns:
         An array of the dtype of `array` without the axes.
@@ -223,12 +221,12 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
 
 
 def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
-    """Return an array in which several axes are one.
+    """Return an array with consecutive axes merged into one.
 
     Args:
         operand: an array.
-        start_dimension: the first of the axes.
-        stop_dimension: the axis after the last of them; None for all that follow.
+        start_dimension: the first axis to merge.
+        stop_dimension: the axis after the last one to merge; None for the end.
 
     Returns:
         An array of the dtype of `operand`.
@@ -244,7 +242,7 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
     first, last, _ = slice(start_dimension, stop_dimension).indices(len(shape))
     if last < first:
         raise ValueError(
-            f"collapse: start_dimension {start_dimension} is behind stop_dimension {stop_dimension} for shape {shape}"
+            f"collapse: start_dimension {start_dimension} is after stop_dimension {stop_dimension} for shape {shape}"
         )
     return reshape(operand, (*shape[:first], math.prod(shape[first:last]), *shape[last:]))
 
@@ -299,5 +297,5 @@ def _copy_transpose(cotangent: Array, operand: Array) -> Array:
 
 @linear("copy", sharding=same, emit=lambda builder, x: x, transpose=_copy_transpose)
 def copy(x: ArrayLike) -> Array:
-    """Return a copy, in memory of its own."""
+    """Return a copy in new memory."""
     return copy.bind(x)

@@ -1,4 +1,4 @@
-"""Slices of an array at static positions, and padding."""
+"""Slices of an array at static indices, and padding."""
 
 from __future__ import annotations
 
@@ -100,13 +100,13 @@ def _slice_batch(
 def slice(
     operand: ArrayLike, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
 ) -> Array:
-    """Extract the part of an array between two indices on every axis.
+    """Return the slice of an array between two indices on every axis.
 
     Args:
         operand: an array.
         start_indices: for each axis the first index.
         limit_indices: for each axis the index after the last one.
-        strides: for each axis the positive distance of indices; None for 1.
+        strides: for each axis the positive step from index to index; None for 1.
 
     Returns:
         An array of the dtype of `operand`.
@@ -186,9 +186,9 @@ def write_pad(
 def write_cropped(
     builder: FunctionBuilder, x: Value, padding_config: Sequence[tuple[int, int, int]]
 ) -> tuple[Value, list[tuple[int, int, int]]]:
-    """Write `x` without the elements that negative padding removes; return it with the remaining padding.
+    """Write `x` without the elements that negative padding removes; return it and the remaining padding.
 
-    XLA must see no negative padding: fused into the windows of other operations it makes them read out of bounds
+    XLA must see no negative padding: fused into windows of other operations, it makes them read out of bounds
     (openxla/xla#48713, #48715), and XLA pads the other sides before it removes elements.
     """
     if not any(low < 0 or high < 0 for low, high, _ in padding_config):
@@ -217,7 +217,7 @@ def _pad_transpose(
     cotangent: Array, operand: Array | UndefinedPrimal, padding_value: Array | UndefinedPrimal, *,
     padding_config: tuple[tuple[int, int, int], ...],
 ) -> list[Any]:
-    # Remove the padding and put zeros for cropped elements; the operand's elements are then `interior + 1` apart.
+    # Remove the padding and restore cropped elements as zeros; the operand's elements are then `interior + 1` apart.
     inverse = tuple([(-low, -high, 0) for low, high, _ in padding_config])
     spaced = pad.bind_positional((cotangent, zero_like(cotangent)), (inverse,))
     steps = tuple([interior + 1 for _, _, interior in padding_config])
@@ -264,7 +264,7 @@ def pad(operand: ArrayLike, padding_value: object, padding_config: Sequence[tupl
 
     Raises:
         TypeError: the dtypes differ.
-        ValueError: `padding_config` has another form, or takes away more than there is; `padding_value` is no scalar.
+        ValueError: `padding_config` has another form or removes more than there is, or `padding_value` is no scalar.
 
     Example:
         >>> lax.pad(jnp.array([1, 2]), 0, [(1, 0, 1)])
@@ -292,8 +292,8 @@ def slice_in_dim(
     Args:
         operand: an array.
         start_index: the first index; a negative one counts from the end, None is the beginning.
-        limit_index: the end of the range, which does not belong to it, likewise; None is the end.
-        stride: the distance of the elements.
+        limit_index: the index after the last one; a negative one counts from the end, None is the end.
+        stride: the step from element to element.
         axis: the axis.
 
     Returns:
@@ -320,7 +320,7 @@ def slice_in_dim(
 
 
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
-    """Return the part of an array at one index of an axis.
+    """Return the subarray at one index of an axis.
 
     Args:
         operand: an array.

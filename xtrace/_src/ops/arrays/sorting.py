@@ -1,4 +1,4 @@
-"""Sorting arrays along an axis, several together, and the largest elements."""
+"""Sorts along an axis, of one array or of several together, and top-k."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ def _write_sort_keys(builder: FunctionBuilder, x: Value) -> list[Value]:
 
 
 def take_positions(x: ArrayLike, positions: ArrayLike, axis: int, unique: bool = True) -> Array:
-    """Return the elements of `x` at positions along an axis; `unique` promises that they are distinct.
+    """Return the elements of `x` at positions along an axis; `unique` promises that positions are distinct.
 
-    The other axes of `positions` are those of `x`.
+    The other axes of `positions` are equal to the axes of `x`.
     """
     shape = aval_of(x).shape
     others = tuple([i for i in range(len(shape)) if i != axis])
@@ -88,9 +88,9 @@ def _sort_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, dimension: int, is_stable: bool, num_keys: int
 ) -> tuple[list[Any], list[Any]]:
     # The positions are sorted with the operands; the tangents are taken at the sorted positions.
-    places = broadcasted_iota(dtypes.uint32, aval_of(primals[0]).shape, dimension)
-    *results, places = sort.bind_positional([*primals, places], (dimension, is_stable, num_keys))
-    return results, [None if t is None else take_positions(t, places, dimension) for t in tangents]
+    positions = broadcasted_iota(dtypes.uint32, aval_of(primals[0]).shape, dimension)
+    *results, positions = sort.bind_positional([*primals, positions], (dimension, is_stable, num_keys))
+    return results, [None if t is None else take_positions(t, positions, dimension) for t in tangents]
 
 
 def _sort_batch(
@@ -117,7 +117,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
         operand: an array, or a sequence of arrays of one shape, which are sorted together.
         dimension: an axis; negative ones count from the end.
         is_stable: whether equal elements keep their order.
-        num_keys: the number of arrays that are compared, the first ones in lexicographic order; the others follow them.
+        num_keys: the number of arrays to compare, in lexicographic order; the other arrays are permuted with them.
 
     Returns:
         An array of the shape and dtype of `operand`, or for a sequence a tuple of arrays.
@@ -159,8 +159,8 @@ def sort_key_val(keys: ArrayLike, values: object, dimension: int = -1, is_stable
         >>> lax.sort_key_val(jnp.array([2, 1]), jnp.array([5, 6]))
         (Array([1, 2], dtype=int32), Array([6, 5], dtype=int32))
     """
-    ordered: tuple[Any, Any] = sort((keys, values), dimension, is_stable)
-    return ordered
+    sorted_keys, sorted_values = sort((keys, values), dimension, is_stable)
+    return sorted_keys, sorted_values
 
 
 def _top_k_abstract(operand: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
@@ -193,8 +193,8 @@ def _top_k_emit(builder: FunctionBuilder, x: Value, *, k: int, axis: int) -> lis
 
 
 def _top_k_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, k: int, axis: int) -> tuple[list[Any], list[Any]]:
-    values, places = top_k.bind_positional(primals, (k, axis))
-    return [values, places], [take_positions(tangents[0], places, axis), None]
+    values, positions = top_k.bind_positional(primals, (k, axis))
+    return [values, positions], [take_positions(tangents[0], positions, axis), None]
 
 
 def _top_k_batch(
@@ -217,8 +217,8 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> Sequence[Any]:
         axis: an axis; negative ones count from the end.
 
     Returns:
-        A list of two arrays of size `k` along the axis: the elements, and their positions as int32. Of equal elements
-        the first one comes first.
+        A list of two arrays of size `k` along the axis: the elements, and their positions as int32. Equal elements keep
+        their order.
 
     Raises:
         TypeError: `operand` is no array, or `k` is no integer.

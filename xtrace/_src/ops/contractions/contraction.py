@@ -32,7 +32,7 @@ from xtrace._src.transforms.batch import MappedAxis
 
 
 class Precision(enum.Enum):
-    """The precision of products of 32-bit floats on GPU and TPU: parts in bfloat16 or TF32, or all bits.
+    """The precision of products of 32-bit floats on GPU and TPU: rounded to bfloat16 or TF32, in parts, or exact.
 
     Example:
         >>> lax.dot(jnp.ones(2), jnp.ones(2), precision=lax.Precision.HIGHEST)
@@ -62,14 +62,14 @@ _precision_names = {
 
 
 class DotAlgorithm(NamedTuple):
-    """The types and parts of the products of a contraction.
+    """The precision of a contraction: the dtypes of operands and sums, and the decomposition of operands into parts.
 
     Args:
         lhs_precision_type, rhs_precision_type: the dtypes to which operands are rounded.
         accumulation_type: the dtype of the sums.
-        lhs_component_count, rhs_component_count: the number of parts of an operand.
-        num_primitive_operations: the number of products of parts.
-        allow_imprecise_accumulation: whether sums may be less exact for some steps.
+        lhs_component_count, rhs_component_count: the number of parts into which an operand is split.
+        num_primitive_operations: the number of products of parts to sum.
+        allow_imprecise_accumulation: whether tensor cores may accumulate with fewer bits than the accumulation type.
 
     Example:
         >>> lax.DotAlgorithm(np.float32, np.float32, np.float32).accumulation_type
@@ -79,25 +79,24 @@ class DotAlgorithm(NamedTuple):
     lhs_precision_type: Any
     rhs_precision_type: Any
     accumulation_type: Any
-    # The number of parts that each operand is split into, and of products of parts that are summed.
+    # The numbers of parts of each operand, and of products of parts.
     lhs_component_count: int = 1
     rhs_component_count: int = 1
     num_primitive_operations: int = 1
-    # Whether tensor cores may accumulate sums with fewer bits than the accumulation type.
+    # Whether sums may have fewer bits than the accumulation type.
     allow_imprecise_accumulation: bool = False
 
     def operand_dtype(self, position: int, dtype: DTypeLike) -> np.dtype[Any]:
-        """Return the dtype that an operand of `dtype` is converted to; XLA splits it into parts."""
+        """Return the dtype to which an operand of `dtype` is converted; XLA splits it into parts."""
         if self[position] == "tf32":
             return dtypes.float32
-        precision = dtypes.resolve(self[position])
+        precision: np.dtype[Any] = dtypes.resolve(self[position])
         if precision == dtypes.bfloat16 and (dtype == dtypes.float32 or self.num_primitive_operations > 1):
             return dtypes.float32
-        result: np.dtype[Any] = precision
-        return result
+        return precision
 
     def result_dtype(self, operand: Any, dtype: Any) -> Any:
-        """Return the dtype of the product, which is then converted to `dtype`."""
+        """Return the dtype of the product before its conversion to `dtype`."""
         own = self.lhs_precision_type != "tf32" and operand == dtypes.resolve(self.lhs_precision_type)
         if own and (operand == dtype or _is_float8_pair(operand, operand)):
             return dtype
@@ -157,7 +156,7 @@ class DotAlgorithmPreset(enum.Enum):
         return self.name
 
     def on(self, lhs: DTypeLike, rhs: DTypeLike) -> DotAlgorithm | None:
-        """Return the algorithm for operands of these dtypes, None for the platform's own choice."""
+        """Return the algorithm for operands of these dtypes; None for the platform's default."""
         if self is DotAlgorithmPreset.DEFAULT:
             return None
         words = self.name.removesuffix("_FAST_ACCUM").split("_")
@@ -168,9 +167,8 @@ class DotAlgorithmPreset(enum.Enum):
         types = [_words[w] for w in words]
         return DotAlgorithm(types[0], types[1], types[2], num_primitive_operations=products)
 
-
     def _types(self) -> list[Any]:
-        """Return the types that the name says, None for those that it leaves open."""
+        """Return the types of lhs, rhs and sums in the name; None for a type that the name leaves open."""
         words = self.name.removesuffix("_FAST_ACCUM").split("_")
         if words[0] == "ANY":
             return [None, None, dtypes.float32 if words[-1] == "F32" else None]
@@ -179,12 +177,12 @@ class DotAlgorithmPreset(enum.Enum):
 
     @property
     def accumulation_type(self) -> Any:
-        """The type of the sums, None if the platform chooses it."""
+        """The type of the sums; None if the platform chooses it."""
         return _scalar_type(self._types()[2])
 
     @property
     def supported_lhs_types(self) -> tuple[Any, ...] | None:
-        """The types of the left operand that the algorithm takes, None for any."""
+        """The types that the algorithm accepts for the left operand; None for any."""
         own, products = self._types()[0], self.name.rpartition("_X")[1]
         if own is None:
             return None
@@ -195,11 +193,11 @@ class DotAlgorithmPreset(enum.Enum):
 
     @property
     def supported_rhs_types(self) -> tuple[Any, ...] | None:
-        """The types of the right operand that the algorithm takes, None for any."""
+        """The types that the algorithm accepts for the right operand; None for any."""
         return self.supported_lhs_types
 
     def supported_output_types(self, lhs_dtype: DTypeLike, rhs_dtype: DTypeLike) -> tuple[Any, ...] | None:
-        """Return the types that the result may have for operands of these dtypes, None for any."""
+        """Return the possible types of the result for operands of these dtypes; None for any."""
         own, _, total = self._types()
         if total is None:
             return None
@@ -277,16 +275,24 @@ class DotDimensionNumbers(tuple[Any, ...]):
         return f"({pairs[0]}, {pairs[1]})"
 
 
-def _canonical_dimension_numbers(dimension_numbers: Any) -> DotDimensionNumbers:
+AxisPairs = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
+
+
+def canonical_axis_pairs(dimension_numbers: Any, *, function: str = "") -> AxisPairs:
+    """Return dimension numbers of a contraction as nested tuples of ints; TypeError for another form."""
     try:
         (lhs, rhs), (lhs_batch, rhs_batch) = dimension_numbers
         groups = [(g,) if isinstance(g, int) else tuple([int(i) for i in g]) for g in (lhs, rhs, lhs_batch, rhs_batch)]
     except (TypeError, ValueError):
         raise TypeError(
-            "dot_general: dimension_numbers must be ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)), "
-            f"each a sequence of axes; got {abbreviate(dimension_numbers)}"
+            f"{function or called_function()}: dimension_numbers must be ((lhs_contracting, rhs_contracting), "
+            f"(lhs_batch, rhs_batch)), each a sequence of axes; got {abbreviate(dimension_numbers)}"
         ) from None
-    return DotDimensionNumbers(((groups[0], groups[1]), (groups[2], groups[3])))
+    return (groups[0], groups[1]), (groups[2], groups[3])
+
+
+def _canonical_dimension_numbers(dimension_numbers: Any) -> DotDimensionNumbers:
+    return DotDimensionNumbers(canonical_axis_pairs(dimension_numbers, function="dot_general"))
 
 
 def _check_dimension_numbers(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: DotDimensionNumbers) -> None:
@@ -318,7 +324,7 @@ def _check_dimension_numbers(lhs: ShapedArray, rhs: ShapedArray, dimension_numbe
 
 
 def _higher_precision(lhs: np.dtype[Any], rhs: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype that both operands are converted to, by XLA's order and not by NumPy's promotion."""
+    """Return the dtype of higher precision, by XLA's order and not by NumPy's promotion."""
     return lhs if lhs == rhs else max(lhs, rhs, key=_precision_rank)
 
 
@@ -357,7 +363,7 @@ def _dot_abstract(
 
 
 def _width(dtype: np.dtype[Any]) -> int:
-    """Return the bits of a number, for complex numbers those of one part."""
+    """Return the number of bits of an element, of one part for complex numbers."""
     return 1 if dtypes.is_boolean(dtype) else dtypes.bit_width(dtypes.real_part_dtype(dtype))
 
 
@@ -394,7 +400,7 @@ def _dot_emit(
 def _algorithm(
     platform: str, precision: object, lhs: np.dtype[Any], rhs: np.dtype[Any], result: np.dtype[Any]
 ) -> DotAlgorithm | None:
-    """Return the algorithm of a precision for these dtypes, None for the default; ValueError if unsupported."""
+    """Return the algorithm of a precision for these dtypes; None for the default. ValueError if it is unsupported."""
     if precision is DotAlgorithmPreset.DEFAULT or not isinstance(precision, (DotAlgorithm, DotAlgorithmPreset)):
         return None
     if any(map(dtypes.is_complex, (lhs, rhs, result))):
@@ -414,9 +420,9 @@ def _is_float8_pair(lhs: np.dtype[Any], rhs: np.dtype[Any]) -> bool:
     return all(dtypes.is_floating(d) and dtypes.bit_width(d) == 8 for d in (lhs, rhs))
 
 
-def move_axes(x: Array, places: Sequence[int]) -> Array:
-    """Return `x` with axis i at ``places[i]``."""
-    return transpose(x, sorted(range(len(places)), key=places.__getitem__))
+def move_axes(x: Array, positions: Sequence[int]) -> Array:
+    """Return `x` with axis i moved to ``positions[i]``."""
+    return transpose(x, sorted(range(len(positions)), key=positions.__getitem__))
 
 
 def _free(ndim: int, *taken: Sequence[int]) -> list[int]:
@@ -446,7 +452,7 @@ def _dot_transpose(
     order = [*own_batch, *own_free, *[partner[i] for i in sorted(other_contracting)]]
     sharding = wanted.explicit_sharding
     if sharding is None:
-        # Of an operand on no mesh the cotangent is whole.
+        # The cotangent of an operand on no mesh is replicated.
         meshes = [s.mesh for s in (aval_of(x).explicit_sharding for x in (cotangent, known)) if s is not None]
         sharding = NamedSharding(meshes[0], PartitionSpec(*[None] * wanted.ndim)) if meshes else None
     else:
@@ -460,7 +466,7 @@ def _dot_transpose(
 
 
 def _are_terms(lhs: Any, rhs: Any, numbers: DotDimensionNumbers, axes: frozenset[Any]) -> bool:
-    """Whether devices along mesh axes have the terms of the sums of a product: its contracted axes are split so."""
+    """Whether a product is unreduced over mesh axes: exactly these axes split the contracted axes of both operands."""
     split = []
     for x, contracted in zip((lhs, rhs), numbers[0], strict=True):
         own = aval_of(x).explicit_sharding
@@ -469,7 +475,7 @@ def _are_terms(lhs: Any, rhs: Any, numbers: DotDimensionNumbers, axes: frozenset
 
 
 def sharding_of_product(out_sharding: object, *, function: str = "") -> NamedSharding | None:
-    """Return the sharding of a product that a user gives; products are not reduced, whatever it says."""
+    """Return the sharding that a user requests for a product, without reduced axes, which a product cannot have."""
     sharding = requested_out_sharding(out_sharding, function=function)
     return sharding.update(spec=sharding.spec.update(reduced=frozenset())) if sharding is not None else None
 
@@ -478,7 +484,7 @@ def product_of_shards(
     lhs: Any, rhs: Any, dimension_numbers: object, precision: object, preferred_element_type: object,
     unreduced: frozenset[Any],
 ) -> Array:
-    """Return the product of arrays, whose sums over dimensions that are split over `unreduced` axes are not formed."""
+    """Return the product of arrays as an unreduced value: sums over the mesh axes `unreduced` are not formed."""
     numbers = _canonical_dimension_numbers(dimension_numbers)
     sharding = None
     if unreduced:
@@ -491,7 +497,7 @@ def product_of_shards(
             split = own.spec.partitions if own is not None else (None,) * aval_of(x).ndim
             batched = [split[i] or p for i, p in zip(batch, batched or [None] * len(batch), strict=True)]
             free += [split[i] for i in _free(len(split), batch, contracted)]
-        # The rule for sums refuses axes that split dimensions of the result.
+        # An unreduced axis must not split a dimension of the result as well.
         kept = [tuple([axis for axis in axes_of_entry(p) if axis not in unreduced]) for p in (*batched, *free)]
         sharding = NamedSharding(mesh, PartitionSpec(*kept, unreduced=unreduced))
     return dot_general.bind_positional(
@@ -545,10 +551,10 @@ def dot_general(
             from the front; the axes of a pair have one size.
         precision: a `Precision`, a name, a pair of these, a `DotAlgorithm` or None for the default.
         preferred_element_type: the dtype of the sums and the result; None for the more precise of the operands' dtypes.
-        out_sharding: the split of the result over a mesh; None for the one that follows from the operands.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
-        An array with the batch axes, then the remaining axes of `lhs`, then those of `rhs`.
+        An array with the batch axes, then the remaining axes of `lhs`, then the remaining axes of `rhs`.
 
     Raises:
         TypeError: `dimension_numbers` has another form, axes or sizes do not agree, or a dtype is not accepted.
@@ -561,8 +567,7 @@ def dot_general(
     if preferred_element_type is not None:
         preferred_element_type = requested_dtype(preferred_element_type)
     parameters = (
-        _canonical_dimension_numbers(dimension_numbers), canonical_precision(precision),
-        preferred_element_type, None,
+        _canonical_dimension_numbers(dimension_numbers), canonical_precision(precision), preferred_element_type, None
     )
     sharding = sharding_of_product(out_sharding)
     if sharding is not None and sharding.spec.unreduced:
@@ -577,7 +582,7 @@ def dot(
     lhs: ArrayLike, rhs: ArrayLike, *, dimension_numbers: object = None, precision: object = None,
     preferred_element_type: object = None, out_sharding: object = None,
 ) -> Array:
-    """Return the product of vectors and matrices, or of arrays whose axes `dimension_numbers` pairs.
+    """Return the product of vectors or matrices, or the contraction of arrays that `dimension_numbers` describes.
 
     Args:
         lhs: an array.
@@ -585,8 +590,8 @@ def dot(
         dimension_numbers: the axes as in `dot_general`; None for vectors and matrices.
         precision: the precision of products, a `Precision`, its name, or a pair of these for both operands; None for
             the default.
-        preferred_element_type: the dtype of the result; None for that of the operands.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        preferred_element_type: the dtype of the result; None for the operands' dtype.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array.
@@ -611,11 +616,11 @@ def dot(
 
 
 def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: object = None) -> Array:
-    """Return the products of the matrices in the last two axes, for each index of the others.
+    """Return the products of the matrices in the last two axes, for each index of the batch axes before them.
 
     Args:
         lhs: an array of at least two axes.
-        rhs: an array of as many axes, equal in the first ones.
+        rhs: an array of the same rank, with the same batch axes.
         precision: the precision of products, a `Precision`, its name, or a pair of these for both operands; None for
             the default.
 

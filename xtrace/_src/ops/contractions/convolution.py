@@ -1,7 +1,8 @@
-"""Convolutions: a kernel moved over the spatial axes of an array."""
+"""Convolutions, and the gathering of patches."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from xtrace._src.algebra.families import BILINEAR
 from xtrace._src.algebra.kinds import check_same_dtype
-from xtrace._src.algebra.resharding import in_sharding_of, with_out_sharding
+from xtrace._src.algebra.resharding import compute_resharded, with_out_sharding
 from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
     convert_to,
@@ -42,8 +43,8 @@ from xtrace._src.ops.contractions.convolution_shapes import (
     conv_dimension_numbers,
     conv_shape_tuple,
     dilated_sizes,
-    in_order,
     padtype_to_pads,
+    reorder_sizes,
     transposed_pads,
 )
 from xtrace._src.stablehlo import attributes, symbolic_sizes
@@ -161,7 +162,7 @@ def _conv_abstract(
     kernel = [rhs.shape[dimension_numbers.rhs_spec[0]], 0, *dilated_sizes(window, rhs_dilation)]
     shape = conv_shape_tuple(ordered, kernel, window_strides, padding, batch_group_count)
     dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
-    return ShapedArray(in_order(dimension_numbers.out_spec, shape), dtype, lhs.weak_type and rhs.weak_type)
+    return ShapedArray(reorder_sizes(dimension_numbers.out_spec, shape), dtype, lhs.weak_type and rhs.weak_type)
 
 
 def _layout(spec: Ints, letters: str) -> str:
@@ -181,7 +182,7 @@ def _conv_emit(
     configuration = [(0, 0, 0)] * lhs.aval.ndim
     for axis, (low, high), dilation in zip(spatial, padding, lhs_dilation, strict=True):
         configuration[axis] = (low, high, dilation - 1)
-    # Negative padding at the end, common in gradients, is left to XLA, without a copy, unless it removes a whole axis.
+    # XLA handles negative padding at the end, common in gradients, without a copy, unless it removes a whole axis.
     sizes = [lhs.aval.shape[axis] for axis in spatial]
     if not any(map(has_symbolic, padding)) and any(
         low < 0 or is_known_to_exceed(1 - high, n) for n, (low, high) in zip(sizes, padding, strict=True)
@@ -211,7 +212,7 @@ def _conv_emit(
 
     def convolution(x: Value, y: Value, aval: ShapedArray) -> Value:
         types = f"({x.aval.mlir_type}, {y.aval.mlir_type}) -> {aval.mlir_type}"
-        # XLA adds replicas of an operand as if they were parts: along axes of windows, and contracted ones of groups.
+        # XLA adds replicas of an operand as if they were shards: along window axes, and contracted axes of groups.
         contracted = slice(1 if feature_group_count * batch_group_count > 1 else 2, None)
         x = builder.gather_along(x, dimension_numbers.lhs_spec[contracted], partial=True)
         y = builder.gather_along(y, dimension_numbers.rhs_spec[contracted], partial=True)
@@ -244,7 +245,7 @@ def _split(x: Array, axis: int, groups: int) -> Array:
 
 
 def _merge(x: Array, source: int, destination: int) -> Array:
-    """Merge the axis `source` into another as its outer part; `destination` counts without `source`."""
+    """Merge axis `source` into another one, as its outer part; `destination` is counted without `source`."""
     x = move_axis(x, source, destination)
     shape = aval_of(x).shape
     merged = (*shape[:destination], shape[destination] * shape[destination + 1], *shape[destination + 2 :])
@@ -276,7 +277,7 @@ def _conv_transpose(
     space, window, positions = [
         [shape[i] for i in spec[2:]] for shape, spec in zip(shapes, dimension_numbers, strict=True)
     ]
-    # For each axis the extents of the dilated lhs, of the dilated kernel and of the positions, and the padding.
+    # For each axis: the extents of the dilated lhs, of the dilated kernel and of the window positions, and the padding.
     extents = list(zip(
         dilated_sizes(space, lhs_dilation), dilated_sizes(window, rhs_dilation),
         dilated_sizes(positions, window_strides), padding, strict=True,
@@ -299,7 +300,7 @@ def _conv_transpose(
             lhs_dilation, tuple(pads), window_strides, rhs_dilation, numbers, groups, 1, precision,
             preferred_element_type, None,
         )
-        of_operand = in_sharding_of(wanted, convolve, cotangent, flipped)
+        of_operand = compute_resharded(wanted, convolve, cotangent, flipped)
         of_operand = _move_groups(of_operand, lhs_spec[1], lhs_spec[0], batch_group_count)
         return [convert_to(of_operand, wanted.dtype, wanted.weak_type), None]
     # The lhs is convolved with the cotangent as kernel and summed over the batch instead of the features.
@@ -310,7 +311,7 @@ def _conv_transpose(
         rhs_dilation, tuple(pads), lhs_dilation, window_strides, numbers, batch_group_count, feature_group_count,
         precision, preferred_element_type, None,
     )
-    of_operand = in_sharding_of(wanted, convolve, known, cotangent)
+    of_operand = compute_resharded(wanted, convolve, known, cotangent)
     return [None, convert_to(of_operand, wanted.dtype, wanted.weak_type)]
 
 
@@ -340,7 +341,7 @@ def _conv_batch(
         )
         return zeros(aval.update(shape=(0, *aval.shape))), 0
     if left is not None and right is not None:
-        # The mapped axis multiplies the number of batch groups, or of feature groups without batch groups.
+        # The mapped axis multiplies the number of batch groups if there are any, else the number of feature groups.
         batched = batch_group_count > 1
         counts = (1, size * groups) if batched else (size * groups, 1)
         place = lhs_spec[0] if batched else lhs_spec[1]
@@ -351,7 +352,7 @@ def _conv_batch(
         if batch_group_count == 1:
             product = convolve(_merge(lhs, left, batch), rhs)
         else:
-            # Batch groups must stay outermost in the batch axis, so the mapped axis goes inside of them.
+            # Batch groups must be the outermost part of the batch axis, so the mapped axis goes inside of them.
             lhs = _split(move_axis(lhs, left, 0), batch + 1, batch_group_count)
             lhs = _merge(lhs, 0, batch + 1)
             product = convolve(_merge(lhs, batch, batch), rhs)
@@ -381,27 +382,27 @@ def conv_general_dilated(
     batch_group_count: int = 1, precision: object = None, preferred_element_type: DTypeLike | None = None,
     out_sharding: object = None,
 ) -> Array:
-    """Sum products of a kernel and windows of an array, over the spatial axes and the features.
+    """Convolve an array with a kernel: sum their products over each window's spatial axes and input features.
 
-    The kernel is not reversed: the function is a correlation.
+    The kernel is not reversed, as in a correlation.
 
     Args:
         lhs: an array with a batch axis, a feature axis and spatial axes.
-        rhs: a kernel of the same dtype, with axes of output features, of input features and spatial axes.
-        window_strides: for each spatial axis the distance of windows.
-        padding: "SAME", "SAME_LOWER", "VALID", or for each spatial axis (low, high), the numbers of zeros that are
-            added; negative ones leave elements out.
-        lhs_dilation: for each spatial axis the distance of elements of `lhs`; None for 1.
-        rhs_dilation: for each spatial axis the distance of elements of `rhs`; None for 1.
-        dimension_numbers: the places of the axes, as `conv_dimension_numbers` takes them.
+        rhs: a kernel of the same dtype, with axes of output features, input features and spatial axes.
+        window_strides: for each spatial axis the step from window to window.
+        padding: "SAME", "SAME_LOWER", "VALID", or for each spatial axis (low, high), the numbers of zeros to add;
+            negative numbers remove elements.
+        lhs_dilation: for each spatial axis the dilation of `lhs`; None for 1.
+        rhs_dilation: for each spatial axis the dilation of the kernel; None for 1.
+        dimension_numbers: the order of axes, as for `conv_dimension_numbers`.
         feature_group_count: the number of groups of features, each with its own kernels.
         batch_group_count: the number of groups of the batch, each with its own kernels.
         precision: a `Precision`, a name, a pair of these, or None for the default.
-        preferred_element_type: the dtype of the sums and the result; None for that of the operands.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        preferred_element_type: the dtype of the sums and the result; None for the operands' dtype.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
-        An array with the axes that `dimension_numbers` says.
+        An array with axes in the order of `dimension_numbers`.
 
     Raises:
         TypeError: the dtypes differ, or an argument has another form.
@@ -449,14 +450,15 @@ def conv(
     lhs: ArrayLike, rhs: ArrayLike, window_strides: ShapeLike, padding: str, precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Array:
-    """Compute the convolution of `lhs`, with axes batch, feature and spatial, with a kernel out, in and spatial.
+    """Compute a convolution with the default order of axes.
 
     Args:
-        lhs, rhs: arrays of one dtype and rank.
+        lhs: an array with axes batch, feature and spatial.
+        rhs: a kernel of the same dtype with axes output feature, input feature and spatial.
         window_strides: the strides of the spatial axes.
         padding: ``"SAME"``, ``"SAME_LOWER"`` or ``"VALID"``.
         precision: a `Precision`, its name, a pair, or None.
-        preferred_element_type: the dtype of sums and result; None for that of the operands.
+        preferred_element_type: the dtype of sums and result; None for the operands' dtype.
 
     Returns:
         An array with axes batch, feature and spatial.
@@ -478,15 +480,15 @@ def conv_with_general_padding(
     lhs: ArrayLike, rhs: ArrayLike, window_strides: ShapeLike, padding: Any, lhs_dilation: ShapeLike, rhs_dilation: Any,
     precision: Any = None, preferred_element_type: Any = None,
 ) -> Array:
-    """Compute a convolution as `conv`, with any padding and with dilations.
+    """Compute a convolution with the default order of axes, any padding, and dilations.
 
     Args:
-        lhs, rhs: arrays of one dtype and rank.
+        lhs, rhs: an array and a kernel, as in `conv`.
         window_strides: the strides of the spatial axes.
         padding: ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or pairs (low, high).
-        lhs_dilation, rhs_dilation: the distances of elements of lhs and of the kernel; None for 1.
+        lhs_dilation, rhs_dilation: the dilations of `lhs` and of the kernel; None for 1.
         precision: a `Precision`, its name, a pair, or None.
-        preferred_element_type: the dtype of sums and result; None for that of the operands.
+        preferred_element_type: the dtype of sums and result; None for the operands' dtype.
 
     Returns:
         An array with axes batch, feature and spatial.
@@ -516,25 +518,25 @@ def conv_transpose(
     dimension_numbers: object = None, transpose_kernel: bool = False, precision: object = None,
     preferred_element_type: Any = None, use_consistent_padding: bool = False,
 ) -> Array:
-    """Compute the convolution of `lhs` after spreading it by the strides, as the gradient of a convolution does.
+    """Compute a transposed convolution: `lhs` is dilated by the strides and convolved with the kernel.
 
     Args:
         lhs, rhs: arrays of one dtype.
-        strides: the distances of elements of `lhs`.
-        padding: ``"SAME"``, ``"VALID"``, or pairs (low, high) of the spread `lhs`.
-        rhs_dilation: the distances of elements of the kernel; None for 1.
+        strides: the dilations of `lhs`, the strides of the convolution to transpose.
+        padding: ``"SAME"``, ``"VALID"``, or pairs (low, high) for the dilated `lhs`.
+        rhs_dilation: the dilations of the kernel; None for 1.
         dimension_numbers: the order of axes; None for features last, with up to three spatial axes.
-        transpose_kernel: whether the kernel is reversed and its features exchanged, which gives the gradient exactly.
+        transpose_kernel: whether to reverse the kernel and exchange its feature axes, as the exact gradient does.
         precision: a `Precision`, its name, a pair, or None.
-        preferred_element_type: the dtype of sums and result; None for that of the operands.
-        use_consistent_padding: whether explicit pads are those of the convolution that is transposed.
+        preferred_element_type: the dtype of sums and result; None for the operands' dtype.
+        use_consistent_padding: whether explicit pads belong to the convolution to transpose.
 
     Returns:
         An array.
 
     Raises:
         TypeError: the dtypes or features do not agree.
-        ValueError: the padding or the rank is another one.
+        ValueError: the padding or the rank is not supported.
 
     Example:
         >>> lax.conv_transpose(jnp.ones((1, 2, 1)), jnp.ones((2, 1, 1)), (2,), "VALID")[0, :, 0]
@@ -579,7 +581,7 @@ def conv_transpose(
 
 
 def _lhs_precision(name: str, precision: object) -> Any:
-    """Return the precision for a kernel of zeros and ones, where only that of the lhs matters."""
+    """Return the precision for an exact kernel of zeros and ones: only the precision of `lhs` matters."""
     canonical = canonical_precision(precision, function=name)
     return (canonical[0], Precision.DEFAULT) if isinstance(canonical, tuple) else canonical
 
@@ -588,20 +590,20 @@ def conv_general_dilated_patches(
     lhs: ArrayLike, filter_shape: ShapeLike, window_strides: ShapeLike, padding: Any, lhs_dilation: Any = None,
     rhs_dilation: Any = None, dimension_numbers: Any = None, precision: Any = None, preferred_element_type: Any = None,
 ) -> Array:
-    """Gather the elements of the window at each of its positions, as features.
+    """Gather the elements of the window at each position, as features.
 
     Args:
         lhs: an array.
         filter_shape: the sizes of the window.
         window_strides: the strides of the spatial axes.
         padding: ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or pairs (low, high).
-        lhs_dilation, rhs_dilation: the distances of elements of lhs and of the window; None for 1.
+        lhs_dilation, rhs_dilation: the dilations of `lhs` and of the window; None for 1.
         dimension_numbers: the order of axes, as in `conv_general_dilated`.
         precision: a `Precision`, its name, a pair, or None.
-        preferred_element_type: the dtype of the result; None for that of `lhs`.
+        preferred_element_type: the dtype of the result; None for the dtype of `lhs`.
 
     Returns:
-        An array whose features are ordered by feature of `lhs`, then by element of the window.
+        An array with features ordered by feature of `lhs`, then by element of the window.
 
     Raises:
         TypeError: `lhs` is neither floating nor complex nor an integer, or an argument has another form.
@@ -617,9 +619,7 @@ def conv_general_dilated_patches(
     window = integer_tuple("filter_shape", filter_shape)
     rank = (0,) * (len(window) + 2)
     numbers = conv_dimension_numbers(aval.shape, rank, dimension_numbers)
-    size, features = 1, aval.shape[numbers.lhs_spec[1]]
-    for n in window:
-        size *= n
+    size, features = math.prod(window), aval.shape[numbers.lhs_spec[1]]
     rows = broadcasted_iota(dtypes.int32, (size, size), 0)
     unit = convert_to(eq(rows, broadcasted_iota(dtypes.int32, (size, size), 1)), aval.dtype)
     kernel = reshape(broadcast_in_dim(unit, (features, size, size), (1, 2)), (features * size, 1, *window))
@@ -635,17 +635,16 @@ def conv_general_dilated_local(
     lhs_dilation: object = None, rhs_dilation: object = None, dimension_numbers: object = None,
     precision: object = None,
 ) -> Array:
-    """Compute a convolution with another kernel at each position of the window.
+    """Compute a convolution with a separate kernel for each position of the window.
 
     Args:
         lhs: the array to convolve.
-        rhs: the kernels: its spatial axes have the result's sizes, and its axis of input features the elements of a
-            patch,
-            in the order of `conv_general_dilated_patches`.
+        rhs: the kernels: the spatial axes have the result's sizes, and the axis of input features has the elements of a
+            patch in the order of `conv_general_dilated_patches`.
         window_strides: the strides of the spatial axes.
         padding: ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or pairs (low, high).
         filter_shape: the sizes of the window.
-        lhs_dilation, rhs_dilation: the distances of elements of lhs and of the window; None for 1.
+        lhs_dilation, rhs_dilation: the dilations of `lhs` and of the window; None for 1.
         dimension_numbers: the order of axes, as in `conv_general_dilated`.
         precision: a `Precision`, its name, a pair, or None.
 

@@ -37,19 +37,18 @@ _LETTERS = ("NC", "OI", "NC")
 
 
 def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: Any) -> ConvDimensionNumbers:
-    """Return the order of axes that three texts name.
+    """Return the order of axes as a `ConvDimensionNumbers`.
 
     Args:
         lhs_shape, rhs_shape: the shapes of the operands.
-        dimension_numbers: texts for lhs, rhs and result, such as ``("NHWC", "HWIO", "NHWC")``; None for the order
-            batch,
-            feature, spatial and, in rhs, out, in, spatial; a `ConvDimensionNumbers` is returned as it is.
+        dimension_numbers: strings for lhs, rhs and result, such as ``("NHWC", "HWIO", "NHWC")``; None for the order
+            batch, feature, spatial and, in rhs, out, in, spatial; a `ConvDimensionNumbers` is returned unchanged.
 
     Returns:
         A `ConvDimensionNumbers`.
 
     Raises:
-        TypeError: the texts have other letters or lengths, or `dimension_numbers` has another form.
+        TypeError: the strings have other letters or lengths, or `dimension_numbers` has another form.
 
     Example:
         >>> lax.conv_dimension_numbers((1, 5, 3), (2, 3, 4), ("NHC", "HIO", "NHC")).lhs_spec
@@ -83,16 +82,16 @@ def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: An
 
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Ints, Ints, Ints]:
-    """Return the axes that three texts name, the spatial ones in the order of the kernel's.
+    """Return the axes of lhs, rhs and result that strings describe, spatial axes in the order of the kernel.
 
     Args:
-        dimension_numbers: texts for lhs, rhs and result, such as ``("NHWC", "HWIO", "NHWC")``.
+        dimension_numbers: strings for lhs, rhs and result, such as ``("NHWC", "HWIO", "NHWC")``.
 
     Returns:
         A triple of tuples of axes.
 
     Raises:
-        TypeError: a text lacks one of its letters or has it twice, or the spatial letters differ.
+        TypeError: a string lacks one of its letters or has it twice, or the spatial letters differ.
 
     Example:
         >>> lax.conv_general_permutations(("NHWC", "HWIO", "NHWC"))
@@ -138,21 +137,21 @@ def dilated_sizes(sizes: Sequence[int], dilation: Sequence[int]) -> list[int]:
 
 
 def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any, padding: str) -> list[tuple[int, int]]:
-    """Return the pairs of pads that a kind of padding means.
+    """Return the pairs of pads for a kind of padding.
 
     Args:
         in_shape: the sizes of the axes.
         window_shape: the sizes of the window.
         window_strides: the strides of the window.
-        padding: ``"VALID"``; ``"SAME"`` for as many positions as strides fit into the axis, an odd pad at the end; or
-            ``"SAME_LOWER"``, an odd pad at the beginning.
+        padding: ``"VALID"`` for none; ``"SAME"`` for a result of ceil(size / stride) positions, with an odd pad at the
+            end; or ``"SAME_LOWER"``, with an odd pad at the beginning.
 
     Returns:
         A list of pairs (low, high).
 
     Raises:
-        RuntimeError: `padding` is another text.
-        TypeError: `padding` is no text.
+        RuntimeError: `padding` is another string.
+        TypeError: `padding` is no string.
         ValueError: the lengths differ.
 
     Example:
@@ -188,7 +187,7 @@ def conv_shape_tuple(
     Args:
         lhs_shape, rhs_shape: the shapes of the operands.
         strides: the strides of the spatial axes.
-        pads: a text such as ``"SAME"``, or pairs (low, high).
+        pads: a string such as ``"SAME"``, or pairs (low, high).
         batch_group_count: the number of groups of the batch axis.
 
     Returns:
@@ -221,13 +220,13 @@ def conv_general_shape_tuple(
         lhs_shape, rhs_shape: the shapes of the operands.
         window_strides: the strides of the spatial axes.
         padding: ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or pairs (low, high).
-        dimension_numbers: texts for lhs, rhs and result.
+        dimension_numbers: strings for lhs, rhs and result.
 
     Returns:
         A tuple of integers.
 
     Raises:
-        TypeError: the texts or the padding have another form.
+        TypeError: the strings or the padding have another form.
         ValueError: the number of strides is wrong.
 
     Example:
@@ -236,7 +235,7 @@ def conv_general_shape_tuple(
     """
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
     left, right = [lhs_shape[i] for i in lhs], [rhs_shape[i] for i in rhs]
-    return in_order(out, conv_shape_tuple(left, right, window_strides, padding))
+    return reorder_sizes(out, conv_shape_tuple(left, right, window_strides, padding))
 
 
 def conv_transpose_shape_tuple(
@@ -247,14 +246,14 @@ def conv_transpose_shape_tuple(
     Args:
         lhs_shape, rhs_shape: the shapes of the operands.
         window_strides: the strides of the spatial axes.
-        padding: ``"SAME"``, ``"VALID"``, or the pairs (low, high) of the convolution that is transposed.
-        dimension_numbers: texts for lhs, rhs and result.
+        padding: ``"SAME"``, ``"VALID"``, or the pairs (low, high) of the convolution to transpose.
+        dimension_numbers: strings for lhs, rhs and result.
 
     Returns:
         A tuple of integers.
 
     Raises:
-        TypeError: the texts or the padding have another form.
+        TypeError: the strings or the padding have another form.
 
     Example:
         >>> lax.conv_transpose_shape_tuple((1, 2, 1), (2, 1, 1), (2,), "VALID", ("NHC", "HIO", "NHC"))
@@ -268,11 +267,11 @@ def conv_transpose_shape_tuple(
         pads = [(w - 1 - low, w - 1 - high) for w, (low, high) in zip(window, padding, strict=True)]
     ordered = [lhs_shape[lhs[0]], lhs_shape[lhs[1]], *dilated_sizes(space, window_strides)]
     ones = (1,) * len(space)
-    return in_order(out, conv_shape_tuple(ordered, [rhs_shape[i] for i in rhs], ones, pads))
+    return reorder_sizes(out, conv_shape_tuple(ordered, [rhs_shape[i] for i in rhs], ones, pads))
 
 
-def in_order(spec: Ints, sizes: Sequence[int]) -> tuple[int, ...]:
-    """Return `sizes` in the order of the positions in `spec`."""
+def reorder_sizes(spec: Ints, sizes: Sequence[int]) -> tuple[int, ...]:
+    """Return a shape with ``sizes[i]`` at axis ``spec[i]``."""
     return tuple([sizes[i] for i in sorted(range(len(spec)), key=spec.__getitem__)])
 
 

@@ -1,4 +1,4 @@
-"""Contractions by groups of rows (ragged), and of operands with scales."""
+"""Ragged contractions, by groups of rows, and contractions of operands with scales."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.ir import DebugInfo
 from xtrace._src.core.primitive import no_rule, primitive
@@ -34,7 +33,14 @@ from xtrace._src.core.sum_rules import nonlinear
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.comparisons import bitwise_and, le, lt
-from xtrace._src.ops.contractions.contraction import Precision, canonical_precision, dot_general, move_axes
+from xtrace._src.ops.contractions.contraction import (
+    AxisPairs,
+    Precision,
+    canonical_axis_pairs,
+    canonical_precision,
+    dot_general,
+    move_axes,
+)
 from xtrace._src.ops.elementwise import sub
 from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.ops.reductions import cumsum
@@ -46,20 +52,6 @@ from xtrace._src.transforms.lower import emit_private_function
 from xtrace._src.transforms.stage import stage
 
 _Axes = tuple[int, ...]
-_Pairs = tuple[tuple[_Axes, _Axes], tuple[_Axes, _Axes]]
-
-
-def _canonical_pairs(dimension_numbers: Any, *, function: str = "") -> _Pairs:
-    try:
-        (lhs, rhs), (lhs_batch, rhs_batch) = dimension_numbers
-        groups = [tuple([int(i) for i in g]) for g in (lhs, rhs, lhs_batch, rhs_batch)]
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"{function or called_function()}: dimension numbers must be ((lhs_contracting, rhs_contracting), "
-            "(lhs_batch, rhs_batch)), each a "
-            f"sequence of axes; got {abbreviate(dimension_numbers)}"
-        ) from None
-    return (groups[0], groups[1]), (groups[2], groups[3])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,9 +59,9 @@ class RaggedDotDimensionNumbers:
     """The axes of a `ragged_dot_general`.
 
     Args:
-        dot_dimension_numbers: the axes of the contraction.
-        lhs_ragged_dimensions: the axis of lhs that is in groups, a sequence of one.
-        rhs_group_dimensions: the axes of groups in rhs, a sequence.
+        dot_dimension_numbers: the axes of the contraction, as in `dot_general`.
+        lhs_ragged_dimensions: the axis of lhs that is split into groups, a sequence of one.
+        rhs_group_dimensions: the group axis of rhs, a sequence of one, or of none if rhs has no groups.
 
     Example:
         >>> lax.RaggedDotDimensionNumbers((([1], [1]), ([], [])), [0], [0]).lhs_ragged_dimensions
@@ -81,7 +73,7 @@ class RaggedDotDimensionNumbers:
     rhs_group_dimensions: Any
 
     def __post_init__(self) -> None:
-        pairs = _canonical_pairs(self.dot_dimension_numbers, function="RaggedDotDimensionNumbers")
+        pairs = canonical_axis_pairs(self.dot_dimension_numbers, function="RaggedDotDimensionNumbers")
         object.__setattr__(self, "dot_dimension_numbers", pairs)
         for name in ("lhs_ragged_dimensions", "rhs_group_dimensions"):
             object.__setattr__(self, name, tuple([int(i) for i in getattr(self, name)]))
@@ -97,13 +89,13 @@ class _Arrangement:
         self.lhs_free = tuple([i for i in range(lhs_ndim) if i not in (*self.lhs_summed, *self.lhs_batch)])
         taken = (*self.rhs_summed, *self.rhs_batch, *self.group)
         self.rhs_free = tuple([i for i in range(rhs_ndim) if i not in taken])
-        # The role that the ragged axis has.
+        # The role of the ragged axis.
         self.summed, self.batched = self.ragged in self.lhs_summed, self.ragged in self.lhs_batch
         self.kind = self.lhs_summed if self.summed else self.lhs_batch if self.batched else self.lhs_free
         self.place = self.kind.index(self.ragged)
 
     def outer(self) -> _Axes:
-        """Return the axes of lhs that the leading axes of `group_sizes` are about."""
+        """Return the axes of lhs that correspond to the leading axes of `group_sizes`."""
         return self.kind[: self.place] if self.batched else (*self.lhs_batch, *self.kind[: self.place])
 
 
@@ -166,7 +158,7 @@ def _ragged_abstract(
 
 
 def _mask_groups(x: Array, sizes: Array, place: int) -> Array:
-    """Return copies of `x`, one a group along a new first axis, with zeros outside the group's part of axis `place`.
+    """Return a copy of `x` for each group, along a new first axis, with zeros outside of the group on axis `place`.
 
     The last axis of `sizes` is the group axis; the others are the leading axes of `x`.
     """
@@ -181,9 +173,8 @@ def _mask_groups(x: Array, sizes: Array, place: int) -> Array:
     rows = broadcasted_iota(aval_of(ends).dtype, whole, place + 1)
     starts, ends = [broadcast_in_dim(v, whole, _span(0, place + 1)) for v in (sub(ends, sizes), ends)]
     inside = move_axis(bitwise_and(le(starts, rows), lt(rows, ends)), place, 0)
-    spread = (count, *shape)
-    inside = broadcast_in_dim(inside, spread, _span(0, place + 2))
-    repeated = broadcast_in_dim(x, spread, _span(1, len(shape)))
+    inside = broadcast_in_dim(inside, (count, *shape), _span(0, place + 2))
+    repeated = broadcast_in_dim(x, (count, *shape), _span(1, len(shape)))
     return select_n(inside, zeros(aval_of(repeated)), repeated)
 
 
@@ -193,7 +184,7 @@ def _ragged_formula(
 ) -> Array:
     numbers = ragged_dot_dimension_numbers
     if numbers.lhs_ragged_dimensions[0] in numbers.dot_dimension_numbers[1][0]:
-        # Each index of the batch is in a group, and the product does not depend on which.
+        # The product does not depend on the groups of batch indices.
         return dot_general(lhs, rhs, numbers.dot_dimension_numbers, precision, preferred_element_type)
     a = _Arrangement(lhs.ndim, rhs.ndim, numbers)
     count = len(a.lhs_batch)
@@ -213,12 +204,11 @@ def _ragged_emit(
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, precision: object, **others: object,
 ) -> Value:
     numbers, result = ragged_dot_dimension_numbers, builder.results[0]
-    # Only for TPUs does XLA compile all forms of the operation; for GPUs it refuses groups of batches.
+    # XLA compiles all forms of the operation only for TPUs; for GPUs it refuses groups of batches.
     if builder.platform != "tpu":
-        made: Value = lower_fun(_ragged_formula)(
+        return lower_fun(_ragged_formula)(
             builder, lhs, rhs, sizes, ragged_dot_dimension_numbers=numbers, precision=precision, **others
         )
-        return made
     if lhs.aval.dtype != rhs.aval.dtype:
         lhs, rhs = builder.convert(lhs, result.dtype), builder.convert(rhs, result.dtype)
     (summed, rhs_summed), (batch, rhs_batch) = numbers.dot_dimension_numbers
@@ -253,7 +243,7 @@ def _ragged_transpose(
     batch, free, others, summed = len(a.lhs_batch), len(a.lhs_free), len(a.rhs_free), len(a.lhs_summed)
     # Below, b stands for batch axes, m and n for the free axes of lhs and rhs, k for summed axes, g for the group axis.
     swapped = precision[::-1] if isinstance(precision, tuple) else precision
-    pairs: _Pairs
+    pairs: AxisPairs
     group: _Axes
     if left and not a.summed:
         # [b m n] with [g b k n] gives [b m k].
@@ -288,7 +278,7 @@ def _ragged_transpose(
 
 
 def _batch_group_sizes(mapped: MappedAxis, sizes: Array, axis: int | None, outer: _Axes, place: int) -> Array:
-    """Return group sizes with the mapped axis at `place`; `outer` are the sizes of the other leading axes."""
+    """Return group sizes with the mapped axis at `place`; `outer` has the sizes of the other leading axes."""
     own = aval_of(sizes).ndim - (axis is not None)
     if axis is None and own == 1:
         return sizes
@@ -315,7 +305,7 @@ def _ragged_batch(
     outer = tuple([shape[i] for i in a.outer()])
     batch, free = len(a.lhs_batch), not (a.summed or a.batched)
 
-    def product(x: ArrayLike, y: ArrayLike, sizes: ArrayLike, pairs: _Pairs, ragged: int, group: _Axes) -> Any:
+    def product(x: ArrayLike, y: ArrayLike, sizes: ArrayLike, pairs: AxisPairs, ragged: int, group: _Axes) -> Any:
         numbers = RaggedDotDimensionNumbers(pairs, (ragged,), group)
         return ragged_dot_general.bind_positional((x, y, sizes), (numbers, *others.values()))
 
@@ -349,21 +339,21 @@ def ragged_dot_general(
 ) -> Array:
     """Multiply two arrays as `dot_general` does, with an axis of `lhs` split into consecutive groups.
 
-    Groups of a free axis meet their own parts of `rhs`, and elements of no group give zeros. Groups of a contracted
-    axis have a sum each, on a new first axis of the result. Groups of a batch axis make no difference.
+    If the ragged axis is free, each group has its own part of `rhs`, and elements of no group give zeros. If it is
+    contracted, each group has its own sum, on a new first axis of the result. Groups of a batch axis have no effect.
 
     Args:
         lhs, rhs: arrays.
-        group_sizes: integers, the sizes of the groups along the last axis; axes before it are the batch axes and those
-            of the ragged axis's kind that come before that.
+        group_sizes: integers, the sizes of the groups along the last axis; the axes before it, if any, are the batch
+            axes and the axes of the ragged axis's kind before it.
         ragged_dot_dimension_numbers: a `RaggedDotDimensionNumbers`.
         precision: a `Precision`, a name, a pair of these, or None for the default.
         preferred_element_type: the dtype of the sums and the result; None for the more precise of the operands' dtypes.
         group_offset: must be None.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
-        An array with the axes of `dot_general`'s result, after that of the groups for a contracted axis.
+        An array with the axes of `dot_general`'s result, after the group axis if the ragged axis is contracted.
 
     Raises:
         TypeError: axes and sizes do not agree, or `group_sizes` are no integers.
@@ -390,8 +380,7 @@ def ragged_dot_general(
     if preferred_element_type is not None:
         preferred_element_type = requested_dtype(preferred_element_type)
     parameters = (
-        ragged_dot_dimension_numbers, canonical_precision(precision), preferred_element_type,
-        None, None,
+        ragged_dot_dimension_numbers, canonical_precision(precision), preferred_element_type, None, None
     )
     return ragged_dot_general.bind_positional((lhs, rhs, group_sizes), parameters)
 
@@ -403,16 +392,16 @@ def ragged_dot(
     lhs: ArrayLike, rhs: ArrayLike, group_sizes: ArrayLike, precision: object = None,
     preferred_element_type: object = None, group_offset: object = None, out_sharding: object = None,
 ) -> Array:
-    """Multiply consecutive groups of rows by a matrix each.
+    """Multiply consecutive groups of rows, each group by its own matrix.
 
     Args:
         lhs: a matrix (M, K).
         rhs: an array (G, K, N), a matrix for each group.
         group_sizes: an integer vector (G,), the number of rows of each group.
         precision: a `Precision`, its name, a pair, or None.
-        preferred_element_type: the dtype of sums and result; None for that of the operands.
+        preferred_element_type: the dtype of sums and result; None for the operands' dtype.
         group_offset: not supported; leave it at None.
-        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:
         An array (M, N), with zeros for rows after the last group.
@@ -436,7 +425,7 @@ def ragged_dot(
 
 
 def _scaled_abstract(
-    lhs: ShapedArray, rhs: ShapedArray, lhs_scale: ShapedArray, rhs_scale: ShapedArray, *, dimension_numbers: _Pairs,
+    lhs: ShapedArray, rhs: ShapedArray, lhs_scale: ShapedArray, rhs_scale: ShapedArray, *, dimension_numbers: AxisPairs,
     preferred_element_type: np.dtype[Any],
 ) -> ShapedArray:
     ranks = [x.ndim for x in (lhs, rhs, lhs_scale, rhs_scale)]
@@ -462,15 +451,15 @@ def _scaled_abstract(
 
 
 def _apply_scale(x: Array, scale: Array, dtype: DType) -> Array:
-    """Return `x` in `dtype` times its scales; each scale is repeated over a block of an axis."""
+    """Return the product of `x` and its scales in `dtype`; each scale applies to a block of an axis."""
     own, shape = aval_of(scale).shape, aval_of(x).shape
-    apart = [n for size, part in zip(shape, own, strict=True) for n in (part, size // part if part else 1)]
-    scale = reshape(broadcast_in_dim(scale, apart, _span(0, 2 * len(own))[::2]), shape)
+    blocks = [n for size, part in zip(shape, own, strict=True) for n in (part, size // part if part else 1)]
+    scale = reshape(broadcast_in_dim(scale, blocks, _span(0, 2 * len(own))[::2]), shape)
     return mul(convert_to(x, dtype), convert_to(scale, dtype))
 
 
 def _scaled_formula(
-    lhs: Array, rhs: Array, lhs_scale: Array, rhs_scale: Array, *, dimension_numbers: _Pairs,
+    lhs: Array, rhs: Array, lhs_scale: Array, rhs_scale: Array, *, dimension_numbers: AxisPairs,
     preferred_element_type: np.dtype[Any],
 ) -> Array:
     dtype = preferred_element_type
@@ -479,9 +468,9 @@ def _scaled_formula(
 
 
 def _scaled_emit(
-    builder: FunctionBuilder, *values: Value, dimension_numbers: _Pairs, preferred_element_type: np.dtype[Any]
+    builder: FunctionBuilder, *values: Value, dimension_numbers: AxisPairs, preferred_element_type: np.dtype[Any]
 ) -> Value:
-    """Write a composite operation that backends may implement, with its decomposition."""
+    """Write a composite operation, which backends may implement, with its decomposition."""
     result = builder.results[0]
     jaxpr, _ = stage(
         lambda *xs: [
@@ -502,7 +491,7 @@ def _scaled_emit(
 
 
 def _scaled_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, dimension_numbers: _Pairs,
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, dimension_numbers: AxisPairs,
     preferred_element_type: np.dtype[Any],
 ) -> tuple[Any, int]:
     operands = [mapped.place(x, i) for x, i in zip(operands, axes, strict=True)]
@@ -520,12 +509,12 @@ def scaled_dot(
     lhs: ArrayLike, rhs: ArrayLike, *, lhs_scale: object = None, rhs_scale: object = None,
     dimension_numbers: object = None, preferred_element_type: object = None,
 ) -> Array:
-    """Multiply operands of few bits, each times its scales; a scale is for a part of a contracted axis.
+    """Multiply narrow operands times their block scales; each scale applies to a block of a contracted axis.
 
     Args:
         lhs, rhs: floating arrays.
-        lhs_scale, rhs_scale: arrays of the shape of the operand, but along contracted axes with sizes that divide the
-            operand's; None for ones.
+        lhs_scale, rhs_scale: arrays of the operand's rank and sizes, except that sizes of contracted axes divide the
+            operand's sizes; None for ones.
         dimension_numbers: the axes, as in `dot_general`; None for the product of matrices in the last two axes.
         preferred_element_type: the dtype of sums and result; None for bfloat16.
 
@@ -546,7 +535,7 @@ def scaled_dot(
     if dimension_numbers is None:
         batch = _span(0, left.ndim - 2)
         dimension_numbers = (((left.ndim - 1,), (left.ndim - 2,)), (batch, batch))
-    pairs = _canonical_pairs(dimension_numbers)
+    pairs = canonical_axis_pairs(dimension_numbers)
     if preferred_element_type is None:
         preferred_element_type = dtypes.bfloat16
     dtype = requested_dtype(preferred_element_type)

@@ -1,4 +1,4 @@
-"""Staging the bodies of loops and branches, Python functions of pytrees; jaxprs are cached, so programs are as well."""
+"""Staging of loop bodies and branches, Python functions of pytrees; cached jaxprs lead to cached programs."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Body(NamedTuple):
 
     jaxpr: ClosedJaxpr
     consts: list[Any]
-    out_tree: Any
+    out_tree: PyTreeDef
 
     @property
     def out_avals(self) -> list[ShapedArray]:
-        """Return the types of the result's leaves."""
+        """The types of the result's leaves."""
         return self.jaxpr.out_avals
 
 
@@ -47,10 +47,10 @@ def stage_body(
     """Return ``function(*args)`` staged on leaves of the types `in_avals`; `in_tree` is the tree of the tuple `args`.
 
     The constants are the arrays and tracers that the function closes over. The same function on the same types gives
-    the same jaxpr object; outside of jit, so do functions with equal equations, and an eager loop compiles once.
+    the same jaxpr object; outside of jit, so do functions with equal equations, so that an eager loop compiles once.
     TypeError, with the path, if a leaf of the result is no array.
     """
-    # Other callables may have changed between two calls.
+    # A callable object may change between two calls, so only plain functions are cached.
     stage_once = _stage if type(function) is FunctionType else inspect.unwrap(_stage)
     settings = config.cache_key(), axis_environment(current_trace.get())
     return stage_once(function, transformation, in_tree, tuple(in_avals), settings)
@@ -67,7 +67,7 @@ def _stage(
 ) -> Body:
     names = positional_names(function, len(in_tree.children()))
     info = debug_info_of(transformation, function, lambda: leaf_paths(names, in_tree.children()))
-    out_tree = None
+    out_tree: Any = None
 
     def flat(*leaves: Any) -> list[Any]:
         nonlocal out_tree
@@ -78,14 +78,14 @@ def _stage(
 
     jaxpr, consts = stage(flat, in_avals, info)
     closed = ClosedJaxpr(jaxpr.with_constants_as_inputs() if jaxpr.constvars else jaxpr, [])
-    # In eager calls equal jaxprs share one program, unless debug checks must name the lines of each function. A staged
-    # equation keeps the jaxpr of its own function, since it is printed.
+    # Equal jaxprs of eager calls share one program, unless debug checks have to name the lines of each function. A
+    # staged equation keeps the jaxpr of its own function, because it is printed.
     staging = any(isinstance(t, StagingTrace) and not isinstance(t, Tape) for t in current_trace.get().enclosing())
     return Body(closed if staging or config.checks_numbers() else intern_jaxpr(closed), consts, out_tree)
 
 
 def intern_jaxpr(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Return the interned jaxpr with the source line and equations of `closed`, which has no constvars."""
+    """Return the interned jaxpr that has the equations and source line of `closed`, a jaxpr without constvars."""
     try:
         key = _key(closed.jaxpr)
     except TypeError:  # an unhashable parameter
@@ -106,7 +106,7 @@ def _key(jaxpr: Jaxpr) -> Any:
         value = x.value.tobytes() if isinstance(x.value, np.generic) else repr(x.value)
         return type(x.value), value, x.aval
 
-    # The source line is part of the key since messages name it; a closure made for each call has the same line.
+    # The key includes the source line, which messages name; a closure that is made for each call keeps its line.
     info = jaxpr.debug_info
     parts: list[Any] = [None if info is None else (info.file, info.line), tuple(jaxpr.in_avals)]
     for equation in jaxpr.eqns:
@@ -122,14 +122,14 @@ def _key(jaxpr: Jaxpr) -> Any:
 
 
 def _parameter_key(value: object) -> Any:
-    # The body of an inner loop is a new jaxpr each time the outer body is traced.
+    # The body of an inner loop is a new jaxpr in each trace of the outer body.
     if isinstance(value, ClosedJaxpr) and not value.consts:
         return _key(value.jaxpr)
     return tuple(map(_parameter_key, value)) if isinstance(value, tuple) else value
 
 
 def leaves_of(argument: str, tree: Any, *, function: str = "") -> tuple[list[Any], Any, list[ShapedArray]]:
-    """Return the leaves, tree and types of an argument; TypeError with the path of a leaf that is no array."""
+    """Return an argument's leaves, tree and types; TypeError, with the path, for a leaf that is no array."""
     leaves, structure = pytree.tree_flatten(tree)
     leaves = unwrap(leaves)
     avals = []
@@ -143,12 +143,12 @@ def leaves_of(argument: str, tree: Any, *, function: str = "") -> tuple[list[Any
 
 
 def same_type(one: ShapedArray, other: ShapedArray) -> bool:
-    """Return whether two types are equal up to weak types, and to a sharding that one of them does not say."""
+    """Return whether two types are equal, apart from weak types and from a sharding that only one of them has."""
     return not describe_type_differences(one, other)
 
 
 def describe_type_differences(one: ShapedArray, other: ShapedArray) -> list[str]:
-    """Return the differences of two types, apart from weak types, in words."""
+    """Return the plural names of the fields in which two types differ, apart from weak types."""
     named = (("dtypes", "dtype"), ("shapes", "shape"), ("memories", "memory_space"))
     differences = [words for words, field in named if getattr(one, field) != getattr(other, field)]
     shardings = one.explicit_sharding, other.explicit_sharding
@@ -158,11 +158,9 @@ def describe_type_differences(one: ShapedArray, other: ShapedArray) -> list[str]
 
 
 def check_function(argument: str, value: object) -> None:
-    """Raise TypeError if the argument of `function` cannot be called."""
+    """Raise TypeError if an argument is not callable."""
     if not callable(value):
-        raise TypeError(
-            f"lax.{called_function()}: {argument} argument should be a callable, got {abbreviate(value)}"
-        )
+        raise TypeError(f"lax.{called_function()}: {argument} argument should be a callable, got {abbreviate(value)}")
 
 
 def open_jaxpr(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
@@ -173,15 +171,12 @@ def open_jaxpr(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
 def promote_carry(
     values: Sequence[Any], avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]
 ) -> list[Any] | None:
-    """Return the initial carry with weakly typed leaves promoted to the dtypes that the body returns.
-
-    None if nothing changes.
-    """
+    """Return the initial carry with weakly typed leaves promoted to the body's result dtypes; None if none changes."""
     carry, changed = list(values), False
     for i, (aval, out) in enumerate(zip(avals, out_avals, strict=True)):
         if aval.weak_type and not same_type(aval, out):
             pairs = ((aval.dtype, True), (out.dtype, out.weak_type))
-            dtype, _ = dtypes.promote(pairs, *config.promotion())
+            dtype, _ = dtypes.promote(pairs, *config.promotion_settings())
             if dtype != aval.dtype:
                 carry[i], changed = convert_element_type(values[i], dtype), True
     return carry if changed else None
@@ -191,9 +186,9 @@ def check_carry(
     name: str, tree: PyTreeDef, avals: Sequence[ShapedArray], out_tree: PyTreeDef,
     out_avals: Sequence[ShapedArray],
 ) -> None:
-    """Raise TypeError, with the path, for leaves whose types differ between the input and the output carry.
+    """Raise TypeError, with paths, if the structures or types of the input and the output carry differ.
 
-    `name` is the body's name for its carry.
+    name: the body's parameter for the carry.
     """
     if out_tree != tree:
         raise TypeError(

@@ -15,10 +15,10 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like, short_repr
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, in_order
-from xtrace._src.core.high_values import call_on_nodes, has_high_values, of_nodes
+from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, ordered_effects
+from xtrace._src.core.high_values import call_on_lowered, has_high_values, with_lowered_results
 from xtrace._src.core.ir import ClosedJaxpr, Literal, Var, scalar_literal
-from xtrace._src.core.primitive import Primitive, no_rule
+from xtrace._src.core.primitive import ListPrimitive, Primitive, no_rule
 from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
@@ -60,7 +60,7 @@ from xtrace._src.transforms.scopes import call_in_scopes
 
 _Branches = tuple[ClosedJaxpr, ...]
 
-# Programs are cached by their branches, so equal calls must return the same derived branches.
+# Programs are cached by their branches, so equal calls must return identical derived branches.
 _per_branches = memoize(1024)
 
 
@@ -86,7 +86,7 @@ def _emit(
     if len(branches) == 1:
         jaxpr = branches[0].jaxpr
         return emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))
-    effects = in_order(_effects(branches=branches))
+    effects = ordered_effects(_effects(branches=branches))
     regions = []
     for number, branch in enumerate(branches):
         region, jaxpr = builder.region([], f"branch_{number}_fun"), branch.jaxpr
@@ -103,7 +103,7 @@ def _effects(*, branches: _Branches, **_: object) -> Effects:
 def bind_cond(
     branches: Sequence[ClosedJaxpr], index: ArrayLike, operands: Sequence[Any], platforms: object
 ) -> list[Any]:
-    """Bind a cond of `branches`; their constants become operands."""
+    """Bind a cond of `branches`; their constants become operands. platforms: `branches_platforms`."""
     if any(b.consts for b in branches):
         called = [move_constants_to_inputs(b) if b.consts else b for b in branches]
         branches, consts = _share_constants(called, [b.consts for b in branches])
@@ -123,20 +123,20 @@ def _discharge(
 def _share_constants(
     branches: Sequence[ClosedJaxpr], consts: Sequence[Sequence[Any]]
 ) -> tuple[list[ClosedJaxpr], list[Any]]:
-    """Return branches that take the distinct constants of all branches as leading inputs, and these constants."""
+    """Return branches with the distinct constants of all branches as leading inputs, and these constants."""
     distinct = list({id(x): x for of_branch in consts for x in of_branch}.values())
     places = {id(x): i for i, x in enumerate(distinct)}
     avals = tuple([aval_of(x) for x in distinct])
-    joined = []
+    extended = []
     for branch, own in zip(branches, consts, strict=True):
         taken = tuple([places[id(x)] for x in own])
-        joined.append(branch if taken == tuple(range(len(distinct))) else _extend_inputs(branch, avals, taken))
-    return joined, distinct
+        extended.append(branch if taken == tuple(range(len(distinct))) else _extend_inputs(branch, avals, taken))
+    return extended, distinct
 
 
 @memoize_by_owner
 def _extend_inputs(closed: ClosedJaxpr, avals: tuple[ShapedArray, ...], places: tuple[int, ...]) -> ClosedJaxpr:
-    """Return `closed` with leading inputs of the types `avals`; its present leading inputs are moved to `places`."""
+    """Return `closed` with leading inputs of the types `avals`; input i of `closed` becomes input ``places[i]``."""
     jaxpr = closed.jaxpr
     inputs = [Var(a) for a in avals]
     for place, variable in zip(places, jaxpr.invars, strict=False):
@@ -145,13 +145,13 @@ def _extend_inputs(closed: ClosedJaxpr, avals: tuple[ShapedArray, ...], places: 
 
 
 def _union_flags(flags: Sequence[Sequence[bool]]) -> tuple[bool, ...]:
-    """Return for each position whether the flag of any branch is set."""
+    """Return, for each position, whether any branch's flag is set."""
     return tuple(map(any, zip(*flags, strict=True)))
 
 
 @_per_branches
 def _jvp_branches(branches: _Branches, given: tuple[bool, ...]) -> tuple[list[ClosedJaxpr], tuple[bool, ...]]:
-    """Return the branches' jvp with one pattern of nonzero tangents for all, and the pattern."""
+    """Return the jvp of each branch, all with one mask of nonzero tangents, and that mask."""
     nonzero = _union_flags([jvp_jaxpr(b, given)[1] for b in branches])
     return [jvp_jaxpr(b, given, nonzero)[0] for b in branches], nonzero
 
@@ -167,10 +167,11 @@ def _jvp(
 
 
 def _name_residuals(parts: Sequence[PartitionedJaxpr]) -> list[list[Any]]:
-    """Return for each branch the sources of its residuals: an input, a result, or a new output by type and number.
+    """Return the sources of each branch's residuals.
 
-    For each type there are as many new outputs as the branch with most of them needs. A result that is a residual of
-    some branches only uses a new output that is free.
+    A source is ("input", i), ("output", i) for a result, or ("new", type, number) for an additional output. Branches
+    share additional outputs: each type has as many as the branch that needs most. A result that is a residual in only
+    some branches takes an additional output that is free.
     """
     count = parts[0].results
     sources = [list(dict.fromkeys(part.residuals)) for part in parts]
@@ -194,7 +195,7 @@ def _name_residuals(parts: Sequence[PartitionedJaxpr]) -> list[list[Any]]:
 
 
 class _Split:
-    """Known and linear branches, from `PartitionedJaxpr`s, with residuals that are common to all branches.
+    """The known and the linear branches of partitioned branches, with one list of residuals for all branches.
 
     Branches share outputs for residuals of one type; a branch without such a residual returns zeros.
     """
@@ -229,7 +230,7 @@ class _Split:
             self.linear.append(stage_to_jaxpr(linear, [*types, *moved], part.unknown.jaxpr.debug_info))
 
     def apply(self, index: Array, operands: Sequence[Any], moved: Sequence[Any], platforms: object) -> tuple[Any, Any]:
-        """Bind the known and the linear cond, and return the results of each."""
+        """Bind the known and the linear cond, and return the results of both."""
         results = bind_cond(self.known, index, operands, platforms)
         if not any(self.nonzero):
             return results[: self.count], []
@@ -255,7 +256,7 @@ def _linearize(
 
 @_per_branches
 def _partially_evaluate_branches(branches: _Branches, unknown: tuple[bool, ...]) -> _Split | None:
-    """Return known and unknown branches; None if all results and work are unknown."""
+    """Return the known and unknown branches; None if all results and all work are unknown."""
     analyses = [analyze_unknowns(b, unknown) for b in branches]
     if not any(works for works, _ in analyses) and all(_union_flags([pending for _, pending in analyses])):
         return None
@@ -294,7 +295,7 @@ def _eliminate_dead_code(closed: ClosedJaxpr) -> ClosedJaxpr:
 def _transpose_branches(
     branches: _Branches, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
 ) -> tuple[list[ClosedJaxpr], tuple[bool, ...]]:
-    """Return the transposed branches with one pattern of nonzero cotangents for all, and the pattern."""
+    """Return the transposed branches, all with one mask of nonzero cotangents, and that mask."""
     has_cotangent = _union_flags([transpose_jaxpr(b, linear, nonzero)[1] for b in branches])
     transposed = [_select_results(transpose_jaxpr(b, linear, nonzero, True)[0], has_cotangent) for b in branches]
     return [_eliminate_dead_code(b) for b in transposed], has_cotangent
@@ -316,7 +317,7 @@ def _transpose(
 def _batch_branches(
     branches: _Branches, mapped: MappedAxis, axes: tuple[int | None, ...], everywhere: bool
 ) -> tuple[list[ClosedJaxpr], tuple[bool, ...]]:
-    """Return the batched branches with the same results mapped, at axis 0, in all, and the mask of these."""
+    """Return the batched branches, all with one mask of mapped results, at axis 0, and that mask."""
     if everywhere:
         moved = (True,) * len(branches[0].out_avals)
     else:
@@ -342,8 +343,8 @@ def _batch_with_mapped_index(
     if not IO_EFFECTS.isdisjoint(_effects(branches=branches)):
         raise NotImplementedError(
             "IO effect not supported in vmap-of-cond: with a mapped predicate or index all branches are computed, and "
-            "an io_callback would be called for examples that select another branch. Use debug.callback if "
-            "that is fine, or lax.map in place of vmap"
+            "an io_callback would be called for examples that select another branch. Use debug.callback if that is "
+            "fine, or lax.map instead of vmap"
         )
     differentiable = [current_trace.get() is not base_trace and is_differentiable(aval_of(x)) for x in operands]
     operands = [
@@ -364,9 +365,9 @@ def _batch_with_mapped_index(
 
 
 def _stop_gradient_unless_selected(x: Array, index: Array, number: int) -> Array:
-    """Return `x` with derivative zero for the examples that do not select the branch `number`.
+    """Return `x` with derivative zero for the examples that do not select branch `number`.
 
-    The branch's derivative may be infinite or NaN there, and its product with a zero cotangent NaN.
+    For these the branch's derivative may be infinite or NaN, and its product with a zero cotangent is NaN.
     """
     return select_n(_broadcast_index(eq(index, _index(number)), x), stop_gradient(x), x)
 
@@ -376,7 +377,7 @@ def _broadcast_index(index: Array, example: Array) -> Array:
     return broadcast_in_dim(index, aval_of(example).shape, (0,))
 
 
-cond_p = Primitive(
+cond_p = ListPrimitive(
     "cond", ("branches", "branches_platforms"), abstract=_abstract, emit=_emit, effects=_effects, jvp=_jvp,
     linearize=_linearize, partial_evaluate=_partial_evaluate, transpose=_transpose, batch=_batch, discharge=_discharge,
     multiple_results=True, memoised=False,
@@ -394,11 +395,11 @@ def cond(
     Under `vmap` with a mapped condition both are computed.
 
     Args:
-        pred: the condition; a boolean or a number, which holds if it is not zero.
+        pred: the condition, a scalar; a number counts as true if it is not zero.
         true_fun: a function of the operands.
         false_fun: a function of the operands, with results of the same structure, shapes and dtypes.
         operands: pytrees of arrays.
-        operand: the only operand, in an older way to write the call.
+        operand: the only operand, in an older form of the call.
 
     Returns:
         The result of the function, a pytree of arrays.
@@ -457,7 +458,7 @@ def _check_predicate(pred: ArrayLike | None) -> None:
 
 
 def _is_known(value: object) -> bool:
-    """Return whether Python may read a scalar now; results of the device outside of jit are not waited for."""
+    """Return whether to read a scalar in Python now; an eager call does not wait for a result of the device."""
     if isinstance(value, Tracer):
         return False
     return current_trace.get() is not base_trace or isinstance(value, (bool, int, float, np.generic, np.ndarray))
@@ -473,10 +474,10 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
     Under `vmap` with a mapped index all are computed.
 
     Args:
-        index: an integer scalar, moved into the range of `branches`.
+        index: an integer scalar, clamped to the range of `branches`.
         branches: functions of the operands, with results of one structure, shapes and dtypes.
         operands: pytrees of arrays.
-        operand: the only operand, in an older way to write the call.
+        operand: the only operand, in an older form of the call.
 
     Returns:
         The result of ``branches[index](*operands)``, a pytree of arrays.
@@ -521,12 +522,12 @@ def _bind_functions(
     function: str, index: Any, functions: Sequence[Callable[..., Any]], names: Sequence[str],
     operands: tuple[Any, ...], platforms: Any = None,
 ) -> Any:
-    """Stage the functions as branches and bind a cond of them; messages use `names`."""
+    """Stage functions as branches and bind a cond of them; `names` are the functions' names in messages."""
     if has_high_values(operands):
-        inner = [of_nodes(f) for f in functions]
-        return call_on_nodes(lambda *args: _bind_functions(function, index, inner, names, args, platforms), operands)
+        inner = [with_lowered_results(f) for f in functions]
+        return call_on_lowered(lambda *args: _bind_functions(function, index, inner, names, args, platforms), operands)
     leaves, in_tree, avals = leaves_of("operands", operands, function=function)
-    # The branches of a cond are [false_fun, true_fun]: true_fun is traced first, and its constants come first.
+    # The branches of a cond are [false_fun, true_fun]; true_fun is traced first, and its constants come first.
     order = slice(None, None, -1) if function == "cond" else slice(None)
     bodies = [stage_body(function, f, in_tree, avals) for f in functions[order]][order]
     _check_agreement(function, bodies, names)
@@ -563,7 +564,7 @@ def _cast_result(value: Array, weak: bool) -> Any:
 
 @_per_branches
 def _find_forwarded(branches: _Branches) -> list[int | None]:
-    """Return for each result the position of the operand that every branch returns as it, or None."""
+    """Return, for each result, the position of the operand that every branch returns for it, or None."""
     places = []
     for branch in branches:
         inputs: dict[Any, int] = {v: i for i, v in enumerate(branch.jaxpr.invars)}
@@ -572,7 +573,7 @@ def _find_forwarded(branches: _Branches) -> list[int | None]:
 
 
 def _check_agreement(function: str, bodies: Sequence[Body], names: Sequence[str]) -> None:
-    """Raise TypeError, with names and paths, if branches return different structures or types."""
+    """Raise TypeError, with the branches' names and paths of leaves, if results differ in structure or type."""
     order = [len(bodies) - 1, *range(len(bodies) - 1)] if function == "cond" else range(len(bodies))
     first, *others = order
     for other in others:
@@ -609,7 +610,7 @@ def _describe(body: Body) -> str:
 
 
 def _platform_number(platform: str, platforms: Sequence[Any]) -> int:
-    """Return the position of the entry for `platform`: a tuple of names, or None for all others."""
+    """Return the position of the entry of `platforms`, tuples of names or None for all others, for `platform`."""
     for number, names in enumerate(platforms):
         if names is None or platform in names:
             return number
@@ -625,7 +626,7 @@ def _emit_platform_index(builder: FunctionBuilder, *, platforms: Sequence[Any]) 
 
 
 def _platform_index_abstract(**_: object) -> ShapedArray:
-    """Return the position of the entry of `platforms` for the platform that the program is compiled for."""
+    """Return the position of the entry of `platforms` for the program's platform."""
     return ShapedArray((), np.dtype(np.int32))
 
 
@@ -637,7 +638,7 @@ platform_index_p = Primitive(
 
 
 def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **per_platform: Any) -> Any:
-    """Call the function for the platform that the program is compiled for.
+    """Call the function for the program's platform.
 
     Args:
         args: the arguments, trees of arrays.
@@ -648,7 +649,7 @@ def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **
         The result, a tree of arrays of one structure and types for all platforms.
 
     Raises:
-        NotImplementedError: none of the functions is for the platform, when the program is compiled.
+        NotImplementedError: the program is compiled for a platform without a function.
         TypeError: the results differ in structure or types.
 
     Example:

@@ -1,4 +1,4 @@
-"""`map` and `associative_scan`: loops without a carry from step to step."""
+"""`map`, a loop without a carry, and `associative_scan`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from xtrace._src.ops.control_flow.bodies import check_function, leaves_of, stage
 from xtrace._src.ops.control_flow.scan import length_of, run_scan, scan
 from xtrace._src.ops.control_flow.scan_parts import Loop
 from xtrace._src.ops.elementwise import add
-from xtrace._src.transforms.batch import MappedAxis, batch, without_axis
+from xtrace._src.transforms.batch import MappedAxis, batch, remove_axis
 from xtrace._src.transforms.scopes import VMAP, scope
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
@@ -35,7 +35,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     Args:
         f: a function of one element.
         xs: a pytree of arrays whose leading axes have one size.
-        batch_size: the number of elements that are computed together, as `vmap` does; None for one.
+        batch_size: the number of elements to compute together, as `vmap` does; None for one.
 
     Returns:
         A pytree of arrays, stacked along a new leading axis.
@@ -49,7 +49,6 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
         Array([1., 4.], dtype=float32)
     """
     check_function("f", f)
-
     elements, tree, avals = leaves_of("xs", xs)
     length = length_of(None, tree, avals)
     size = to_integer("batch_size", batch_size) if batch_size is not None else 0
@@ -79,17 +78,17 @@ def _rows(x: Array, start: int, stop: int) -> Array:
 
 
 def _call_in_turn(f: Callable[[Any], Any], elements: Sequence[Any], tree: PyTreeDef, length: int) -> Any:
-    """Return the stacked results of `f`, computed one after the other."""
+    """Return the stacked results of `f`, computed one element at a time."""
     if config.disable_jit.value:
         return scan(lambda carry, x: (carry, f(x)), (), pytree.tree_unflatten(tree, elements))[1]
-    inner = [without_axis(aval_of(x), 0) for x in elements]
+    inner = [remove_axis(aval_of(x), 0) for x in elements]
     body = stage_body("map", f, pytree.treedef_tuple([tree]), inner)
     results = run_scan(body.jaxpr, Loop(length, False, 1, len(body.consts), 0), [*body.consts, *elements])
     return pytree.tree_unflatten(body.out_tree, results)
 
 
 def _call_on_batch(f: Callable[[Any], Any], xs: object) -> Any:
-    """Return the results of `f` for all indices of the leading axis, computed at once."""
+    """Return the results of `f` for all indices of the leading axis, computed together."""
     elements, tree = pytree.tree_flatten(xs)
     out_tree: Any = None
 
@@ -106,12 +105,12 @@ def _call_on_batch(f: Callable[[Any], Any], xs: object) -> Any:
 
 
 def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
-    """Return the combinations of all elements up to each one, by an associative function.
+    """Return the inclusive scan of elements along an axis by an associative function, in logarithmic depth.
 
     Args:
-        fn: a function of two trees, of any size along the axis, that combines corresponding elements and returns one.
+        fn: a function of two trees, of any one size along the axis, that combines corresponding elements into one tree.
         elems: a pytree of arrays of one size along the axis.
-        reverse: whether elements are combined from the last one to each one.
+        reverse: whether to scan from the end of the axis.
         axis: the axis.
 
     Returns:
@@ -132,11 +131,8 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     axes = [canonical_axis(axis, a.ndim) for a in avals]
     sizes = {a.shape[i] for a, i in zip(avals, axes, strict=True)}
     if len(sizes) > 1:
-        lines = [
-            f"  * {path} has size {a.shape[i]}"
-            for path, a,
-            i in zip(leaf_paths(["elems"], [tree]), avals, axes, strict=True)
-        ]
+        paths = leaf_paths(["elems"], [tree])
+        lines = [f"  * {path} has size {a.shape[i]}" for path, a, i in zip(paths, avals, axes, strict=True)]
         raise ValueError(
             f"Array inputs to associative_scan must have the same size along axis {axis}:\n" + "\n".join(lines)
         )
@@ -170,7 +166,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
 def _scan(
     combine: Callable[[list[Any], list[Any]], list[Any]], elements: list[Any], axes: Sequence[int]
 ) -> list[Any]:
-    """Return the scan: the scan of pairs of neighbours gives the odd positions, and these give the even ones."""
+    """Return the scan: a scan of combined neighbours gives the odd positions, from which the even ones follow."""
 
     def part(values: Sequence[Any], start: int, stop: int | None, step: int = 1) -> list[Any]:
         return [slice_in_dim(x, start, stop, step, i) for x, i in zip(values, axes, strict=True)]
@@ -191,7 +187,7 @@ def _scan(
 def _scan_in_order(
     combine: Callable[[list[Any], list[Any]], list[Any]], elements: list[Any], axes: Sequence[int]
 ) -> list[Any]:
-    """Return the scan over a symbolic number of elements, one step after the other."""
+    """Return the scan over a symbolic number of elements, one step at a time."""
     moved = [move_axis(x, i, 0) for x, i in zip(elements, axes, strict=True)]
     first = [index_in_dim(x, 0, 0, keepdims=False) for x in moved]
 
@@ -200,8 +196,8 @@ def _scan_in_order(
         return combined, combined
 
     _, rest = scan(step, first, [slice_in_dim(x, 1, None) for x in moved])
-    joined = [concatenate([reshape(x, (1, *aval_of(x).shape)), y], 0) for x, y in zip(first, rest, strict=True)]
-    return [move_axis(x, 0, i) for x, i in zip(joined, axes, strict=True)]
+    scanned = [concatenate([reshape(x, (1, *aval_of(x).shape)), y], 0) for x, y in zip(first, rest, strict=True)]
+    return [move_axis(x, 0, i) for x, i in zip(scanned, axes, strict=True)]
 
 
 def _interleave(even: Array, odd: Array, axis: int) -> Array:
@@ -213,5 +209,5 @@ def _interleave(even: Array, odd: Array, axis: int) -> Array:
     def dilate(x: ArrayLike, low: int, high: int) -> Any:
         return pad(x, zero, [(low, high, 1) if i == axis else (0, 0, 0) for i in range(first.ndim)])
 
-    combined = bitwise_or if dtypes.is_boolean(first.dtype) else add
-    return combined(dilate(even, 0, 0 if unequal else 1), dilate(odd, 1, 1 if unequal else 0))
+    merge = bitwise_or if dtypes.is_boolean(first.dtype) else add
+    return merge(dilate(even, 0, 0 if unequal else 1), dilate(odd, 1, 1 if unequal else 0))

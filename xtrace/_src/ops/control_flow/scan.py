@@ -1,4 +1,4 @@
-"""`scan`: a loop over the leading axis of arrays, with a carry from step to step."""
+"""`scan`: a loop over the leading axis of arrays, with a carry."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.callables import leaf_paths, positional_names
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.effects import Effects, in_order
-from xtrace._src.core.high_values import call_on_nodes, has_high_values, of_nodes
+from xtrace._src.core.effects import Effects, ordered_effects
+from xtrace._src.core.high_values import call_on_lowered, has_high_values, with_lowered_results
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
-from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.sizes import is_symbolic, largest, to_size
 from xtrace._src.core.source import call_at
 from xtrace._src.core.tables import memoize_by_owner
@@ -47,13 +47,12 @@ from xtrace._src.ops.control_flow.scanned_elements import lengthen, read_element
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.runtime.transfer import to_array
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-from xtrace._src.transforms.batch import MappedAxis, insert_axis, without_axis
+from xtrace._src.transforms.batch import MappedAxis, insert_axis, remove_axis
 from xtrace._src.transforms.discharge import discharge_jaxpr, find_references
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import (
     analyze_unknowns,
     batch_jaxpr,
-    either,
     filter_by_mask,
     find_fixpoint,
     find_unknown_carry,
@@ -61,6 +60,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
     linearize_jaxpr,
     merge_by_mask,
     move_constants_to_inputs,
+    or_masks,
     partial_evaluate_jaxpr,
     scatter_by_mask,
     stage_to_jaxpr,
@@ -69,11 +69,12 @@ from xtrace._src.transforms.jaxpr_transforms import (
 from xtrace._src.transforms.lower import (
     emit_call,
     emit_equations,
-    has_terms,
+    is_unreduced,
     occurs_again,
     tokens_of,
     with_tokens,
 )
+from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _Carry = TypeVar("_Carry")
 _Outputs = TypeVar("_Outputs")
@@ -88,7 +89,7 @@ def bind_scan(closed: ClosedJaxpr, loop: Loop, operands: Sequence[Any]) -> list[
 def _discharge(
     keys: Sequence[Any], operands: Sequence[Any], *, jaxpr: ClosedJaxpr, **details: Any
 ) -> tuple[list[Any], list[Any]]:
-    """Let references among the constants be the last parts of the carry, and the elements of others be results."""
+    """Turn constant references into the last parts of the carry, and elements of scanned ones into results."""
     loop = Loop(**details)
     references = find_references(keys)
     fixed = [i for i in references if i < loop.num_consts]
@@ -105,9 +106,9 @@ def _discharge(
 
 @memoize_by_owner
 def _carry_references(closed: ClosedJaxpr, kept: tuple[int, ...], fixed: tuple[int, ...], loop: Loop) -> ClosedJaxpr:
-    """Return a body without references: the constants `fixed` are the last parts of its carry.
+    """Return a body without references: the constants `fixed` become the last parts of its carry.
 
-    The last elements of references that are scanned over are its last results.
+    The final elements of scanned references are its last results.
     """
     pure = discharge_jaxpr(closed)
     _, carry, xs = loop.split(pure.jaxpr.invars)
@@ -120,7 +121,7 @@ def _carry_references(closed: ClosedJaxpr, kept: tuple[int, ...], fixed: tuple[i
 
 
 def run_scan(closed: ClosedJaxpr, loop: Loop, operands: Sequence[Any]) -> list[Any]:
-    """Bind the scan of a user; a carry or element that the body returns unchanged is taken out of the loop."""
+    """Bind a user's scan; carries and elements that the body returns unchanged are taken out of the loop."""
     forwarded = find_forwarding(closed, loop)
     if forwarded is None:
         return bind_scan(closed, loop, operands)
@@ -133,12 +134,12 @@ def run_scan(closed: ClosedJaxpr, loop: Loop, operands: Sequence[Any]) -> list[A
 
 
 def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, **details: Any) -> list[ShapedArray]:
-    """Return the carry after the last step, and the other results of the steps, stacked along a leading axis."""
+    """Return the carry after the last step, and the steps' other results, stacked along a leading axis."""
     loop = Loop(length, **details)
     consts, carry, xs = loop.split(avals)
     if any(a.ndim == 0 or a.shape[0] != length for a in xs):
         raise TypeError(f"scan: operands that are scanned over must have the leading axis size {length}, got {xs}")
-    steps = [without_axis(a, 0) for a in xs]
+    steps = [remove_axis(a, 0) for a in xs]
     expected = jaxpr.in_avals
     if len(avals) != len(expected) or not all(map(same_type, [*consts, *carry, *steps], expected)):
         raise TypeError(f"scan: the jaxpr takes {expected}, its operands have the types {[*consts, *carry, *steps]}")
@@ -159,7 +160,7 @@ class _Steps:
         self.jaxpr, self.loop, self.consts, self.called = jaxpr, loop, consts, called
 
     def write(self, builder: FunctionBuilder, carry: list[Value], xs: list[Value]) -> tuple[list[Value], list[Value]]:
-        """Write one step; return the carry and the results of the step."""
+        """Write one step; return the carry and the step's results."""
         jaxpr = self.jaxpr
         rows = [x.bitcast(v.aval) for x, v in zip(xs, jaxpr.invars[len(jaxpr.invars) - len(xs) :], strict=True)]
         values = [*self.consts, *carry, *rows]
@@ -177,7 +178,7 @@ class _Steps:
     def write_group(
         self, builder: FunctionBuilder, count: int, start: Value, carry: list[Value], xs: list[Value], ys: list[Value]
     ) -> tuple[list[Value], list[Value]]:
-        """Write `count` steps on the elements from `start` on; return the carry, and `ys` with their results stored."""
+        """Write `count` steps on the elements from `start` on; return the carry, and `ys` with the results stored."""
         place = builder.place
         builder.name_next("jit(dynamic_index_in_dim)/dynamic_slice")
         groups = [read_group(builder, x, start, count) for x in xs]
@@ -200,14 +201,14 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
     consts, carry, xs = loop.split(values)
     # Slices of arrays of extended dtypes are read and written in their physical type.
     xs = [x.to_physical() for x in xs]
-    # XLA refuses a loop that reads an array without elements, also where it has no steps.
+    # XLA refuses a loop that reads an array without elements, even if it has no steps.
     missing = largest(1 - loop.length, 0) if is_symbolic(loop.length) else 0
     if missing != 0:
         xs = [lengthen(builder, x, missing) for x in xs]
     ys = []
     stacked_avals = [physical_aval(a) for a in builder.results[loop.num_carry :]]
     for aval in stacked_avals:
-        # Broadcast at run time: the executable would hold a constant of this size.
+        # Broadcast at run time, so that the executable holds no constant of this size.
         if missing != 0:
             aval = aval.update(shape=(aval.shape[0] + missing, *aval.shape[1:]))
         zero = builder.constant(0, aval.update(shape=()))
@@ -218,15 +219,15 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
         # Profiles show the while loop that the scan becomes, as in JAX.
         position, name = builder.place
         builder.place = position, f"{name.removesuffix('scan')}while"
-    # A number of steps that is not known is no multiple of another.
+    # A symbolic number of steps is not unrolled, since it may be no multiple of `unroll`.
     is_counted = not is_symbolic(loop.length)
     unroll = min(loop.unroll, loop.length) if is_counted else 1
     trips, rest = divmod(loop.length, unroll)
     steps = _Steps(jaxpr.jaxpr, loop, consts, unroll > 1 or occurs_again(builder, jaxpr.jaxpr))
     index = ShapedArray((), dtypes.int32)
     if not is_counted or trips > 1:
-        effects = in_order(jaxpr.effects)
-        terms = [x for x in (*consts, *xs) if has_terms(x)]
+        effects = ordered_effects(jaxpr.effects)
+        terms = [x for x in (*consts, *xs) if is_unreduced(x)]
         state = [*tokens_of(builder, effects), builder.constant(0, index), *carry, *ys, *terms]
         avals = [v.aval for v in state]
         condition = builder.region(avals, "cond")
@@ -275,12 +276,12 @@ def _halves(values: Sequence[Any], count: int) -> tuple[list[Any], list[Any]]:
 
 
 def _force_carry(flags: Sequence[bool], loop: Loop, results: int) -> tuple[bool, ...]:
-    """Return the flags that results of the body must have: those of the input carry, and False for the others."""
+    """Return the flags that the body's results must have at least: the input flags of the carry, and False."""
     return (*loop.split(flags)[1], *(False,) * (results - loop.num_carry))
 
 
 def _initial_tangents(loop: Loop, avals: Sequence[ShapedArray], tangents: Sequence[Any], moving: Any) -> list[Any]:
-    """Return the tangents of the operands, instantiated as zeros where the flag in `moving` is set."""
+    """Return the operands' tangents, with zeros instantiated where the flag in `moving` is set."""
     return [
         zeros(tangent_aval(a)) if moves and t is None else t
         for a, t, moves in zip(avals, tangents, moving, strict=True)
@@ -334,7 +335,7 @@ def _jvp(
 def _bind_split(
     parts: Split, loop: Loop, operands: Sequence[Any], moved: Sequence[Sequence[Any]]
 ) -> tuple[list[Any], list[Any]]:
-    """Bind the known scan, of `operands` with the layout `loop`, and the linear one; return the results of each.
+    """Bind the known scan on `operands`, in the layout `loop`, and the linear scan; return the results of both.
 
     moved: the linear constants, carry and elements of the linear scan.
     """
@@ -357,7 +358,7 @@ def _bind_split(
 def _linearize_body(
     closed: ClosedJaxpr, given: tuple[bool, ...], loop: Loop
 ) -> tuple[Split, tuple[bool, ...], tuple[bool, ...]]:
-    """Return the known and linear scans, and the masks of inputs and of results with tangents."""
+    """Return the known and the linear scan, and the masks of inputs and of results with tangents."""
     results = len(closed.out_avals)
     moving, nonzero = until_stable(
         lambda flags: linearize_jaxpr(closed, flags, _force_carry(flags, loop, results)).unknown_results, given, loop
@@ -382,9 +383,9 @@ def _linearize(
 def _split_body(
     closed: ClosedJaxpr, unknown: tuple[bool, ...], loop: Loop
 ) -> tuple[Split, Loop, tuple[bool, ...], tuple[bool, ...]] | None:
-    """Return the known and unknown scans, the known scan's loop, and the masks of unknown inputs and results.
+    """Return the known and the unknown scan, the known scan's loop, and the masks of unknown inputs and results.
 
-    None if all results and work are unknown.
+    None if all results and all work are unknown.
     """
     # A carry that starts known but becomes unknown in a step is unknown in all steps.
     flags, pending = until_stable(lambda flags: analyze_unknowns(closed, flags)[1], unknown, loop)
@@ -412,17 +413,18 @@ def _partial_evaluate(
     parts, known_loop, flags, pending = split
     known = [not u for u in flags]
 
-    def both(operands: Sequence[Any]) -> list[Any]:
+    def compute(operands: Sequence[Any]) -> list[Any]:
         moved = [filter_by_mask(x, w) for x, w in zip(loop.split(operands), loop.split(flags), strict=True)]
         return merge_by_mask(*_bind_split(parts, known_loop, filter_by_mask(operands, known), moved), pending)
 
-    return both
+    return compute
 
 
 class _TransposedScan(NamedTuple):
-    """The reverse scan of cotangents, and `before`, a scan that computes the known carry of each step, if there is any.
+    """The reverse scan of cotangents, and `before`, a scan that computes the known carry of each step, or None.
 
-    linear: the mask of linear operands of the body. nonzero: the mask of operands with nonzero cotangents.
+    linear: the mask of the body's linear operands. given: the mask of results with nonzero cotangents. nonzero: the
+    mask of operands with nonzero cotangents.
     """
 
     before: ClosedJaxpr | None
@@ -448,14 +450,14 @@ def _find_dependent_outputs(jaxpr: Jaxpr, flags: Sequence[bool]) -> tuple[bool, 
 def _transpose_body(
     closed: ClosedJaxpr, operands_linear: tuple[bool, ...], given: tuple[bool, ...], loop: Loop
 ) -> _TransposedScan:
-    """Return the reverse scan for the linear operands and the results with nonzero cotangents, the mask `given`."""
+    """Return the reverse scan for linear operands; `given` is the mask of results with nonzero cotangents."""
     linear, _ = until_stable(lambda flags: _find_dependent_outputs(closed.jaxpr, flags), operands_linear, loop)
     carry_linear = tuple(loop.split(linear)[1])
     initial, ys_given = _halves(given, loop.num_carry)
 
     def transpose_step(carry_given: tuple[bool, ...]) -> tuple[tuple[ClosedJaxpr, tuple[bool, ...]], tuple[bool, ...]]:
         transposed, has_cotangent = transpose_jaxpr(closed, linear, (*carry_given, *ys_given))
-        after = either(carry_given, loop.split(scatter_by_mask(has_cotangent, linear))[1])
+        after = or_masks(carry_given, loop.split(scatter_by_mask(has_cotangent, linear))[1])
         return (transposed, has_cotangent), tuple([bool(x) for x in after])
 
     (transposed, has_cotangent), carry_given = find_fixpoint(
@@ -562,7 +564,7 @@ def _batch(
     return results, [*carry_places, *[None if i is None else 1 for i in ys_places]]
 
 
-scan_p = Primitive(
+scan_p = ListPrimitive(
     "scan", _PARAMETERS, abstract=_abstract, emit=_emit, effects=_effects, jvp=_jvp, linearize=_linearize,
     partial_evaluate=_partial_evaluate, transpose=_transpose, batch=_batch, discharge=_discharge,
     multiple_results=True, memoised=False,
@@ -573,23 +575,23 @@ def scan(
     f: Callable[[Any, Any], tuple[_Carry, _Outputs]], init: Any, xs: Any = None, length: int | None = None,
     reverse: bool = False, unroll: int | bool = 1, _split_transpose: bool = False,
 ) -> tuple[_Carry, _Outputs]:
-    """Return the last carry and the stacked results of a function that is called for each element in turn.
+    """Call a function on each element in turn with a carry; return the final carry and the stacked results.
 
     The function is traced once, runs as one compiled loop, and is differentiable in both modes.
 
     Args:
         f: the function ``carry, y = f(carry, x)``.
-        init: the carry before the first step; a pytree. Each step must return one of the same structure, shapes and
+        init: the carry before the first step, a pytree. Each step must return a carry of the same structure, shapes and
             dtypes.
         xs: a pytree of arrays whose leading axes have one size; None for `length` steps with ``x = None``.
-        length: the number of steps; it may be left out with `xs`.
-        reverse: whether the steps go from the last element to the first one; results stay at the places of the
-            elements.
-        unroll: the number of steps that are written one after the other in each round of the loop; True for all.
-        _split_transpose: whether the transposed loop is split in two.
+        length: the number of steps; optional with `xs`.
+        reverse: whether the steps go from the last element to the first one; each result stays at the index of its
+            element.
+        unroll: the number of steps in one iteration of the compiled loop; True for all.
+        _split_transpose: ignored, accepted as in JAX.
 
     Returns:
-        A pair of the last carry and the results, stacked along a new leading axis.
+        A pair of the final carry and the results, stacked along a new leading axis.
 
     Raises:
         TypeError: the carry changes its type, or a result is no array.
@@ -601,7 +603,7 @@ def scan(
     """
     check_function("f", f)
     if has_high_values((init, xs)):
-        return call_on_nodes(lambda c, x: scan(of_nodes(f), c, x, length, reverse, unroll), (init, xs))
+        return call_on_lowered(lambda c, x: scan(with_lowered_results(f), c, x, length, reverse, unroll), (init, xs))
     carry, carry_tree, carry_avals = leaves_of("init", init)
     elements, xs_tree, xs_avals = leaves_of("xs", xs)
     size = length_of(length, xs_tree, xs_avals)
@@ -609,7 +611,7 @@ def scan(
     if config.disable_jit.value:
         return run_in_python(f, init, elements, xs_tree, size, bool(reverse))
     in_tree = pytree.treedef_tuple([carry_tree, xs_tree])
-    inner = [without_axis(a, 0) for a in xs_avals]
+    inner = [remove_axis(a, 0) for a in xs_avals]
     body = stage_body("scan", f, in_tree, [*carry_avals, *inner])
     out_tree = _split_result_tree(body)
     if out_tree[0] == carry_tree:
@@ -643,8 +645,7 @@ def length_of(length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
         if own is not None and own.spec[0] is not None:
             raise ValueError(
                 f"{called_function()}: 0th dimension of all xs should be replicated. Got {own.spec} of {path}: each "
-                "step reads "
-                "a whole slice. Write xtrace.reshard(x, spec) with None for this dimension first"
+                "step reads a whole slice. Write xtrace.reshard(x, spec) with None for this dimension first"
             )
     sizes = sorted({a.shape[0] for a in avals})
     if len(sizes) > 1:
@@ -665,8 +666,7 @@ def length_of(length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
     except TypeError:
         raise TypeError(
             f"{called_function()}: length must be an integer known while tracing, got {abbreviate(length)}. "
-            "fori_loop takes "
-            "a traced number of steps"
+            "fori_loop takes a traced number of steps"
         ) from None
     if sizes and sizes[0] != number:
         raise ValueError(
@@ -678,8 +678,8 @@ def length_of(length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
     return number  # type: ignore[no-any-return]
 
 
-def _split_result_tree(body: Body) -> list[Any]:
-    """Return the trees of the carry and of the stacked results; TypeError unless the body returned a pair."""
+def _split_result_tree(body: Body) -> list[PyTreeDef]:
+    """Return the trees of the carry and of a step's other results; TypeError unless the body returned a pair."""
     children, data = body.out_tree.children(), body.out_tree.node_data()
     if data is None or not issubclass(data[0], tuple) or len(children) != 2:
         shown = pytree_differences.describe_leaves(body.out_tree, [a.str_short() for a in body.out_avals])
@@ -687,5 +687,4 @@ def _split_result_tree(body: Body) -> list[Any]:
             f"scan body output must be a pair, got {shown}. Return (carry, y), with None for y if there is nothing to "
             "stack"
         )
-    result: list[Any] = children
-    return result
+    return children

@@ -1,4 +1,4 @@
-"""Splitting a scan into a known scan and a linear (or unknown) scan over its residuals."""
+"""The split of a scan into a known scan and a linear (or unknown) scan over its residuals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from xtrace._src.ops.arrays.dynamic_slicing import dynamic_index_in_dim
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.control_flow.bodies import open_jaxpr
 from xtrace._src.transforms.dce import eliminate_dead_code
-from xtrace._src.transforms.jaxpr_transforms import PartitionedJaxpr, either, filter_by_mask, find_fixpoint
+from xtrace._src.transforms.jaxpr_transforms import PartitionedJaxpr, filter_by_mask, find_fixpoint, or_masks
 
 
 class Loop(NamedTuple):
@@ -35,13 +35,13 @@ class Loop(NamedTuple):
     num_carry: int
 
     def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return the values of constants, carry and scanned elements, from one value for each operand."""
+        """Split one value for each operand into the values of constants, of the carry and of scanned arrays."""
         carried = self.num_consts + self.num_carry
         return list(values[: self.num_consts]), list(values[self.num_consts : carried]), list(values[carried:])
 
 
 def unroll_of(unroll: Any, size: int) -> int:
-    """Return the number of steps, up to `size`, in one iteration of the loop."""
+    """Return the number of steps in one iteration of the loop; `size` is the trip count, used for True."""
     if isinstance(unroll, (bool, np.bool_)):
         return max(size, 1) if unroll else 1
     if isinstance(unroll, Tracer):
@@ -58,7 +58,7 @@ def unroll_of(unroll: Any, size: int) -> int:
 
 
 def regroup_jaxpr(inputs: Sequence[Sequence[Var]], outputs: Sequence[Atom], jaxpr: Jaxpr) -> ClosedJaxpr:
-    """Return `jaxpr` with the given inputs and outputs, without dead code."""
+    """Return `jaxpr` with these inputs and outputs, without dead code."""
     moved = jaxpr.replace(invars=[v for group in inputs for v in group], outvars=outputs)
     return ClosedJaxpr(eliminate_dead_code(moved)[0], [])
 
@@ -66,21 +66,21 @@ def regroup_jaxpr(inputs: Sequence[Sequence[Var]], outputs: Sequence[Atom], jaxp
 def until_stable(
     results_of: Callable[[tuple[bool, ...]], tuple[bool, ...]], flags: tuple[bool, ...], loop: Loop
 ) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
-    """Return the flags of inputs and results at the fixpoint where no step adds a flag to the carry."""
+    """Return the flags of inputs and results at the fixpoint, where a step adds no flag to the carry."""
     consts, carry, xs = loop.split(flags)
 
     def step(carry: tuple[bool, ...]) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
         results = results_of((*consts, *carry, *xs))
-        return results, either(carry, results[: loop.num_carry])
+        return results, or_masks(carry, results[: loop.num_carry])
 
     results, stable = find_fixpoint(step, carry)
     return (*consts, *stable, *xs), (*stable, *results[loop.num_carry :])
 
 
 class _Forwarding(NamedTuple):
-    """A body without forwarded values: carries that never change (`fixed`), now constants, and elements.
+    """A body without forwarded values: unchanged carries (the mask `fixed`) have become constants.
 
-    elements: for each result of a step the scanned operand whose element it is, or None if it is computed.
+    elements: for each result of a step, the index of the scanned array that it is an element of, or None.
     """
 
     body: ClosedJaxpr
@@ -91,7 +91,7 @@ class _Forwarding(NamedTuple):
 
 @memoize_by_owner
 def find_forwarding(closed: ClosedJaxpr, loop: Loop) -> _Forwarding | None:
-    """Return the body without the carries and elements that it returns unchanged; None if there are none."""
+    """Return the body without carries and elements that it returns unchanged; None if there are none."""
     jaxpr = closed.jaxpr
     consts, carry, xs = loop.split(jaxpr.invars)
     after, ys = jaxpr.outvars[: loop.num_carry], jaxpr.outvars[loop.num_carry :]
@@ -108,17 +108,17 @@ def find_forwarding(closed: ClosedJaxpr, loop: Loop) -> _Forwarding | None:
 
 
 # The source of a value: ("extra", i), a constant of the jaxprs; ("operand", i) or ("result", i) of the known scan;
-# ("hoisted", i), a loop invariant computed before it.
+# ("hoisted", i), a loop invariant that is computed before the scan.
 Source = tuple[str, int]
 
 
 class Split(NamedTuple):
     """A known scan, which also stacks the residuals, and a linear (or unknown) scan over them.
 
-    hoisted: computes the loop invariants from constants `extra` and the operands `fixed`. known_consts, linear_consts:
-    the sources of the constants of each scan. stacked: the sources of the residuals that the linear scan reads by step.
-    known_extra: the number of constants of the known part in `extra`. results: the number of results of the known scan
-    that are results of the original one.
+    hoisted: computes the loop invariants from the constants `extra` and the operands `fixed`. known_consts,
+    linear_consts: the sources of each scan's constants. stacked: the sources of the residuals that the linear scan
+    reads element by element. known_extra: the number of the known part's constants in `extra`. results: the number of
+    results of the known scan that are results of the original scan.
     """
 
     known: ClosedJaxpr
@@ -136,7 +136,7 @@ class Split(NamedTuple):
 
 
 class _Invariants:
-    """The loop invariants of a body: the values that depend on the inputs `fixed` only."""
+    """The loop invariants of a body, the values that depend only on the inputs `fixed`, and the other equations."""
 
     def __init__(self, jaxpr: Jaxpr, fixed: Sequence[Var]) -> None:
         self.inputs = list(fixed)
@@ -151,7 +151,7 @@ class _Invariants:
                 continue
             self.equations.append(equation)
             self.variables.update(equation.outvars)
-            # Equations without inputs stay in the body as well, so that their results need not be passed to it.
+            # Equations without inputs also stay in the body, so that it takes no operands for their results.
             if all(isinstance(x, Literal) or x in constant for x in equation.invars):
                 constant.update(equation.outvars)
                 self.others.append(equation)
@@ -159,7 +159,7 @@ class _Invariants:
         self.read = [x for x in dict.fromkeys(read) if x in self.variables and x not in constant and x not in fixed]
 
     def position(self, atom: Atom) -> int:
-        """Return the position of a value in the outputs; a new value is appended."""
+        """Return the position of a value in the outputs, after appending a new value."""
         return _position(self.outputs, atom)
 
 
@@ -170,7 +170,7 @@ def _position(atoms: list[Atom], atom: Atom) -> int:
 
 
 def split_scan(parts: PartitionedJaxpr, loop: Loop, moved_loop: Loop) -> Split:
-    """Return the scans of a partitioned body; the loops give the layouts of the known and the linear operands."""
+    """Return the scans of a partitioned body; the loops are the layouts of the known and of the linear operands."""
     known, extra = open_jaxpr(parts.known)
     n = len(extra)
     inputs = known.invars[n:]
@@ -223,7 +223,7 @@ def split_scan(parts: PartitionedJaxpr, loop: Loop, moved_loop: Loop) -> Split:
 def run_in_python(
     f: Callable[[Any, Any], Any], carry: object, elements: Sequence[Any], xs_tree: Any, size: int, reverse: bool
 ) -> tuple[Any, Any]:
-    """Return the carry and stacked results of a scan whose steps run as Python calls."""
+    """Return the carry and stacked results of a scan, with steps run as Python calls."""
     if not size:
         raise ValueError("scan: zero-length scan is not supported in disable_jit() mode: the type of y is unknown")
     results = []

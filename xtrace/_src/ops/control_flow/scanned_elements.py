@@ -1,4 +1,4 @@
-"""The elements of arrays that a scan reads and stores, as StableHLO."""
+"""Writers of a scan's reads of elements and stores of results, as StableHLO."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ def _start_indices(builder: FunctionBuilder, start: Value, rank: int) -> list[Va
 
 
 def lengthen(builder: FunctionBuilder, x: Value, missing: Any) -> Value:
-    """Write `x` with `missing` elements, which nobody reads, after those along its leading axis."""
+    """Write `x` with `missing` unused elements appended along its leading axis."""
     zero = builder.literal(0, ShapedArray((), x.aval.dtype))
     return write_pad(builder, x, zero, [(0, missing if axis == 0 else 0, 0) for axis in range(x.aval.ndim)])
 
 
 def read_group(builder: FunctionBuilder, x: Value, start: Value, count: int) -> Value:
-    """Write the slice of `count` elements of the leading axis."""
+    """Write the slice of `count` elements of the leading axis from `start` on."""
     group = builder.dynamic_slice(x, _start_indices(builder, start, x.aval.ndim), (count, *x.aval.shape[1:]))
     return builder.keep_terms(group, x.aval)
 
 
 def read_element(builder: FunctionBuilder, group: Value, model: ShapedArray, i: int) -> Value:
-    """Write element `i` of a group of elements of a value of type `model`."""
+    """Write element `i` of a group of elements; `model` is the type of the value that was read."""
     shape = group.aval.shape
     if shape[0] > 1:
         group = builder.keep_terms(builder.slice(group, [(i, i + 1), *[(0, n) for n in shape[1:]]]), model)
@@ -34,7 +34,7 @@ def read_element(builder: FunctionBuilder, group: Value, model: ShapedArray, i: 
 
 
 def store_results(builder: FunctionBuilder, y: Value, start: Value, parts: list[Value]) -> Value:
-    """Write the update of `y` from `start` on with the results of a group of steps."""
+    """Write `y` with the results of a group of steps stored from `start` on."""
     stored, model = [p.to_physical() for p in parts], y.aval
     rows = [
         builder.keep_terms(builder.broadcast(p, (1, *p.aval.shape), range(1, p.aval.ndim + 1)), model) for p in stored

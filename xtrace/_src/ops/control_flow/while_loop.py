@@ -1,4 +1,4 @@
-"""`while_loop` and `fori_loop`: repeat a function as long as a predicate holds, or for each integer in a range."""
+"""`while_loop` and `fori_loop`: repeat a function while a predicate holds, or for each integer in a range."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.callables import positional_names
-from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, has_consequences, in_order
+from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, has_side_effects, ordered_effects
 from xtrace._src.core.errors import ConcretizationTypeError
-from xtrace._src.core.high_values import call_on_nodes, has_high_values, of_nodes
+from xtrace._src.core.high_values import call_on_lowered, has_high_values, with_lowered_results
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, scalar_literal
-from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.sizes import is_symbolic, largest
 from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import tangent_aval
@@ -47,18 +47,18 @@ from xtrace._src.transforms.jaxpr_transforms import (
     PartitionedJaxpr,
     analyze_unknowns,
     batch_jaxpr,
-    either,
     filter_by_mask,
     find_fixpoint,
     find_unknown_carry,
     jvp_jaxpr,
     move_constants_to_inputs,
+    or_masks,
     partial_evaluate_jaxpr,
     scatter_by_mask,
     stage_to_jaxpr,
 )
 from xtrace._src.transforms.linearize import KnownResults
-from xtrace._src.transforms.lower import emit_equations, has_terms, tokens_of, with_tokens
+from xtrace._src.transforms.lower import emit_equations, is_unreduced, tokens_of, with_tokens
 
 _Carry = TypeVar("_Carry")
 _PARAMETERS = ("cond_nconsts", "cond_jaxpr", "body_nconsts", "body_jaxpr")
@@ -73,20 +73,20 @@ class WhileLoop(NamedTuple):
     body_jaxpr: ClosedJaxpr
 
     def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return the constants of the predicate, those of the body, and the carry."""
+        """Split one value for each operand into the predicate's constants, the body's constants, and the carry."""
         consts = self.cond_nconsts + self.body_nconsts
         return list(values[: self.cond_nconsts]), list(values[self.cond_nconsts : consts]), list(values[consts:])
 
     @property
     def predicate(self) -> ShapedArray:
-        """Return the type of the predicate: a scalar, or with mapped axes one element for each index."""
+        """The type of the predicate: a scalar, or with mapped axes one element for each index."""
         return self.cond_jaxpr.out_avals[0]
 
 
 def bind_while(
     loop: WhileLoop, cond_consts: Sequence[Any], body_consts: Sequence[Any], carry: Sequence[Any]
 ) -> list[Any]:
-    """Bind the loop; the constants of its jaxprs become operands."""
+    """Bind a loop; the constants of its jaxprs become operands."""
     cond_consts, body_consts = [*loop.cond_jaxpr.consts, *cond_consts], [*loop.body_jaxpr.consts, *body_consts]
     parameters = (
         len(cond_consts), move_constants_to_inputs(loop.cond_jaxpr), len(body_consts),
@@ -97,7 +97,7 @@ def bind_while(
 
 
 def _discharge(keys: Sequence[Any], operands: Sequence[Any], **parameters: Any) -> tuple[list[Any], list[Any]]:
-    """Let the references become the first parts of the carry; both functions may read one."""
+    """Turn references into the first parts of the carry; both functions may read one."""
     loop = WhileLoop(**parameters)
     distinct = {id(key): i for i, key in enumerate(keys) if key is not None}
     numbers = {key: number for number, key in enumerate(distinct)}
@@ -117,10 +117,10 @@ def _discharge(keys: Sequence[Any], operands: Sequence[Any], **parameters: Any) 
 def _carry_references(
     closed: ClosedJaxpr, places: tuple[int | None, ...], types: tuple[ShapedArray, ...], is_body: bool
 ) -> ClosedJaxpr:
-    """Return a function of the loop, of constants, arrays of `types` in the place of references, and the carry.
+    """Return a function of the loop with references replaced by arrays of `types` at the beginning of the carry.
 
-    places: for each constant of the function the number of the reference that it is, None for others. The body returns
-    the arrays, too.
+    places: for each constant of the function, the number of its reference, or None if it is no reference. is_body: the
+    body also returns the arrays; the predicate must not write to references.
     """
     pure, count = discharge_jaxpr(closed), len(closed.out_avals)
     fixed = [a for a, place in zip(closed.in_avals, places, strict=False) if place is None]
@@ -147,9 +147,9 @@ def _references(pure: ClosedJaxpr, places: tuple[int | None, ...]) -> list[Var]:
 def _hoist_unchanged_carry(
     body: ClosedJaxpr, cond: ClosedJaxpr, consts: int, own: int
 ) -> tuple[ClosedJaxpr, ClosedJaxpr, tuple[bool, ...]]:
-    """Return the functions with the unchanged carry as constants of the body, and the mask of this carry.
+    """Return the functions with the unchanged carry turned into constants of the body, and the mask of that carry.
 
-    A carry is unchanged if the body returns it as it is; the predicate must not read it.
+    A carry counts as unchanged if the body returns its input and the predicate does not read it.
     """
     carry = body.jaxpr.invars[consts:]
     read = eliminate_dead_code(cond.jaxpr)[1][own:]
@@ -166,7 +166,7 @@ def _hoist_unchanged_carry(
 def _run_while(
     loop: WhileLoop, cond_consts: Sequence[Any], body_consts: Sequence[Any], carry: Sequence[Any]
 ) -> list[Any]:
-    """Bind the loop of a user; a carry that the body returns unchanged is taken out of the loop."""
+    """Bind a user's loop; a carry that the body returns unchanged is taken out of the loop."""
     body, cond, fixed = _hoist_unchanged_carry(loop.body_jaxpr, loop.cond_jaxpr, len(body_consts), len(cond_consts))
     body_consts = [*filter_by_mask(carry, fixed), *body_consts]
     new = WhileLoop(len(cond_consts), cond, len(body_consts), body)
@@ -196,7 +196,7 @@ def _abstract(*avals: ShapedArray, **parameters: Any) -> list[ShapedArray]:
 def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[Value]:
     loop = WhileLoop(**parameters)
     cond_consts, body_consts, carry = loop.split(values)
-    effects = in_order(_effects(cond_jaxpr=loop.cond_jaxpr, body_jaxpr=loop.body_jaxpr))
+    effects = ordered_effects(_effects(cond_jaxpr=loop.cond_jaxpr, body_jaxpr=loop.body_jaxpr))
 
     def predicate(inner: FunctionBuilder, values: Sequence[Value]) -> Value:
         jaxpr = loop.cond_jaxpr.jaxpr
@@ -205,9 +205,9 @@ def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[V
 
     # StableHLO's condition region cannot thread tokens, so a predicate with effects is computed before the loop and at
     # the end of each step.
-    ahead = has_consequences(loop.cond_jaxpr.effects)
+    ahead = has_side_effects(loop.cond_jaxpr.effects)
     before = [predicate(builder, carry)] if ahead else []
-    terms = [x for x in body_consts if has_terms(x)]
+    terms = [x for x in body_consts if is_unreduced(x)]
     state = [*tokens_of(builder, effects), *before, *carry, *terms]
     avals = [v.aval for v in state]
     condition, body = builder.region(avals, "cond"), builder.region(avals, "body")
@@ -255,14 +255,14 @@ class _Forward(NamedTuple):
 def _jvp_body(body: ClosedJaxpr, cond: ClosedJaxpr, given: tuple[bool, ...], consts: int) -> _Forward:
     """Return the functions of the loop over primals and tangents.
 
-    given: the mask of the body's constants and carry with tangents. A carry has a tangent if its initial value has one,
-    or if a step adds one.
+    given: the mask of the body's constants and carry with tangents. A carry has a tangent if its initial value has one
+    or a step adds one.
     """
     constant, carry = given[:consts], given[consts:]
 
     def jvp_step(carry: tuple[bool, ...]) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
         both, nonzero = jvp_jaxpr(body, (*constant, *carry), carry)
-        return both, either(carry, nonzero)
+        return both, or_masks(carry, nonzero)
 
     both, carry = find_fixpoint(jvp_step, carry)
     jaxpr, extra = open_jaxpr(both)
@@ -315,7 +315,7 @@ class _KnownLoop(NamedTuple):
 def _find_known_loop(
     body: ClosedJaxpr, cond: ClosedJaxpr, flags: tuple[bool, ...], own: int, consts: int
 ) -> _KnownLoop | None:
-    """Return the loop over the known carry; None if all of the carry, or the trip count, is unknown.
+    """Return the loop over the known carry; None if the trip count or the whole carry is unknown.
 
     flags: the mask of unknown operands of the loop.
     """
@@ -374,7 +374,7 @@ def _transpose(_: object, *__: Array, cond_jaxpr: ClosedJaxpr, body_jaxpr: Close
 def _batch_functions(
     body: ClosedJaxpr, cond: ClosedJaxpr, mapped: MappedAxis, axes: tuple[int | None, ...], own: int, consts: int
 ) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool]]:
-    """Return the batched predicate and body, and the mask of the carry that is mapped, at axis 0."""
+    """Return the batched predicate and body, and the mask of the mapped carry, at axis 0."""
     predicate = cond.out_avals[0]
     flags = tuple([i is not None for i in axes])
     # Dependence finds most mapped carries without batching; batching again finds the others.
@@ -389,10 +389,10 @@ def _batch_functions(
         if where is not None and not IO_EFFECTS.isdisjoint(cond.effects | body.effects):
             raise NotImplementedError(
                 "IO effects not supported in while_loop with batched predicate: an io_callback would go on being "
-                "called for examples whose loop has ended. Use debug.callback if that is fine, or lax.map in place of "
+                "called for examples whose loop has ended. Use debug.callback if that is fine, or lax.map instead of "
                 "vmap"
             )
-        # With a mapped predicate examples end at different steps, so that all of the carry is mapped.
+        # With a mapped predicate, examples end at different steps, so the whole carry is mapped.
         if where is not None and not all(carried):
             return (new_cond, body), [True] * len(carried)
         new_body, out_axes = batch_jaxpr(body, mapped, (*axes[own : own + consts], *places), carried)
@@ -416,7 +416,7 @@ def _batch(
     return bind_while(new, cond_consts, body_consts, carry), [0 if c else None for c in carried]
 
 
-while_p = Primitive(
+while_p = ListPrimitive(
     "while", _PARAMETERS, holds_jaxprs=True, abstract=_abstract, emit=_emit, effects=_effects, jvp=_jvp,
     discharge=_discharge, partial_evaluate=_partial_evaluate, transpose=_transpose, batch=_batch,
     multiple_results=True, memoised=False,
@@ -424,14 +424,14 @@ while_p = Primitive(
 
 
 def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], _Carry], init_val: Any) -> _Carry:
-    """Return a value that is replaced by ``body_fun(value)`` for as long as ``cond_fun(value)`` holds.
+    """Repeat ``value = body_fun(value)`` while ``cond_fun(value)`` holds, and return the value.
 
-    Forward-mode derivatives go through the loop; for reverse mode take `scan` or `fori_loop` with known bounds.
+    The loop has forward-mode derivatives only; for reverse mode use `scan`, or `fori_loop` with known bounds.
 
     Args:
         cond_fun: a function of the value that returns a boolean scalar.
-        body_fun: a function of the value that returns one of the same structure, shapes and dtypes.
-        init_val: the value before the first step; a pytree of arrays.
+        body_fun: a function of the value that returns a value of the same structure, shapes and dtypes.
+        init_val: the value before the first step, a pytree of arrays.
 
     Returns:
         The value after the last step.
@@ -446,7 +446,8 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], _Carry]
     check_function("cond_fun", cond_fun)
     check_function("body_fun", body_fun)
     if has_high_values(init_val):
-        return call_on_nodes(lambda x: while_loop(of_nodes(cond_fun), of_nodes(body_fun), x), (init_val,))
+        lowered = with_lowered_results(cond_fun), with_lowered_results(body_fun)
+        return call_on_lowered(lambda x: while_loop(*lowered, x), (init_val,))
     if config.disable_jit.value:
         try:
             result: _Carry = _run_in_python(cond_fun, body_fun, pytree.tree_map(to_array, init_val))
@@ -493,24 +494,23 @@ def _run_in_python(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], _Ca
 def fori_loop(
     lower: Any, upper: Any, body_fun: Callable[[Any, Any], _Carry], init_val: Any, *, unroll: int | bool | None = None
 ) -> _Carry:
-    """Return a value that is replaced by ``body_fun(i, value)`` for each integer of a range in turn.
+    """Repeat ``value = body_fun(i, value)`` for i = lower, …, upper - 1, and return the value.
 
     If both bounds are known while tracing, the loop is a `scan`, else a `while_loop`.
 
     Args:
         lower: the first integer.
-        upper: the end of the range, which does not belong to it.
+        upper: the integer after the last one.
         body_fun: a function of the integer and the value that returns a value of the same structure, shapes and dtypes.
-        init_val: the value before the first step; a pytree of arrays.
-        unroll: the number of steps that are written one after the other in each round; True for all, only for known
-            bounds.
+        init_val: the value before the first step, a pytree of arrays.
+        unroll: the number of steps in one iteration of the compiled loop, for known bounds only; True for all.
 
     Returns:
         The value after the last step.
 
     Raises:
         TypeError: `body_fun` is not callable, a bound is no integer scalar, or the value changes its type.
-        ValueError: `unroll` is given for bounds that are not known.
+        ValueError: `unroll` is given for bounds that are unknown while tracing.
 
     Example:
         >>> lax.fori_loop(0, 3, lambda i, x: x + i, 10)
@@ -518,8 +518,8 @@ def fori_loop(
     """
     check_function("body_fun", body_fun)
     if has_high_values(init_val):
-        run = lambda x: fori_loop(lower, upper, of_nodes(body_fun), x, unroll=unroll)  # noqa: E731
-        return call_on_nodes(run, (init_val,))
+        run = lambda x: fori_loop(lower, upper, with_lowered_results(body_fun), x, unroll=unroll)  # noqa: E731
+        return call_on_lowered(run, (init_val,))
     lower, upper, known = _bounds(lower, upper)
     if unroll is not None and not known:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
@@ -554,7 +554,7 @@ def fori_loop(
 
 
 def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:
-    """Return the bounds in one dtype, and whether both are static; static bounds are ints, truncated towards 0."""
+    """Return the bounds in one dtype, and whether both are static; static bounds become ints, truncated towards 0."""
     avals = []
     for name, value in (("lower", lower), ("upper", upper)):
         try:
@@ -585,7 +585,7 @@ def _as_bound(value: object, aval: ShapedArray, dtype: np.dtype[Any]) -> Any:
 
 @memoize_by_owner
 def _add_counter(closed: ClosedJaxpr, consts: int, bound: ShapedArray | None) -> ClosedJaxpr:
-    """Return the body with a carry that starts with the counter, and with the bound if it is traced."""
+    """Return the body with the counter, and the bound if it is traced, at the beginning of the carry."""
     jaxpr = closed.jaxpr
     constants, counter, values = jaxpr.invars[:consts], jaxpr.invars[consts], jaxpr.invars[consts + 1 :]
     after = Var(counter.aval)

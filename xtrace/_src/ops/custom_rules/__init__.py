@@ -1,5 +1,5 @@
-"""Operations with rules of the user: calls of functions with their own derivative, transpose or batching rule.
+"""Calls of functions with user-defined derivative, transpose or batching rules, as operations.
 
 In eager evaluation the function and its rules are Python functions. In a staged program the equation holds the jaxpr of
-the function, and the rules stay Python functions until a transformation calls them.
+the function; its rules stay Python functions, which transformations call.
 """

@@ -1,4 +1,4 @@
-"""Rules that are common to all calls of functions with custom rules."""
+"""Rules shared by all calls of functions with custom rules."""
 
 from __future__ import annotations
 
@@ -36,8 +36,13 @@ def closed_over_message(name: str) -> str:
     )
 
 
-def explicit(name: str, values: Sequence[Any], tangents: Sequence[Any], count: int) -> tuple[list[Any], list[Any]]:
-    """Return the explicit arguments and tangents; UnexpectedTracerError if a closed-over value has a tangent."""
+def drop_closed_over(
+    name: str, values: Sequence[Any], tangents: Sequence[Any], count: int
+) -> tuple[list[Any], list[Any]]:
+    """Return primals and tangents without the leading `count`, of closed-over values.
+
+    UnexpectedTracerError if a closed-over value has a tangent.
+    """
     if any(t is not None for t in tangents[:count]):
         raise UnexpectedTracerError(closed_over_message(name))
     return list(values[count:]), list(tangents[count:])
@@ -88,17 +93,15 @@ def transpose_inline(
     cotangents: Sequence[Any], *operands: ArrayLike, call_jaxpr: ClosedJaxpr, name: str, **_: object
 ) -> list[Any]:
     """Return the cotangents of a call on a tape."""
-    # The custom rule is about the derivative of the function; transposition needs its equations only.
-    return jit_call.rule("transpose")(
-        cotangents, *operands, name=name, jaxpr=call_jaxpr, compiler_options=None
-    )
+    # The custom rule defines the derivative; the transpose of the call follows from its equations.
+    return jit_call.rule("transpose")(cotangents, *operands, name=name, jaxpr=call_jaxpr, compiler_options=None)
 
 
 def partial_evaluate_inline(
     unknown: tuple[bool, ...], *, name: str, call_jaxpr: ClosedJaxpr, **_: object
 ) -> Callable[[Sequence[Any]], list[Any]] | None:
     """Return the partial evaluation of the call's jaxpr."""
-    # Only tapes are partially evaluated, and they are transposed next: the custom rule is not needed any more.
+    # Only tapes are partially evaluated, and they are transposed next, without the custom rule.
     assert jit_call.partial_evaluate is not None
     return jit_call.partial_evaluate(unknown, name=name, jaxpr=call_jaxpr)
 
@@ -114,10 +117,10 @@ def batch_call(
     mapped: MappedAxis, call_jaxpr: Any, operands: Sequence[Any], axes: Sequence[int | None],
     also: Sequence[bool] | None = None,
 ) -> tuple[Any, list[Any], Callable[[Sequence[Any], Sequence[int | None]], list[Any]], Callable[[], list[int | None]]]:
-    """Return the batched function, its operands, a function that aligns results, and one that returns their axes.
+    """Return the batched function, its operands, and functions that align results and that return their axes.
 
-    The mapped axis is at 0 in mapped results. Of a jaxpr, a result is mapped if it depends on the axis or its flag in
-    `also` is set. Of a Python function the mapped results are known after the call only.
+    The mapped axis is at 0 in mapped results. A jaxpr's result is mapped if it depends on the axis or its flag in
+    `also` is set. A Python function's mapped results are known only after the call.
     """
     if isinstance(call_jaxpr, ClosedJaxpr):
         mapped_results = find_mapped_results(call_jaxpr, mapped, axes)
@@ -127,7 +130,7 @@ def batch_call(
         operands = [*batched.consts, *operands]
 
         def align(results: Sequence[Any], places: Sequence[int | None]) -> list[Any]:
-            # A result that does not depend on the axis may have it in the rule: all its indices are equal.
+            # The rule may map a result that does not depend on the axis; then all its elements are equal.
             return [
                 mapped.place(x, i) if wanted else x if i is None else index_in_dim(x, 0, i, False)
                 for x, i, wanted in zip(results, places, mapped_results, strict=True)

@@ -17,10 +17,10 @@ from xtrace._src.ops.custom_rules.calls import (
     batch_call,
     cast_results,
     discharge_inline,
+    drop_closed_over,
     effects_of_call,
     emit_inline,
     evaluate_call,
-    explicit,
     find_mapped_results,
     partial_evaluate_inline,
     transpose_inline,
@@ -38,7 +38,7 @@ from xtrace._src.transforms.stage import StagedTracer, stage
 def _custom_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, name: str, call_jaxpr: Any, jvp: Rule, num_consts: int, **_: Any
 ) -> tuple[list[Any], list[Any]]:
-    primals, tangents = explicit(name, primals, tangents, num_consts)
+    primals, tangents = drop_closed_over(name, primals, tangents, num_consts)
     results, moved = call_rule(jvp, primals, tangents)
     return cast_results(results, call_jaxpr), moved
 
@@ -46,13 +46,13 @@ def _custom_jvp(
 def _custom_jvp_linearize(
     primals: Sequence[Any], tangents: Sequence[Any], *, name: str, call_jaxpr: Any, jvp: Rule, num_consts: int, **_: Any
 ) -> tuple[list[Any], list[Any]]:
-    primals, tangents = explicit(name, primals, tangents, num_consts)
+    primals, tangents = drop_closed_over(name, primals, tangents, num_consts)
     tape = current_trace.get()
     with program_scopes():
         results, moved = call_rule(jvp, primals, tangents)
     if tape.is_tape and any(type(x) is StagedTracer and x.owner is tape for x in results):
-        # Operations such as while_loop put primal results on the tape as well. The primals depend on no tangent, so the
-        # rule is called again with zero tangents outside of the tape.
+        # Operations such as while_loop also put primal results on the tape. Primals depend on no tangent: a second call
+        # of the rule outside of the tape, with zero tangents, computes them.
         assert tape.parent is not None
         with use_trace(tape.parent):
             still = [None if t is None else zero_of(aval_of(t)) for t in tangents]
@@ -69,7 +69,7 @@ def _custom_jvp_batch(
     def mapped_rule(
         primals: Sequence[Any], tangents: Sequence[Any]
     ) -> tuple[list[Any], list[int | None], list[Any], list[int | None]]:
-        """Return the results, their tangents (None for zero), and the mapped axis of each."""
+        """Return the results, their mapped axes, their tangents (None for zero), and the tangents' mapped axes."""
         nonzero = [t is not None for t in tangents]
         out_nonzero: list[bool] = []
 
@@ -110,7 +110,7 @@ def _custom_jvp_batch(
     return results, places()
 
 
-_finding_mapped_tangents: ContextVar[bool] = ContextVar("looking_at_tangents", default=False)
+_finding_mapped_tangents: ContextVar[bool] = ContextVar("finding_mapped_tangents", default=False)
 
 
 def _find_mapped_tangents(
@@ -118,7 +118,7 @@ def _find_mapped_tangents(
 ) -> list[bool]:
     """Return the mask of results with mapped tangents; the results themselves may be unmapped."""
     if _finding_mapped_tangents.get():
-        # A rule that calls a custom_jvp function of the next order would recurse without end.
+        # A rule that calls a custom_jvp function for the next order would recurse forever.
         return [True] * len(call_jaxpr.out_avals)
     is_mapped: list[bool] = []
 
@@ -131,7 +131,7 @@ def _find_mapped_tangents(
     try:
         stage(both, [aval_of(x) for x in operands], DebugInfo("vmap", "custom_jvp", None, None))
     except Exception:
-        # An error of the rule is raised when a derivative is computed.
+        # The rule's error is raised when a derivative is computed.
         return [True] * len(call_jaxpr.out_avals)
     finally:
         _finding_mapped_tangents.reset(token)

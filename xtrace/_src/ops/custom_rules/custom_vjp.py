@@ -1,4 +1,4 @@
-"""The call of a function with custom fwd and bwd rules, and the linear operation that bwd transposes."""
+"""The call of a function with custom fwd and bwd rules, and the linear operation with the transpose bwd."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from xtrace._src.ops.custom_rules.calls import (
     batch_call,
     cast_results,
     discharge_inline,
+    drop_closed_over,
     effects_of_call,
     emit_inline,
     evaluate_call,
-    explicit,
     partial_evaluate_inline,
     transpose_inline,
 )
@@ -47,7 +47,7 @@ def _custom_vjp_jvp(*_: Array, name: str, **__: object) -> Any:
 def _custom_vjp_linearize(
     primals: Sequence[Any], tangents: Sequence[Any], *, name: str, call_jaxpr: Any, fwd: Rule, num_consts: int, **_: Any
 ) -> tuple[list[Any], list[Any]]:
-    primals, tangents = explicit(name, primals, tangents, num_consts)
+    primals, tangents = drop_closed_over(name, primals, tangents, num_consts)
     nonzero = tuple([t is not None for t in tangents])
     results, residuals, bwd = call_rule(fwd, primals, nonzero)
     results = cast_results(results, call_jaxpr)
@@ -88,7 +88,7 @@ def _batch_backward(
     mapped: MappedAxis, backward: Rule, residual_axes: Sequence[int | None], out_axes: Sequence[int | None],
     in_axes: Sequence[int | None],
 ) -> Rule:
-    """Return the batched bwd rule, for residuals, cotangents and inputs mapped at the given axes."""
+    """Return the batched bwd rule for residuals, cotangents and inputs with these mapped axes."""
     residual_axes, out_axes = list(residual_axes), list(out_axes)
 
     def batched(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -111,7 +111,7 @@ def _batch_backward(
 
 
 def _align_with_input(cotangent: Array, axis: int | None, in_axis: int | None, mapped: MappedAxis) -> Array:
-    """Return a cotangent with the mapped axis of the input, or summed over it if the input is not mapped."""
+    """Return a cotangent with the input's mapped axis, or summed over the mapped axis if the input is unmapped."""
     if in_axis is not None:
         return mapped.place(cotangent, axis, in_axis)
     return cotangent if axis is None else add_elements(cotangent, (axis,))
@@ -127,7 +127,7 @@ custom_vjp_call = ListPrimitive(
 
 
 def _lin_abstract(*_: ShapedArray, out_avals: Sequence[ShapedArray], **__: object) -> list[ShapedArray]:
-    """Return the tangents of a custom_vjp function's results; only the transpose, the bwd rule, is defined."""
+    """Return the tangents of a custom_vjp function's results; only the transpose, bwd, is defined."""
     return [a for a in out_avals if is_differentiable(a)]
 
 

@@ -11,7 +11,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.effects import Effects
 from xtrace._src.core.ir import NEVER_PRINTED, ClosedJaxpr
-from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.calls import jit_call
@@ -54,7 +54,7 @@ def _custom_vmap_jvp(
         own, moved = list(batched[:split]), scatter_by_mask(batched[split:], nonzero)
         if any(b and m for b, m in zip(own, moved, strict=True)):
             return call_with_mask(size, [b or bool(m) for b, m in zip(own, moved, strict=True)], batched, values)
-        # For each operand the primal or its tangent is not batched: map the rule itself, called with nothing batched.
+        # No operand has both a batched primal and a batched tangent: map the rule itself, called with nothing batched.
         mapped = MappedAxis(size)
 
         def each(*inner: ArrayLike) -> list[Any]:
@@ -70,16 +70,15 @@ def _custom_vmap_jvp(
     def call_with_mask(
         size: int, told: Sequence[bool], batched: Sequence[bool], values: Sequence[Any]
     ) -> tuple[list[Any], list[bool]]:
-        """Return the rule's results with their tangents, and the batched mask; `told` is the operands' mask."""
+        """Return the rule's results, their tangents, and the mask of batched ones; `told` is the mask for operands."""
         wanted = [*told, *filter_by_mask(told, nonzero)]
         values = [with_axis(x, 0 if b else None, size) if w else x
                   for x, b, w in zip(values, batched, wanted, strict=True)]
         out_batched: list[bool] = []
 
-        def function(*inner: Any) -> list[Any]:
+        def function(*inner: Any) -> Any:
             results, out_batched[:] = rule.function(size, told, inner)
-            result: list[Any] = results
-            return result
+            return results
 
         results, out_tangents = jvp(function, values[:split], scatter_by_mask(values[split:], nonzero))
         pairs = [(x, t) for x, t, s in zip(results, out_tangents, smooth, strict=True) if s]
@@ -104,7 +103,7 @@ def _custom_vmap_jvp(
 def _custom_vmap_linearize(
     primals: Sequence[Any], tangents: Sequence[Any], *, call: ClosedJaxpr, rule: Rule, name: str
 ) -> tuple[list[Any], list[Any]]:
-    # Results come from the custom rule. It may not be transposable, so tangents come from the function itself.
+    # The custom rule computes the results; it may have no transpose, so the function itself computes the tangents.
     assert jit_call.linearize is not None
     _, moved = jit_call.linearize(primals, tangents, name=name, jaxpr=call, compiler_options=None)
     return custom_vmap_call.bind_positional(primals, (name, call, rule)), moved
@@ -135,7 +134,7 @@ def _custom_vmap_transpose(
     return transpose_inline(cotangents, *operands, call_jaxpr=call, name=name)
 
 
-custom_vmap_call = Primitive(
+custom_vmap_call = ListPrimitive(
     "custom_vmap_call", ("name", "call", "rule"), abstract=_custom_vmap_results, emit=_custom_vmap_emit,
     effects=_custom_vmap_effects, jvp=_custom_vmap_jvp, linearize=_custom_vmap_linearize,
     transpose=_custom_vmap_transpose, batch=_custom_vmap_batch, multiple_results=True, memoised=False,

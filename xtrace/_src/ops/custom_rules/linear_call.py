@@ -70,7 +70,7 @@ def _linear_transpose(
 
 
 def _add_unused_inputs(callee: ClosedJaxpr, count: int, other: ClosedJaxpr) -> ClosedJaxpr:
-    """Return `callee` with unused leading inputs: the first `count` inputs of `other`."""
+    """Return `callee` with the first `count` inputs of `other` added as unused leading inputs."""
     jaxpr = callee.jaxpr
     return ClosedJaxpr(jaxpr.replace(invars=[*other.jaxpr.invars[:count], *jaxpr.invars]), [])
 

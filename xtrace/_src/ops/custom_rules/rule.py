@@ -1,4 +1,4 @@
-"""Custom rules as parameters of operations, and calling them."""
+"""Custom rules as parameters of operations, and their calls."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _SCALARS = (bool, int, float, complex, Literal)
 class Rule:
     """A Python function of flat values as a parameter of an operation; it prints as its name.
 
-    `origin` is the trace in which the operation was bound: the function may close over its tracers. Rules with equal
-    keys are equal; a rule without a key equals itself only.
+    origin: the trace that bound the operation; the function may close over its tracers. Rules with equal keys are
+    equal; a rule without a key is equal only to itself.
     """
 
     __slots__ = ("function", "name", "key", "_origin")
@@ -55,10 +55,10 @@ class Rule:
         return Rule(function, self.name, None, self._origin())
 
     def mapping(self, mapped: MappedAxis) -> Callable[..., tuple[list[Any], list[int | None]]]:
-        """Return a function that batches as ``batch``, for calls after the batch rule has returned.
+        """Return a function that works as `batch` does, for calls after the batch rule has returned.
 
-        The function may close over tracers of the trace that called the batch rule. While it has not ended, that trace
-        is entered again, on top of the current trace.
+        The batched function may close over tracers of the trace that called the batch rule. Unless that trace has
+        ended, it is entered again, on top of the current trace.
         """
         current, inner = current_trace.get(), self._origin()
         traced_in: weakref.ref[BatchTrace] | None = None
@@ -97,7 +97,7 @@ def _reenter(
 
 
 def is_recorded(operands: Sequence[Any]) -> bool:
-    """Return whether a call on the operands must be staged: in a program, or if the operands reach a tape."""
+    """Return whether a call on these operands must be staged: inside of a program, or if an operand is on a tape."""
     taped = False
     for trace in current_trace.get().enclosing():
         if type(trace) is Tape:
@@ -115,12 +115,12 @@ def _reaches_tape(value: Any) -> bool:
 
 
 def to_user_operand(value: ArrayLike) -> Any:
-    """Return an operand for a function of the user: Python scalars and literals become arrays."""
+    """Return an operand for a user's function: Python scalars and literals become arrays."""
     return to_constant(value) if isinstance(value, _SCALARS) else value
 
 
 def call_rule(rule: Rule, *arguments: Any) -> Any:
-    """Return ``rule.function(*arguments)``; a note on UnexpectedTracerError explains the values it may close over."""
+    """Return ``rule.function(*arguments)``; an UnexpectedTracerError gets a note about closed-over values."""
     try:
         return call_in_scopes(rule.function, *arguments)
     except UnexpectedTracerError as error:

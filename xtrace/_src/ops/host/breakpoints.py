@@ -1,4 +1,4 @@
-"""Breakpoints in compiled programs: a command line to inspect the variables of the traced Python code."""
+"""Breakpoints in compiled programs: a command line that shows the variables of the traced Python code."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.xla import pytree_registry
 
 _LINES_AROUND = 2
-# How deep traced values are looked for in lists, tuples and dicts.
-_DEEPEST = 8
+# The depth of the search for traced values in lists, tuples and dicts.
+_MAX_DEPTH = 8
 
 
 class _Frame(NamedTuple):
-    """A Python frame while tracing: its position and variables, where traced values are replaced by slots."""
+    """A Python frame at tracing time: its position and its variables, with slots in place of traced values."""
 
     file: str
     line: int
@@ -37,7 +37,7 @@ class _Frame(NamedTuple):
     module: dict[str, Any]
 
     def listing(self) -> str:
-        """Return the source lines around the current line, which is marked."""
+        """Return the source lines around the current line, with a mark at that line."""
         first = max(self.line - _LINES_AROUND - 1, 1)
         shown = [f"> {self.file}({self.line}) {self.function}"]
         for number in range(first, self.line + _LINES_AROUND + 1):
@@ -48,7 +48,7 @@ class _Frame(NamedTuple):
 
 
 def _capture_frames(filtered: bool, most: int | None) -> list[_Frame]:
-    """Return the frames around the breakpoint, innermost first, without xtrace's own if `filtered`."""
+    """Return up to `most` frames around the breakpoint, innermost first, without xtrace's own if `filtered`."""
     frame = sys._getframe(2)
     while frame is not None and is_internal(frame.f_code.co_filename):
         frame = frame.f_back  # type: ignore[assignment]
@@ -56,7 +56,7 @@ def _capture_frames(filtered: bool, most: int | None) -> list[_Frame]:
     while frame is not None and (most is None or len(frames) < most):
         code = frame.f_code
         if not filtered or not is_internal(code.co_filename):
-            # Local variables of a module are its globals, which hold no traced values.
+            # A module's local variables are its globals, which hold no traced values.
             variables = dict(frame.f_locals) if frame.f_locals is not frame.f_globals else {}
             frames.append(_Frame(code.co_filename, frame.f_lineno, code.co_name, variables, frame.f_globals))
         frame = frame.f_back  # type: ignore[assignment]
@@ -64,7 +64,7 @@ def _capture_frames(filtered: bool, most: int | None) -> list[_Frame]:
 
 
 class _Unavailable:
-    """Placeholder for a value of a trace that has ended or does not enclose the breakpoint."""
+    """A placeholder for a value of a trace that has ended or does not enclose the breakpoint."""
 
     def __init__(self, tracer: Tracer) -> None:
         self.text = f"<{tracer.aval.str_short(False)} of another trace>"
@@ -74,7 +74,7 @@ class _Unavailable:
 
 
 class _Slot:
-    """Placeholder for the value with this number among the values that the program computes."""
+    """A placeholder for a value that the program computes, by its index among these values."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -108,24 +108,24 @@ def _map_frames(function: Callable[[Any], Any], kind: type, frames: Sequence[_Fr
     """Return the frames with `function` applied to the leaves of type `kind` among their variables."""
     mapping = _LeafMapping(function, kind)
     return [
-        f._replace(variables={name: mapping.apply(x, _DEEPEST) for name, x in f.variables.items()}) for f in frames
+        f._replace(variables={name: mapping.apply(x, _MAX_DEPTH) for name, x in f.variables.items()}) for f in frames
     ]
 
 
 class _LeafMapping:
-    """A function that is applied to the leaves of type `kind` of variables.
+    """A map of `function` over the leaves of type `kind` of variables.
 
-    The variables of a program need not be trees, and one that does not flatten takes levels of recursion from its
-    thread for good (jaxlib): so lists, tuples and dicts are taken apart here, each once.
+    Variables need not be pytrees, and each failure of jaxlib's flatten permanently reduces the thread's recursion
+    limit. So lists, tuples and dicts are traversed here, each once.
     """
 
     def __init__(self, function: Callable[[Any], Any], kind: type) -> None:
         self.function, self.kind = function, kind
-        # By the id of a container: it, so that its id stays its own, and the result.
+        # For the id of a container: the container, kept alive so that the id stays unique, and its result.
         self.known: dict[int, tuple[Any, Any]] = {}
 
     def apply(self, value: Any, depth: int) -> Any:
-        """Return a variable, mapped down to a depth."""
+        """Return `value` with its leaves mapped down to `depth`."""
         if isinstance(value, self.kind):
             return self.function(value)
         if type(value) not in (list, tuple, dict):
@@ -133,7 +133,7 @@ class _LeafMapping:
         if not depth:
             return value
         if id(value) not in self.known:
-            self.known[id(value)] = value, value  # what a cycle comes back to
+            self.known[id(value)] = value, value  # the result for a cycle that reaches it again
             before = list(value.values()) if type(value) is dict else list(value)
             after = [self.apply(x, depth - 1) for x in before]
             if any(map(operator.is_not, before, after)):
@@ -142,7 +142,7 @@ class _LeafMapping:
         return self.known[id(value)][1]
 
     def _map_tree(self, value: Any) -> Any:
-        """Return an object that is registered as a pytree, mapped; others as they are."""
+        """Return a registered pytree with its leaves mapped; another object unchanged."""
         with contextlib.suppress(Exception):
             if pytree_registry.flatten_one_level_with_keys(value) is not None:
                 leaves, tree = pytree.tree_flatten(value)
@@ -153,7 +153,7 @@ class _LeafMapping:
 
 
 class _Debugger(cmd.Cmd):
-    """The commands of Python's debugger, without those that step through lines."""
+    """The commands of Python's debugger, except the ones that step through lines."""
 
     prompt = "(xdb) "
 
@@ -180,7 +180,7 @@ class _Debugger(cmd.Cmd):
     def default(self, line: str) -> None:
         """Evaluate a line that is no command."""
         if line == "EOF":
-            raise EOFError("debug.breakpoint: there are no more commands to read; 'continue' lets the program go on")
+            raise EOFError("debug.breakpoint: there are no more commands to read; 'continue' resumes the program")
         self._evaluate(line, repr)
 
     def do_p(self, expression: str) -> None:
@@ -207,11 +207,11 @@ class _Debugger(cmd.Cmd):
         self._move(1, "topmost")
 
     def do_down(self, _: str) -> None:
-        """down (d): go to the frame that was called."""
+        """down (d): go to the frame of the callee."""
         self._move(-1, "bottommost")
 
     def do_bt(self, _: str) -> None:
-        """bt (w, where): show all frames, this one with a mark."""
+        """bt (w, where): show all frames, with a mark at this one."""
         self.say("Traceback:")
         for number in reversed(range(len(self.frames))):
             frame = self.frames[number]
@@ -225,7 +225,7 @@ class _Debugger(cmd.Cmd):
             self.say(f"{name} = {value!r}")
 
     def do_continue(self, _: str) -> bool:
-        """continue (c, cont): let the program go on."""
+        """continue (c, cont): resume the program."""
         return True
 
     def do_quit(self, _: str) -> None:
@@ -241,25 +241,25 @@ def breakpoint(
     *, backend: str | None = None, filter_frames: bool = True, num_frames: int | None = None, ordered: bool = False,
     token: object = None, **kwargs: object,
 ) -> Any:
-    """Stop the program each time it runs to this point, and read commands; ``help`` lists them.
+    """Stop the program each time it reaches this point, and read commands; ``help`` lists them.
 
-    The variables of the calling function and its callers are shown with their values at that time. ``quit`` ends the
-    process.
+    Commands show the variables of the calling function and its callers, with their values at that time. ``quit`` ends
+    the process.
 
     Args:
         backend: ``"cli"`` or None, the only kind.
-        filter_frames: whether xtrace's own functions are left out.
+        filter_frames: whether to leave out xtrace's own functions.
         num_frames: the number of functions to show; None for all.
-        ordered: whether the order of other ordered prints and breakpoints is kept.
-        token: an array, or a tree, that is returned unchanged, after the breakpoint.
+        ordered: whether to keep the order among ordered prints and breakpoints.
+        token: an array or a tree of arrays to return unchanged, after the breakpoint.
         kwargs: ``stdin`` and ``stdout``, files to read commands from and to write to.
 
     Returns:
         `token`.
 
     Raises:
-        NotImplementedError: `backend` is another one.
         TypeError: there is no such argument.
+        ValueError: `backend` is another one.
 
     Example:
         >>> import io

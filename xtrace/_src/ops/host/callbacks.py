@@ -40,7 +40,7 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 class Function:
     """A user's function of trees, called with leaves; equal if function, trees and settings are equal.
 
-    static: the leaves that are no arrays, with their positions. out_tree: the tree of the result, None if the result is
+    static: the leaves that are no arrays, with their positions. out_tree: the tree of the result; None if the result is
     ignored. x64: whether 64-bit results keep their dtype.
     """
 
@@ -58,14 +58,14 @@ class Function:
         return self.callback_func(*args, **kwargs)
 
     def check_result(self, avals: Sequence[ShapedArray], result: Any) -> list[np.ndarray[Any, Any]]:
-        """Return the leaves of a result as NumPy arrays of the types `avals`; only the number of leaves must match.
+        """Return the leaves of a result as NumPy arrays of the types `avals`.
 
-        TypeError or ValueError, with the path, for a leaf of another type.
+        TypeError if the number of leaves differs; TypeError or ValueError, with the path, for a leaf of another type.
         """
         leaves, tree = pytree.tree_flatten(result)
         if tree.num_leaves != self.out_tree.num_leaves:
             raise TypeError(
-                f"{self.name} check_result a tree that differs from result_shape_dtypes "
+                f"{self.name} returned a tree that differs from result_shape_dtypes "
                 f"{pytree_differences.treedef_difference(self.out_tree, tree)}: expected {self.out_tree}, got {tree}"
             )
         paths = [key_paths.keystr(path) for path, _ in pytree.tree_flatten_with_path(result)[0]]
@@ -163,7 +163,7 @@ def _debug_batch(
 
 
 def debug_primitive(name: str, parameters: Sequence[str], **rules: Any) -> Primitive:
-    """Return an operation without results: differentiation ignores it, and vmap binds it for each index."""
+    """Return a primitive without results; differentiation ignores it, and vmap binds it once for each index."""
     operation = Primitive(
         name, parameters, abstract=_debug_abstract, jvp=Derived(_debug_jvp), linearize=Derived(_debug_jvp),
         transpose=_debug_transpose, batch=Derived(_debug_batch), multiple_results=True, memoised=False,
@@ -205,12 +205,13 @@ def debug_callback(
     """Call a Python function for its effects each time the program runs.
 
     Args:
-        callback: a function whose result is ignored; without it, a decorator with the other arguments is check_result.
-        args: trees; array leaves arrive as arrays, others, such as texts, unchanged.
-        ordered: whether the calls are made in the order of the program. Others are made in any order, and any number of
-            times where a transformation or XLA finds that right; under `vmap` for each index.
-        partitioned: whether each device of a mesh makes the call, with its pieces, and not one with whole arrays.
-        kwargs: the same by name.
+        callback: a function whose result is ignored; without it, a decorator with the other arguments is returned.
+        args: trees; array leaves are passed as arrays, other leaves, such as strings, unchanged.
+        ordered: whether calls are made in the order of the program. Unordered calls come in any order, and
+            transformations and XLA may repeat or drop them; under `vmap` there is one call for each index.
+        partitioned: whether each device of a mesh makes the call with its shards, instead of one device with the whole
+            arrays.
+        kwargs: further arguments, by name.
 
     Raises:
         TypeError: `callback` cannot be called.
@@ -234,10 +235,10 @@ def debug_callback(
     return None
 
 
-def _refuse_jvp(what: str, advice: str) -> Callable[..., Any]:
+def _refuse_jvp(kind: str, advice: str) -> Callable[..., Any]:
     def refuse(primals: Sequence[Any], tangents: Sequence[Any], *, callback: Function, **_: object) -> Any:
         raise ValueError(
-            f"{what} callbacks do not support JVP: the derivative of {callback.name} is unknown. {advice}"
+            f"{kind} callbacks do not support JVP: the derivative of {callback.name} is unknown. {advice}"
         )
 
     return refuse
@@ -257,16 +258,17 @@ def _check_results_of(callback: Function, avals: Sequence[ShapedArray]) -> Calla
 
 
 def _evaluate(
-    what: str, callback: Function, avals: Sequence[ShapedArray], arrays: Sequence[ConcreteArray]
+    operation: str, callback: Function, avals: Sequence[ShapedArray], arrays: Sequence[ConcreteArray]
 ) -> list[Any]:
-    """Return the results of an eager call; errors are the same as from a program."""
+    """Return the results of an eager call; errors are the same as in a compiled program."""
     arrays = [in_layout(a, None) for a in arrays]
     values = [new_array(a.aval.update(weak_type=False), a.buffer) if a.aval.weak_type else a for a in arrays]
     try:
         with inside_callback():
             results = _check_results_of(callback, avals)(*values)
     except Exception as error:
-        failure = Failure(error, f"the callback {callback.name} of {what}, called at {describe(user_position())},")
+        caller = f"the callback {callback.name} of {operation}, called at {describe(user_position())},"
+        failure = Failure(error, caller)
         raise failure.make_error() from error
     device = next((d for d in map(committed_device, arrays) if d is not None), None)
     return [to_concrete(x, device) for x in results]
@@ -328,7 +330,7 @@ def _io_batch(
         raise ValueError(
             "Cannot `vmap` ordered IO callback: the order of the calls of "
             f"{parameters['callback'].name} for the indices of the mapped axis is undefined. Use ordered=False, or "
-            "lax.map or scan in place of vmap."
+            "lax.map or scan instead of vmap."
         )
     results = call_in_turn(functools.partial(io_callback_p.bind, **parameters), operands, axes)
     return results, [0] * len(parameters["result_avals"])
@@ -349,7 +351,7 @@ CALLING_PYTHON.update((pure_callback_p, io_callback_p))
 def _prepare_call(
     function: str, callback: object, result_shape_dtypes: object, args: object, kwargs: object
 ) -> tuple[list[Any], Function, tuple[ShapedArray, ...]]:
-    """Return the operands, the function, and the types of its results; errors name the bad argument."""
+    """Return the operands of a call, the function, and its result types; errors name the bad argument."""
     if not callable(callback):
         raise TypeError(
             f"{function}: the callback must be callable, got {type(callback).__name__} {abbreviate(callback)}"
@@ -404,20 +406,20 @@ def pure_callback(
         callback: a function of arrays that returns a tree of NumPy or other arrays. It may be called more than once, or
             not at all if its results are not used.
         result_shape_dtypes: a tree like its result, of objects with a shape and a dtype.
-        args: trees of arrays, its arguments.
+        args: its arguments, trees of arrays.
         sharding: not supported on several devices; leave it at None.
-        vmap_method: the behaviour under `vmap`: a call for each index (``"sequential"``, ``"sequential_unrolled"``), or
-            one with a leading axis, which unmapped operands have in size 1 (``"expand_dims"``), repeated
-            (``"broadcast_all"``) or not at all (``"legacy_vectorized"``); None for an error.
-        kwargs: the same by name.
+        vmap_method: the behaviour under `vmap`: one call for each index (``"sequential"``, ``"sequential_unrolled"``),
+            or one call with a leading axis. That axis has size 1 in unmapped operands (``"expand_dims"``), or they are
+            repeated along it (``"broadcast_all"``) or lack it (``"legacy_vectorized"``). None for an error.
+        kwargs: further arguments, by name.
 
     Returns:
         A tree of arrays of the types of `result_shape_dtypes`.
 
     Raises:
-        JaxRuntimeError: the program runs and the function raises, or returns something else; the error is its cause.
+        JaxRuntimeError: at run time, the function raises an error, which is the cause, or returns other types.
         TypeError: `callback` cannot be called, or an argument is no array.
-        ValueError: it is differentiated, for which `custom_jvp` is needed, or mapped without `vmap_method`.
+        ValueError: the call is differentiated without a `custom_jvp` or `custom_vjp` rule.
 
     Example:
         >>> xtrace.jit(lambda x: xtrace.pure_callback(np.sin, xtrace.ShapeDtypeStruct((), jnp.float32), x))(0.0)
@@ -438,18 +440,18 @@ def io_callback(
     Args:
         callback: a function of arrays that returns a tree of NumPy or other arrays; it is called once each time.
         result_shape_dtypes: a tree like its result, of objects with a shape and a dtype.
-        args: trees of arrays, its arguments.
+        args: its arguments, trees of arrays.
         sharding: not supported on several devices; leave it at None.
-        ordered: whether calls are made in the order of the program, and of the programs that one thread calls.
-        kwargs: the same by name.
+        ordered: whether calls are made in the order of the program, and of the programs that a thread calls.
+        kwargs: further arguments, by name.
 
     Returns:
         A tree of arrays of the types of `result_shape_dtypes`.
 
     Raises:
-        JaxRuntimeError: the program runs and the function raises, or returns something else; the error is its cause.
+        JaxRuntimeError: at run time, the function raises an error, which is the cause, or returns other types.
         TypeError: `callback` cannot be called, or an argument is no array.
-        ValueError: it is differentiated, or mapped where it is `ordered`.
+        ValueError: the call is differentiated, or is mapped and `ordered`.
 
     Example:
         >>> xtrace.experimental.io_callback(lambda: np.float32(2.0), xtrace.ShapeDtypeStruct((), jnp.float32))

@@ -1,4 +1,4 @@
-"""Printing values of a compiled program while it runs."""
+"""Prints and logs of values from running programs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _logger = logging.getLogger("xtrace.debug")
 
 
 class _FormatChecker(string.Formatter):
-    """Checks the fields of a format string against the types of the values, without the values."""
+    """A check of a format string's fields against the types of values, without the values."""
 
     def format_field(self, value: Array, format_spec: str) -> str:
         if not format_spec:
@@ -42,7 +42,7 @@ class _FormatChecker(string.Formatter):
                 f"the format {abbreviate(format_spec)} is for numbers; the value is {aval.str_short(False)}. Use "
                 "{} or {!r}, and numpy.printoptions for the format of arrays"
             )
-        # A format fits all numbers of a dtype or none, so any number will do.
+        # A format fits all numbers of a dtype or none, so any number tells.
         return format(np.ones((), aval.dtype)[()], format_spec)
 
     def convert_field(self, value: Array, conversion: str | None) -> Any:
@@ -63,13 +63,13 @@ class _FormatChecker(string.Formatter):
         names = [name for name in kwargs if name not in used_args]
         if names:
             raise ValueError(
-                f"Unused keyword arguments to `debug.print`: {names}. The format string may be an f-string, into which "
-                'the value while tracing was put already: write debug.print("{x}", x=x), without f'
+                f"Unused keyword arguments to `debug.print`: {names}. The format string may be an f-string, which "
+                'shows the value at tracing time: write debug.print("{x}", x=x), without f'
             )
 
 
 def _check(fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Raise the error of formatting at run time now, at the user's line."""
+    """Raise now, at the user's line, the error that formatting would raise at run time."""
     try:
         _FormatChecker().vformat(fmt, args, kwargs)
     except IndexError as error:
@@ -132,24 +132,23 @@ def debug_print(
 ) -> Any:
     """Print a text each time the program runs.
 
-    Under `vmap` it prints each element, under `jvp` and `grad` the values. Arrays are printed with NumPy's options at
-    the
-    time of tracing.
+    Under `vmap` it prints once for each element, under `jvp` and `grad` the primal values. NumPy's print options at
+    tracing time apply to arrays.
 
     Args:
-        fmt: a format, whose fields may look into values, as ``{x.shape}`` does; without it, a function with the other
-            arguments is returned.
-        args: the values of its fields, trees of arrays and other objects.
-        ordered: whether the order of other ordered prints is kept.
-        partitioned: whether each device of a mesh prints its pieces, and not one the whole arrays.
-        skip_format_check: whether `fmt` is not checked while tracing.
+        fmt: a format string; its fields may access attributes, as in ``{x.shape}``. Without it, a function with the
+            other arguments is returned.
+        args: the values of positional fields, trees of arrays and other objects.
+        ordered: whether to keep the order among ordered prints.
+        partitioned: whether each device of a mesh prints its shards, instead of one device the whole arrays.
+        skip_format_check: whether to skip the check of `fmt` at tracing time.
         _use_logging: leave it at False.
-        kwargs: the same by name.
+        kwargs: the values of named fields.
 
     Raises:
         IndexError: a field by position has no value.
         KeyError: a field by name has no value.
-        TypeError: `fmt` is no text, or a format does not fit its value.
+        TypeError: `fmt` is no string, or a format does not fit its value.
         ValueError: an argument has no field.
 
     Example:
@@ -195,18 +194,18 @@ def debug_log(
     """Write a text to the logger ``xtrace.debug`` at level INFO each time the program runs.
 
     Args:
-        fmt: a format, as in `debug.print`.
-        args: the values of its fields.
-        ordered: whether the order of other ordered prints is kept.
-        partitioned: whether each device of a mesh prints its pieces, and not one the whole arrays.
-        skip_format_check: whether `fmt` is not checked while tracing.
+        fmt: a format string, as in `debug.print`.
+        args: the values of positional fields.
+        ordered: whether to keep the order among ordered prints.
+        partitioned: whether each device of a mesh logs its shards, instead of one device the whole arrays.
+        skip_format_check: whether to skip the check of `fmt` at tracing time.
         _use_logging: leave it at True.
-        kwargs: the same by name.
+        kwargs: the values of named fields.
 
     Raises:
         IndexError: a field by position has no value.
         KeyError: a field by name has no value.
-        TypeError: `fmt` is no text.
+        TypeError: `fmt` is no string.
         ValueError: an argument has no field.
 
     Example:

@@ -16,13 +16,13 @@ from xtrace._src.transforms.lower import TOKEN, tokens_of, with_tokens
 
 _Function = Callable[..., Sequence[np.ndarray[Any, Any]]]
 
-# The runtimes' handlers for calls of Python, by platform. Partitioned ones have split operands and no token.
+# The runtimes' handlers for calls of Python, by platform. Partitioned ones take shards and no token.
 _TARGETS = {"cpu": "xla_ffi_python_cpu_callback", "cuda": "xla_ffi_python_gpu_callback"}
 _PARTITIONED_TARGETS = {
     "cpu": "xla_ffi_partitioned_python_cpu_callback", "cuda": "xla_ffi_partitioned_python_gpu_callback",
 }
 
-# The type of the dummy value that is transferred if there are no operands or results.
+# The type of the dummy value to transfer if there are no operands or no results.
 _NUMBER = ShapedArray((), np.dtype(np.float32))
 
 
@@ -33,38 +33,38 @@ def emit_host_call(
     """Write a call of `function`, which takes arrays and returns a list of NumPy arrays of the results' types.
 
     Calls with equal `key`, source position and types share one registered function. On a mesh the first device makes
-    the call, with whole arrays; each device makes one with its pieces inside of `shard_map` and if `partitioned`.
-    NotImplementedError for platforms whose programs cannot call Python, and where some axes of a mesh are manual.
+    the call, with whole arrays; if `partitioned` and inside of `shard_map`, each device makes a call with its shards.
+    NotImplementedError if programs for the platform cannot call Python, or if only some axes of a mesh are manual.
     """
     effects = [effect] if effect is not None and effect.ordered else []
     if builder.platform == "tpu":
         return _emit_transfers(builder, values, name, function, effects)
     if builder.platform not in _TARGETS:
         raise NotImplementedError(
-            f"{name}: programs for {builder.platform} cannot call Python functions; those for cpu, cuda and tpu can. "
-            "Run it with jax_platforms='cpu', or return the values from the function and use them outside of it"
+            f"{name}: programs for {builder.platform} cannot call Python functions; programs for cpu, cuda and tpu "
+            "can. Run it with jax_platforms='cpu', or return the values from the function and use them outside of it"
         )
     partitioned = partitioned and builder.module.num_partitions > 1 and builder.module.manual_mesh is None
     if partitioned and effects:
         raise NotImplementedError(
-            f"{name}: a call by each device of a mesh has no order among those of the others; leave ordered= or "
-            "partitioned= out"
+            f"{name}: calls by the devices of a mesh have no order among each other; leave ordered= or partitioned= out"
         )
     if effect is not None and not effects and not partitioned:
-        # XLA may reverse calls that are independent: a token keeps those of one function in the order of the equations.
+        # XLA may reorder independent calls: a token keeps the calls of one program in the order of the equations.
         if effect not in builder.tokens:
             builder.tokens[effect] = builder.create_token(TOKEN)
         effects = [effect]
     operands = [*tokens_of(builder, effects), *[x.to_physical() for x in values]]
     in_avals, out_avals = _strong_types(values), list(builder.results)
     place = builder.place[0] if builder.place is not None else None
-    whole = (key, name, tuple(in_avals), tuple(out_avals), place)
+    callback_key = (key, name, tuple(in_avals), tuple(out_avals), place)
     try:
-        hash(whole)
+        hash(callback_key)
     except TypeError:
-        whole = (object(),)  # type: ignore[assignment]
+        callback_key = (object(),)  # type: ignore[assignment]
     number = builder.module.callback(
-        whole, lambda: HostCallback(function, in_avals, out_avals, ordered=bool(effects), name=name, place=place)
+        callback_key,
+        lambda: HostCallback(function, in_avals, out_avals, ordered=bool(effects), name=name, place=place),
     )
     results = [*[TOKEN] * len(effects), *out_avals]
     attributes = [
@@ -85,7 +85,7 @@ def _strong_types(values: Sequence[Value]) -> list[ShapedArray]:
 
 
 def _sharding(builder: FunctionBuilder, name: str, results: Sequence[ShapedArray]) -> list[str]:
-    """Return the attribute that says which devices of a mesh make a call."""
+    """Return the attribute for the devices of a mesh that make a call."""
     module = builder.module
     if module.num_partitions == 1:
         return []
@@ -99,7 +99,7 @@ def _sharding(builder: FunctionBuilder, name: str, results: Sequence[ShapedArray
 
 
 def _layout(aval: ShapedArray) -> str:
-    """Return the row-major layout, that of NumPy arrays."""
+    """Return the row-major layout, as NumPy arrays have it."""
     rank = 0 if aval is TOKEN else aval.ndim
     numbers = ", ".join(map(str, reversed(range(rank))))
     return f"dense<{f'[{numbers}]' if rank else ''}> : tensor<{rank}xindex>"
@@ -110,7 +110,7 @@ def _emit_transfers(
 ) -> list[Value]:
     """Write a chain of sends of the operands and receives of the results.
 
-    At least one value is transferred each way, since the program waits for the host by receiving.
+    At least one value is transferred each way, because the program waits for the host by receiving.
     """
     avals, module = list(builder.results), builder.module
     place = builder.place[0] if builder.place is not None else None

@@ -38,10 +38,10 @@ def call_in_turn(
 
 
 def put_axis_first(method: str, operands: Sequence[Any], axes: Sequence[int | None], size: int) -> list[Any]:
-    """Return the operands of one call for all indices, with the mapped axis in front.
+    """Return the operands of one call for all indices, with the mapped axis at 0.
 
-    An operand that is not mapped gets an axis of size 1 ("expand_dims"), is repeated ("broadcast_all"), or stays
-    unchanged ("legacy_vectorized").
+    An unmapped operand gets an axis of size 1 ("expand_dims"), is repeated ("broadcast_all"), or stays unchanged
+    ("legacy_vectorized").
     """
     arrays = []
     for x, axis in zip(operands, axes, strict=True):

@@ -13,7 +13,7 @@ _CONSTANT = no_rule("a token has no data to differentiate")
 
 
 def _create_abstract() -> ShapedArray:
-    """Return a new token, which no operation precedes."""
+    """Return a new token, without preceding operations."""
     return AbstractToken()
 
 
@@ -66,7 +66,7 @@ def _after_emit(builder: FunctionBuilder, *tokens: Value) -> Value:
     batch=no_rule("after_all of tokens that are mapped: a token has no axis"),
 )
 def after_all(*operands: ArrayLike) -> Any:
-    """Return a token that comes after all given tokens.
+    """Return a token that depends on all given tokens.
 
     Args:
         operands: tokens, any number of them.

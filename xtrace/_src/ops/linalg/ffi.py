@@ -15,7 +15,7 @@ from xtrace._src.xla import lapack, plugins
 
 
 def character(letter: str) -> str:
-    """Return a letter, such as LAPACK's options, as an attribute."""
+    """Return a letter, as LAPACK's options are, as an attribute."""
     return f"{ord(letter)} : ui8"
 
 
@@ -46,8 +46,8 @@ def foreign_call(
 ) -> list[Value]:
     """Write a call of a foreign function for a batch of matrices.
 
-    batch: the number of batch axes. options: attributes of the call. aliases: maps positions of results to those of the
-    operands whose memory they take over. Matrices have column-major layout, or row-major layout if `row_major`.
+    batch: the number of batch axes. options: attributes of the call. aliases: for positions of results, the positions
+    of the operands whose memory they reuse. row_major: whether matrices are row-major; otherwise they are column-major.
     """
     rule = _sharding_rule([x.aval for x in operands], results, batch)
     operands, sizes = _add_sizes(builder, operands, results)
@@ -93,12 +93,12 @@ def xla_call(
 def _add_sizes(
     builder: FunctionBuilder, operands: Sequence[Value], results: Sequence[ShapedArray]
 ) -> tuple[list[Value], list[str]]:
-    """Return operands and an attribute that say the sizes of symbolic results, besides the call's own operands."""
+    """Return the operands followed by the sizes of symbolic results, and the attribute that marks these."""
     if not any(map(symbolic_sizes.is_dynamic, results)):
         return list(operands), []
-    places = [len(operands) + i for i in range(len(results))]
-    # XLA's refinement removes these operands when all sizes are known.
-    attribute = f"indices_of_shape_operands = dense<{places}> : tensor<{len(results)}xi64>"
+    positions = [len(operands) + i for i in range(len(results))]
+    # XLA's shape refinement removes these operands when all sizes are known.
+    attribute = f"indices_of_shape_operands = dense<{positions}> : tensor<{len(results)}xi64>"
     return [*operands, *[builder.sizes_vector(aval.shape) for aval in results]], [attribute]
 
 
@@ -112,7 +112,7 @@ def _write_call(
 
 
 def _layout(aval: ShapedArray, batch: int, row_major: bool) -> str:
-    """Return the axes in memory order, fastest first: matrices by columns, other arrays row-major."""
+    """Return the layout, minor to major: column-major for matrices unless `row_major`, row-major for other arrays."""
     ndim = aval.ndim
     order = list(reversed(range(ndim)))
     if ndim - batch == 2 and not row_major:
@@ -128,7 +128,7 @@ def _letters() -> Iterator[str]:
 
 
 def _sharding_rule(operands: Sequence[ShapedArray], results: Sequence[ShapedArray], batch: int) -> str:
-    """Return the Shardy rule by which the call is partitioned along its batch axes only."""
+    """Return the Shardy rule that partitions the call along its batch axes only."""
     fresh = _letters()
     common = [next(fresh) for _ in range(batch)]
     sizes: dict[str, int] = {}
@@ -144,21 +144,20 @@ def _sharding_rule(operands: Sequence[ShapedArray], results: Sequence[ShapedArra
 
 
 def emit_status_check(builder: FunctionBuilder, status: Value, *, singular: bool = False) -> Value:
-    """Write whether LAPACK's status is 0; `singular` accepts positive ones as well."""
+    """Write whether LAPACK's status is 0, or with `singular` not negative."""
     zero = builder.constant(0, status.aval)
     return builder.compare("GE" if singular else "EQ", status, zero)
 
 
 def nan_unless(builder: FunctionBuilder, good: Value, x: Value) -> Value:
-    """Write `x` for matrices marked in `good`, which has the batch axes of `x`, and NaN for the others."""
+    """Write `x` with NaN for the matrices that `good`, a mask over the batch axes, does not mark."""
     nan = complex(math.nan, math.nan) if dtypes.is_complex(x.aval.dtype) else math.nan
     aval = x.aval.update(weak_type=False)
-    spread = builder.broadcast(good, aval.shape, range(good.aval.ndim))
-    filling = builder.constant(nan, aval)
-    return builder.select(spread, x.bitcast(aval), filling)
+    mask = builder.broadcast(good, aval.shape, range(good.aval.ndim))
+    return builder.select(mask, x.bitcast(aval), builder.constant(nan, aval))
 
 
-def no_platform(builder: FunctionBuilder, name: str) -> NotImplementedError:
+def platform_error(builder: FunctionBuilder, name: str) -> NotImplementedError:
     """Return the error for an operation without an implementation on the module's platform."""
     return NotImplementedError(
         f"{name} is not implemented on the platform {builder.platform}; compute it on the CPU, "

@@ -1,4 +1,4 @@
-"""LU factorisation with row exchanges, and permutations from pivots."""
+"""LU factorisation with partial pivoting, and permutations from pivots."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _permutation_emit(builder: FunctionBuilder, pivots: Value, *, permutation_si
     aval = pivots.aval.update(shape=(*pivots.aval.shape[:-1], permutation_size))
     if builder.platform == "cuda":
         return foreign_call(builder, "cu_lu_pivots_to_permutation", [pivots], [aval], batch=aval.ndim - 1)[0]
-    permutation: Value = lower_fun(_first_permutation)(builder, pivots, permutation_size=permutation_size)
+    permutation = lower_fun(_first_permutation)(builder, pivots, permutation_size=permutation_size)
     steps = pivots.aval.shape[-1]
     if not steps:
         return permutation
@@ -105,8 +105,8 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     """Convert the row exchanges of an LU factorization to a permutation.
 
     Args:
-        pivots: row exchanges as `lu` returns them, int32 of shape (..., k): row i was exchanged with row ``pivots[...,
-            i]``, one after the other.
+        pivots: the pivots of `lu`, int32 of shape (..., k): for i = 0, 1, …, row i was exchanged with row ``pivots[...,
+            i]``.
         permutation_size: the number of rows, at least k.
 
     Returns:
@@ -228,9 +228,9 @@ def lu(x: ArrayLike) -> tuple[Any, Any, Any]:
         x: a floating or complex array of shape (..., m, n).
 
     Returns:
-        Three arrays: the factors in one array of the shape and dtype of `x`, U in its upper triangle and L, whose
-        diagonal is 1, below that; the pivots of shape (..., min(m, n)), for each row the row that it was exchanged
-        with; and the permutation of the rows, of shape (..., m). The last two are int32.
+        Three arrays: the factors, of the shape and dtype of `x`, with U in the upper triangle and L, whose diagonal is
+        1, below it; the pivots, int32 of shape (..., min(m, n)): row i was exchanged with row ``pivots[..., i]``; and
+        the permutation of the rows, int32 of shape (..., m).
 
     Raises:
         TypeError: `x` is no floating or complex array of rank 2 or more.

@@ -11,7 +11,6 @@ import numpy as np
 from xtrace._src.algebra.kinds import INEXACT, check_kind, check_same_dtype
 from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
-    broadcast_like,
     convert_to,
     reduce_sum,
     transpose,
@@ -28,7 +27,7 @@ from xtrace._src.ops.comparisons import eq, ge
 from xtrace._src.ops.complex_numbers import conj, real
 from xtrace._src.ops.constants import constant_like
 from xtrace._src.ops.contractions.contraction import Precision, dot_general
-from xtrace._src.ops.elementwise import add
+from xtrace._src.ops.elementwise import add, div
 from xtrace._src.ops.selection import select_n
 from xtrace._src.transforms.batch import MappedAxis
 
@@ -48,18 +47,16 @@ def check_matrices(name: str, avals: Sequence[ShapedArray], *, square: bool = Fa
 
 
 def weak_as_operands(abstract: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `abstract` with weakly typed results if all operands are weakly typed."""
+    """Return the abstract rule with weakly typed results if all operands are weakly typed."""
 
     @functools.wraps(abstract)
-    def with_weak_results(*avals: ShapedArray, **parameters: object) -> list[Any]:
-        avals_out: Any = abstract(*avals, **parameters)
+    def with_weak_results(*avals: ShapedArray, **parameters: object) -> Any:
+        avals_out = abstract(*avals, **parameters)
         if not all(a.weak_type for a in avals):
-            result: list[Any] = avals_out
-            return result
+            return avals_out
         if isinstance(avals_out, list):
             return [a.update(weak_type=True) for a in avals_out]
-        result = avals_out.update(weak_type=True)
-        return result
+        return avals_out.update(weak_type=True)
 
     return with_weak_results
 
@@ -78,11 +75,6 @@ def check_batch(name: str, avals: Sequence[ShapedArray], ranks: Sequence[int]) -
             f"{name}: the leading axes, over the batch, must agree; got operands of shapes "
             f"{', '.join(str(a.shape) for a in avals)}. Broadcast them first."
         )
-
-
-def fill_like(x: Any, value: Any) -> Any:
-    """Return an array like `x`, filled with `value`."""
-    return broadcast_like(constant_like(x, value), x)
 
 
 def transpose_matrices(x: ArrayLike) -> Array:
@@ -108,8 +100,8 @@ def adjoint(x: ArrayLike) -> Array:
 
 def symmetrize(x: Any) -> Any:
     """Return the Hermitian part, half the sum of each matrix and its adjoint."""
-    total: Any = add(x, adjoint(x))
-    return total / constant_like(total, 2)
+    total = add(x, adjoint(x))
+    return div(total, constant_like(total, 2))
 
 
 def product(x: ArrayLike, y: ArrayLike, precision: Any = _EXACT) -> Array:

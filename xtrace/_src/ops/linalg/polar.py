@@ -19,16 +19,16 @@ from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.comparisons import bitwise_and, bitwise_not, eq, gt, lt
-from xtrace._src.ops.constants import constant_like
+from xtrace._src.ops.constants import constant_like, constants_like
 from xtrace._src.ops.control_flow.while_loop import while_loop
 from xtrace._src.ops.elementwise import abs, add, rsqrt, sqrt, sub
-from xtrace._src.ops.linalg.matrices import adjoint, fill_like, identity, product, symmetrize
+from xtrace._src.ops.linalg.matrices import adjoint, identity, product, symmetrize
 from xtrace._src.ops.linalg.qr import qr
 from xtrace._src.ops.linalg.triangular import cholesky, triangular_solve
 from xtrace._src.ops.reductions import reduce_max
 from xtrace._src.ops.selection import select_n
 
-# Above this weight the step by a Cholesky factorisation is inaccurate.
+# Above this weight c, steps with a Cholesky factorisation are inaccurate.
 _LARGEST_WEIGHT = 100.0
 
 
@@ -74,14 +74,14 @@ def _normalize(x: Array) -> Array:
     sums = [reduce_sum(size, (axis,)) for axis in (row, row + 1)]
     norms = [reduce_max(total, (row,)) for total in sums]
     scale = mul(rsqrt(norms[0]), rsqrt(norms[1]))
-    scale = select_n(eq(norms[0], constant_like(norms[0], 0)), scale, fill_like(scale, 1))
+    scale = select_n(eq(norms[0], constant_like(norms[0], 0)), scale, constants_like(scale, 1))
     return mul(x, convert_to(broadcast_in_dim(scale, aval_of(x).shape, range(row)), aval_of(x).dtype))
 
 
 def unitary_factors(x: Any) -> Array:
-    """Return U of the polar decomposition of each matrix; the number of steps depends on the dtype only.
+    """Return the factor U of the polar decomposition of each matrix; the number of steps depends on the dtype only.
 
-    Singular values below the precision, relative to the largest, may stay below 1; their vectors are kept.
+    Singular values below the precision, relative to the largest, may stay below 1; their vectors are exact.
     """
     precision = float(dtypes.finfo(dtypes.real_part_dtype(aval_of(x).dtype)).eps)
     u = _normalize(x)
@@ -117,12 +117,12 @@ def qdwh(
         x: a floating or complex matrix of shape (m, n) with m >= n.
         is_hermitian: whether `x` is Hermitian; this does not change the computation.
         max_iterations: the largest number of steps, at least 1; None for 10.
-        eps: the precision of the result; None for that of the dtype.
-        dynamic_shape: two int32 scalars, the size of the leading part of `x` that is decomposed; the rest counts as
+        eps: the precision of the result; None for the precision of the dtype.
+        dynamic_shape: two int32 scalars, the size of the leading block of `x` to decompose; other elements count as
             zero.
 
     Returns:
-        Four arrays: u of shape (m, n), h of shape (n, n), the number of steps, and whether they converged.
+        Four arrays: u of shape (m, n), h of shape (n, n), the number of steps, and whether the steps converged.
 
     Raises:
         TypeError: `x` is no floating or complex array.
@@ -158,16 +158,16 @@ def qdwh(
         previous, u = u, _step(u, *weights)
     moving = _has_changed(u, previous, tolerance ** (1 / 3))
 
-    def goes_on(state: tuple[Any, Any, Any]) -> Array:
+    def has_steps_left(state: tuple[Any, Any, Any]) -> Array:
         count, _, moving = state
         return bitwise_and(moving, lt(count, constant_like(count, limit)))
 
-    def further(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+    def advance(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         count, u, _ = state
         new = _step(u, 3, 1, 3)
         return add(count, constant_like(count, 1)), new, _has_changed(new, u, tolerance ** (1 / 3))
 
-    count, u, moving = while_loop(goes_on, further, (len(steps), u, moving))
+    count, u, moving = while_loop(has_steps_left, advance, (len(steps), u, moving))
     # A Newton-Schulz step makes the columns orthogonal to working precision.
     u = sub(mul(constant_like(u, 1.5), u), mul(constant_like(u, 0.5), product(u, product(adjoint(u), u))))
     return u, symmetrize(product(adjoint(u), x)), count, bitwise_not(moving)

@@ -60,7 +60,7 @@ def _geqrf_emit(builder: FunctionBuilder, x: Value) -> list[Value]:
     jvp=no_rule("geqrf has no derivative; use qr"),
 )
 def geqrf(x: ArrayLike) -> tuple[Any, Any]:
-    """Return R in the upper triangle with the Householder vectors below it, and the factors of the reflections."""
+    """Return R in the upper triangle with the Householder vectors below it, and the reflections' factors tau."""
     packed, taus = geqrf.bind_positional((x,))
     return packed, taus
 
@@ -85,8 +85,7 @@ def _geqp3_emit(builder: FunctionBuilder, x: Value, pivots: Value, *, use_magma:
         details["options"] = {"magma": magma}
         results = hybrid_call(builder, "cuhybrid_geqp3", [x, pivots], [packed, order, taus], **details)
     else:
-        result: list[Value] = lower_fun(pivoted_qr)(builder, x, pivots)
-        return result
+        return lower_fun(pivoted_qr)(builder, x, pivots)
     # LAPACK counts columns from 1.
     one, positions = builder.constant(1, order), results[1]
     results[1] = builder.elementwise("subtract", positions, one)
@@ -99,9 +98,9 @@ def _geqp3_emit(builder: FunctionBuilder, x: Value, pivots: Value, *, use_magma:
     jvp=no_rule("geqp3 has no derivative; use qr with pivoting=True"),
 )
 def geqp3(x: ArrayLike, pivots: object, use_magma: bool | None = None) -> tuple[Any, Any, Any]:
-    """Return `geqrf` of the columns in an order with a decreasing diagonal of R, and the order.
+    """Return `geqrf` of permuted columns, such that the diagonal of R decreases, with the permutation in the middle.
 
-    `pivots` are zeros, or positive for columns that must stay in front.
+    pivots: int32, positive for columns that must stay in front, 0 for others.
     """
     packed, order, taus = geqp3.bind_positional((x, pivots), (use_magma,))
     return packed, order, taus
@@ -197,8 +196,7 @@ def _ormqr_emit(builder: FunctionBuilder, a: Value, taus: Value, c: Value, *, le
         return lapack_call(builder, routine, [a, taus, c], results, **details)[0]
     if builder.platform == "cuda":
         return foreign_call(builder, "cusolver_ormqr_ffi", [a, taus, c], results, **details)[0]
-    result: Value = lower_fun(apply_reflections)(builder, a, taus, c, left=left, transpose=transpose)
-    return result
+    return lower_fun(apply_reflections)(builder, a, taus, c, left=left, transpose=transpose)
 
 
 @primitive(
@@ -213,8 +211,8 @@ def ormqr(a: ArrayLike, taus: object, c: ArrayLike, *, left: bool = True, transp
         a: vectors of the reflections, a floating or complex array of shape (..., m, n), as in `householder_product`.
         taus: factors of the reflections, of shape (..., k) with k <= min(m, n).
         c: matrices of shape (..., m, p), or (..., p, m) if not `left`.
-        left: whether Q stands on the left of `c`, or else on the right.
-        transpose: whether the adjoint of Q is used.
+        left: whether Q multiplies `c` from the left; otherwise from the right.
+        transpose: whether the adjoint of Q replaces Q.
 
     Returns:
         An array of the shape and dtype of `c`.
@@ -286,7 +284,7 @@ def _thin_jvp(q: Array, r: ArrayLike, dx: Any) -> tuple[Any, Any]:
 
 
 def _completed_jvp(q: ArrayLike, columns: int, dq: Any) -> Any:
-    """Return the tangent of a square Q whose first columns have the tangent `dq`."""
+    """Return the tangent of a square Q; its first columns have the tangent `dq`."""
     # Q = 1 - V T Vᴴ is a product of reflections, so its first columns Q₁ determine the others, Q₂: with Q₁ = [E F] by
     # rows and S = F (E - 1)⁻¹, dQ₂ = dQ₁ Sᴴ - (Q₁ + Q₂ S) (dF - S dE)ᴴ.
     row, column = aval_of(q).ndim - 2, aval_of(q).ndim - 1
@@ -341,9 +339,9 @@ def qr(
 
     Args:
         x: a floating or complex array of shape (..., m, n).
-        pivoting: whether columns are permuted so that the absolute values on the diagonal of R fall.
+        pivoting: whether columns are permuted so that the absolute values on the diagonal of R decrease.
         full_matrices: whether Q is square; otherwise it has min(m, n) columns.
-        use_magma: whether a GPU computes the pivoting form with MAGMA; None for where it is installed.
+        use_magma: whether a GPU computes the pivoted form with MAGMA; None uses MAGMA if it is installed.
 
     Returns:
         Q of shape (..., m, k) and R of shape (..., k, n), where k is m or min(m, n); with `pivoting` also the

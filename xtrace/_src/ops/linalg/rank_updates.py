@@ -7,7 +7,7 @@ from typing import Any
 
 from xtrace._src.algebra.families import add_any, mul, neg
 from xtrace._src.algebra.kinds import FLOAT, check_kind, check_same_dtype
-from xtrace._src.algebra.vector_space import operand_aval, reshape
+from xtrace._src.algebra.vector_space import operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, Shape
 from xtrace._src.core.arrays import Array
@@ -20,6 +20,7 @@ from xtrace._src.ops.constants import constant_like
 from xtrace._src.ops.elementwise import abs, add, div, max, sqrt, sub
 from xtrace._src.ops.linalg.matrices import (
     LEADING,
+    as_row,
     check_batch,
     lower_triangle,
     product,
@@ -50,7 +51,7 @@ def _update_abstract(r_matrix: ShapedArray, w_vector: ShapedArray) -> ShapedArra
 
 
 def _rotate_row(step: Array, factor: Array, vector: Array) -> list[Any]:
-    """Rotate row `step` of the factor against the vector so that element `step` of the vector becomes zero."""
+    """Rotate row `step` of the factor and the vector so that element `step` of the vector becomes zero."""
     axis = aval_of(factor).ndim - 2
     row = dynamic_slice_in_dim(factor, step, 1, axis, allow_negative_indices=False)
     first = dynamic_slice_in_dim(row, step, 1, axis + 1, allow_negative_indices=False)
@@ -67,18 +68,12 @@ def _rotate_row(step: Array, factor: Array, vector: Array) -> list[Any]:
     return [add(step, constant_like(step, 1)), factor, vector]
 
 
-@lower_fun
-def _as_rows(vector: Array) -> Array:
-    shape = aval_of(vector).shape
-    return reshape(vector, (*shape[:-1], 1, shape[-1]))
-
-
 def _update_emit(builder: FunctionBuilder, r_matrix: Value, w_vector: Value) -> Value:
     size = r_matrix.aval.shape[-1]
     if not size:
         return r_matrix
     counter = ShapedArray((), dtypes.int32)
-    vector = _as_rows(builder, w_vector)
+    vector = lower_fun(as_row)(builder, w_vector)
     avals = [counter, r_matrix.aval, vector.aval]
     condition, body = builder.region(avals), builder.region(avals)
     more = condition.compare("LT", condition.arguments[0], condition.constant(size, counter))
@@ -92,18 +87,18 @@ def _update_emit(builder: FunctionBuilder, r_matrix: Value, w_vector: Value) -> 
     jvp=no_rule("Differentiation rule for 'cholesky_update' not implemented; differentiate cholesky instead"),
 )
 def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
-    """Compute the Cholesky factor of a matrix to which the product of a vector with itself is added.
+    """Compute the Cholesky factor R of Rᵀ R + w wᵀ, from R and w.
 
     Args:
         r_matrix: an upper triangular floating matrix R of shape (n, n).
         w_vector: a vector w of shape (n,) and the dtype of R.
 
     Returns:
-        The upper triangular matrix whose product with its transpose on the left is Rᵀ R + w wᵀ.
+        The upper triangular matrix S with Sᵀ S = Rᵀ R + w wᵀ.
 
     Raises:
         TypeError: an operand is no floating array, or the dtypes differ.
-        ValueError: `r_matrix` is not square, or `w_vector` is no vector of as many elements.
+        ValueError: `r_matrix` is not square, or `w_vector` is no vector of its size.
 
     Example:
         >>> lax.linalg.cholesky_update(jnp.array([[3.0]]), jnp.array([4.0]))
@@ -154,7 +149,7 @@ def symmetric_product(
         c_matrix: symmetric matrices C of shape (..., n, n) and the same dtype.
         alpha: a Python number.
         beta: a Python number.
-        symmetrize_output: whether the lower triangle of the result replaces the upper one, as for C that is not
+        symmetrize_output: whether the lower triangle of the result is mirrored into the upper one, in case C is not
             symmetric.
 
     Returns:

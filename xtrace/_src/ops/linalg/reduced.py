@@ -1,4 +1,4 @@
-"""Unitary reductions to Schur, Hessenberg and tridiagonal form, and tridiagonal systems."""
+"""Unitary reductions to Schur, Hessenberg and tridiagonal form, and solutions of tridiagonal systems."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from xtrace._src.ops.linalg.ffi import (
     foreign_call,
     lapack_call,
     nan_unless,
-    no_platform,
+    platform_error,
 )
 from xtrace._src.ops.linalg.matrices import LEADING, as_column, check_batch, check_matrices, weak_as_operands
 from xtrace._src.ops.linalg.reflections import hessenberg_form, tridiagonal_form
@@ -47,7 +47,7 @@ def _schur_emit(
     builder: FunctionBuilder, x: Value, *, compute_schur_vectors: bool, sort_eig_vals: bool, select_callable: object
 ) -> list[Value]:
     if builder.platform != "cpu":
-        raise no_platform(builder, "schur")
+        raise platform_error(builder, "schur")
     batch = x.aval.shape[:-2]
     form = ShapedArray(x.aval.shape, x.aval.dtype)
     eigenvalues = [ShapedArray(x.aval.shape[:-1], x.aval.dtype)] * (1 if dtypes.is_complex(x.aval.dtype) else 2)
@@ -70,7 +70,7 @@ def schur(
 ) -> tuple[Any, ...]:
     """Decompose square matrices as ``x = Z T Zᴴ`` with unitary Z and upper triangular T.
 
-    T of real matrices has blocks of size 2 on its diagonal for pairs of complex eigenvalues.
+    For real matrices T has blocks of size 2 on its diagonal, one for each pair of complex eigenvalues.
 
     Args:
         x: a floating or complex array of shape (..., n, n).
@@ -84,7 +84,7 @@ def schur(
     Raises:
         TypeError: `x` is no floating or complex array of rank 2 or more.
         ValueError: the matrices are not square.
-        NotImplementedError: sorted eigenvalues are asked for, or the platform is not the CPU.
+        NotImplementedError: sorted eigenvalues are requested, or the platform is not the CPU.
 
     Example:
         >>> lax.linalg.schur(jnp.array([[1.0, 2.0], [0.0, 3.0]]))[0]
@@ -113,8 +113,7 @@ def _hessenberg_abstract(a: ShapedArray) -> list[ShapedArray]:
 
 def _hessenberg_emit(builder: FunctionBuilder, a: Value) -> list[Value]:
     if builder.platform != "cpu":
-        result: list[Value] = lower_fun(hessenberg_form)(builder, a)
-        return result
+        return lower_fun(hessenberg_form)(builder, a)
     size = a.aval.shape[-1]
     packed, taus = builder.results
     if not size:
@@ -139,8 +138,9 @@ def hessenberg(a: ArrayLike) -> tuple[Any, Any]:
         a: a floating or complex array of shape (..., n, n).
 
     Returns:
-        The form, with the vectors of the reflections below its subdiagonal, of the shape of `a`; and the factors of the
-        reflections, of shape (..., n - 1). `householder_product` takes the vectors as ``packed[..., 1:, :-1]``.
+        The Hessenberg form, of the shape of `a`, with the vectors of the reflections below its subdiagonal; and the
+        factors of the reflections, of shape (..., n - 1). Pass the vectors to `householder_product` as
+        ``packed[..., 1:, :-1]``.
 
     Raises:
         TypeError: `a` is no floating or complex array of rank 2 or more.
@@ -182,8 +182,7 @@ def _tridiagonal_emit(builder: FunctionBuilder, a: Value, *, lower: bool) -> lis
         details["options"] = {"lower": flag(lower)}
         *outputs, status = foreign_call(builder, "cusolver_sytrd_ffi", [a], results, **details)
     else:
-        result: list[Value] = lower_fun(tridiagonal_form)(builder, a, lower=lower)
-        return result
+        return lower_fun(tridiagonal_form)(builder, a, lower=lower)
     good = emit_status_check(builder, status)
     return [nan_unless(builder, good, y) for y in outputs]
 
@@ -198,11 +197,11 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Any, Any, Any, Any
 
     Args:
         a: a floating or complex array of shape (..., n, n) with n >= 1.
-        lower: whether the lower triangle of `a` is read, or else the upper one.
+        lower: whether to read the lower triangle of `a`; otherwise the upper one.
 
     Returns:
-        The matrices with the vectors of the reflections in the triangle that is read; the diagonal of shape (..., n);
-        the subdiagonal and the factors of the reflections, of shape (..., n - 1).
+        The matrices with the vectors of the reflections in that triangle; the diagonal, of shape (..., n); the
+        subdiagonal and the factors of the reflections, both of shape (..., n - 1).
 
     Raises:
         TypeError: `a` is no floating or complex array of rank 2 or more.
@@ -262,8 +261,7 @@ def _solve_emit(builder: FunctionBuilder, dl: Value, d: Value, du: Value, b: Val
         target = "cusparse_gtsv2_ffi"
         return foreign_call(builder, target, operands, builder.results, batch=batch, aliases={0: 3})[0]
     if builder.platform != "cpu":
-        result: Value = lower_fun(solve_by_elimination)(builder, *operands, perturb_singular=perturb_singular)
-        return result
+        return lower_fun(solve_by_elimination)(builder, *operands, perturb_singular=perturb_singular)
     if perturb_singular:
         lapack.register()
         return foreign_call(builder, "tridiagonal_solve_perturbed_ffi", operands, builder.results, batch=batch)[0]
@@ -297,9 +295,9 @@ def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, perturb_singu
     shifts: tuple[Callable[[Array], Array], ...] = (
         lambda x: x, lambda x: _shift_down(x, row), lambda x: _shift_up(x, row)
     )
-    for tangent, shifted in zip((moved[1], moved[0], moved[2]), shifts, strict=True):
+    for tangent, shift in zip((moved[1], moved[0], moved[2]), shifts, strict=True):
         if tangent is not None:
-            term = mul(as_column(tangent), shifted(solution))
+            term = mul(as_column(tangent), shift(solution))
             change = term if change is None else add(change, term)
     right = tangents[3]
     if change is not None:
@@ -330,7 +328,7 @@ def tridiagonal_solve(dl: object, d: ArrayLike, du: object, b: ArrayLike, *, per
         d: the main diagonal, of the shape of `dl`.
         du: the diagonal above the main one, of the shape of `dl`; ``du[..., -1]`` is not read.
         b: right-hand sides as columns, of shape (..., n, k).
-        perturb_singular: whether singular matrices are changed slightly, so that there is a solution, and not NaN.
+        perturb_singular: whether to change singular matrices slightly, so that the solution is not NaN.
 
     Returns:
         An array of the shape and dtype of `b`.

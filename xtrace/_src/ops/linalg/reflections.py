@@ -19,14 +19,13 @@ from xtrace._src.ops.arrays.shape import rev, squeeze
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.comparisons import bitwise_and, eq, gt, lt, ne
 from xtrace._src.ops.complex_numbers import complex, imag
-from xtrace._src.ops.constants import constant_like
+from xtrace._src.ops.constants import constant_like, constants_like
 from xtrace._src.ops.elementwise import abs, add, div, sqrt, sub
 from xtrace._src.ops.linalg.matrices import (
     adjoint,
     as_column,
     conj_if_complex,
     diagonal,
-    fill_like,
     lower_triangle,
     product,
     real_part,
@@ -50,9 +49,10 @@ def _as_complex(x: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _reflection(column: Array, position: Array) -> tuple[Any, Any, Any]:
-    """Return v, tau and beta: 1 - conj(tau) v vᴴ maps the elements of `column` from `position` on to (beta, 0 …).
+    """Return v, tau and beta: 1 - conj(tau) v vᴴ maps the elements of `column` from `position` on to (beta, 0, …).
 
-    v is 1 at `position` and 0 before it. beta is real. tau is 0 if the elements have that form (LAPACK's larfg).
+    v is 1 at `position` and 0 before it. beta is real. tau is 0 if the elements have this form already (LAPACK's
+    larfg).
     """
     aval = aval_of(column)
     last = aval.ndim - 1
@@ -63,18 +63,18 @@ def _reflection(column: Array, position: Array) -> tuple[Any, Any, Any]:
     size, length = abs(tail), abs(first)
     rest = reduce_sum(mul(size, size), (last,))
     head = real_part(first)
-    none = eq(rest, constant_like(rest, 0))
+    is_reduced = eq(rest, constant_like(rest, 0))
     if dtypes.is_complex(aval.dtype):
         turn = imag(first)
-        none = bitwise_and(none, eq(turn, constant_like(turn, 0)))
+        is_reduced = bitwise_and(is_reduced, eq(turn, constant_like(turn, 0)))
     norm = sqrt(add(mul(length, length), rest))
-    beta = select_n(none, select_n(lt(head, constant_like(head, 0)), neg(norm), norm), head)
-    divisor = select_n(none, beta, fill_like(beta, 1))
+    beta = select_n(is_reduced, select_n(lt(head, constant_like(head, 0)), neg(norm), norm), head)
+    divisor = select_n(is_reduced, beta, constants_like(beta, 1))
     wide = _as_complex(beta, aval.dtype)
     tau = div(sub(wide, first), _as_complex(divisor, aval.dtype))
-    tau = select_n(none, tau, zeros(aval_of(tau)))
+    tau = select_n(is_reduced, tau, zeros(aval_of(tau)))
     scale = sub(first, wide)
-    scale = select_n(none, scale, fill_like(scale, 1))
+    scale = select_n(is_reduced, scale, constants_like(scale, 1))
     return add(div(tail, as_column(scale)), convert_to(here, aval.dtype)), tau, wide
 
 
@@ -91,7 +91,7 @@ def _reflect_right(x: Array, v: Array, tau: Array) -> Array:
 
 
 def _element(x: Array, step: Array) -> Array:
-    """Return element `step` of each vector, of size 1."""
+    """Return element `step` of each vector, on an axis of size 1."""
     return dynamic_slice_in_dim(x, step, 1, aval_of(x).ndim - 1, allow_negative_indices=False)
 
 
@@ -104,7 +104,7 @@ def _replace_column(x: Array, column: Array, step: Array) -> Array:
 
 
 def _pack_column(old: Any, v: ArrayLike, beta: Any, position: Any) -> Array:
-    """Return a packed column: the old elements before `position`, beta at it, and the vector after it."""
+    """Return a packed column: old elements before `position`, beta at it, and elements of v after it."""
     aval = aval_of(old)
     positions = _positions(aval, aval.ndim - 1)
     beta = broadcast_in_dim(beta, aval.shape, range(aval.ndim - 1))
@@ -112,7 +112,7 @@ def _pack_column(old: Any, v: ArrayLike, beta: Any, position: Any) -> Array:
 
 
 def apply_reflections(a: Any, taus: Any, c: Array, *, left: bool, transpose: bool) -> Array:
-    """Return Q c if `left`, else c Q, with Qᴴ for Q if `transpose`; the result of `ormqr`."""
+    """Return the result of `ormqr`: Q c if `left`, else c Q, with Qᴴ for Q if `transpose`."""
     steps = aval_of(taus).shape[-1]
     if not steps or 0 in aval_of(c).shape:
         return c
@@ -135,7 +135,7 @@ def _scale_to_unit(x: Array) -> tuple[Any, Any]:
     """Return each matrix divided by its largest element, so that squares do not overflow, and the divisor."""
     aval = aval_of(x)
     scale = reduce_max(abs(x), (aval.ndim - 2, aval.ndim - 1))
-    scale = select_n(eq(scale, constant_like(scale, 0)), scale, fill_like(scale, 1))
+    scale = select_n(eq(scale, constant_like(scale, 0)), scale, constants_like(scale, 1))
     scale = convert_to(as_column(as_column(scale)), aval.dtype)
     return div(x, scale), scale
 
@@ -155,8 +155,8 @@ def _exchange(x: Array, step: Array, chosen: Array) -> Array:
 def pivoted_qr(x: Any, pivots: ArrayLike) -> list[Array]:
     """Return the results of `geqp3`, columns counted from 0: each step moves the longest remaining column to the front.
 
-    Lengths are computed again in each step, at the cost of the step itself, since updating them loses precision (Golub
-    and Van Loan, Matrix Computations, 5.4.2). Columns with a positive pivot come before all others.
+    Each step recomputes the lengths, which doubles its cost, since updates lose precision (Golub and Van Loan, Matrix
+    Computations, 5.4.2). Columns with a positive pivot come before all others.
     """
     aval = aval_of(x)
     rows, columns = aval.shape[-2:]
@@ -174,15 +174,15 @@ def pivoted_qr(x: Any, pivots: ArrayLike) -> list[Array]:
         size = abs(select_n(lt(_positions(own, row), count), work, zeros(own)))
         lengths = reduce_sum(mul(size, size), (row,))
         positions = _positions(aval_of(lengths), row)
-        lengths = select_n(ne(first, _count(0)), lengths, fill_like(lengths, math.inf))
-        lengths = select_n(lt(positions, count), lengths, fill_like(lengths, -1))
+        lengths = select_n(ne(first, _count(0)), lengths, constants_like(lengths, math.inf))
+        lengths = select_n(lt(positions, count), lengths, constants_like(lengths, -1))
         chosen = argmax(lengths, row, np.int32)
         order, first = _exchange(order, count, chosen), _exchange(first, count, chosen)
         work = _exchange(work, count, broadcast_in_dim(chosen, own.shape[:-1], range(row)))
         old = _column(work, count)
         v, tau, beta = _reflection(old, count)
-        further = gt(_positions(own, column), count)
-        work = select_n(further, work, _reflect_left(work, v, conj_if_complex(tau)))
+        is_trailing = gt(_positions(own, column), count)
+        work = select_n(is_trailing, work, _reflect_left(work, v, conj_if_complex(tau)))
         work = _replace_column(work, _pack_column(old, v, beta, count), count)
         return [add(count, _count(1)), work, order, first, _replace_column(taus, tau, count)]
 
@@ -192,7 +192,7 @@ def pivoted_qr(x: Any, pivots: ArrayLike) -> list[Array]:
 
 
 def hessenberg_form(a: Any) -> list[Array]:
-    """Return the results of `hessenberg`: each step clears a column below the subdiagonal by a similarity reflection.
+    """Return the results of `hessenberg`: each step reflects from both sides to clear a column below the subdiagonal.
 
     Golub and Van Loan, Matrix Computations, 7.4.2.
     """
@@ -209,8 +209,8 @@ def hessenberg_form(a: Any) -> list[Array]:
         below = add(count, _count(1))
         old = _column(work, count)
         v, tau, beta = _reflection(old, below)
-        further = gt(_positions(aval_of(work), last), count)
-        work = select_n(further, work, _reflect_right(_reflect_left(work, v, conj_if_complex(tau)), v, tau))
+        is_trailing = gt(_positions(aval_of(work), last), count)
+        work = select_n(is_trailing, work, _reflect_right(_reflect_left(work, v, conj_if_complex(tau)), v, tau))
         work = _replace_column(work, _pack_column(old, v, beta, below), count)
         return [below, work, _replace_column(taus, tau, count)]
 

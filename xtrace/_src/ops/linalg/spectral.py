@@ -24,7 +24,7 @@ from xtrace._src.ops.arrays.shape import rev
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.comparisons import eq
 from xtrace._src.ops.complex_numbers import complex, conj, imag, real
-from xtrace._src.ops.constants import constant_like
+from xtrace._src.ops.constants import constant_like, constants_like
 from xtrace._src.ops.elementwise import abs, add, div, integer_pow, max, sign, sub
 from xtrace._src.ops.linalg.ffi import (
     character,
@@ -34,7 +34,7 @@ from xtrace._src.ops.linalg.ffi import (
     hybrid_call,
     lapack_call,
     nan_unless,
-    no_platform,
+    platform_error,
     xla_call,
 )
 from xtrace._src.ops.linalg.lu import lu, lu_solve
@@ -45,7 +45,6 @@ from xtrace._src.ops.linalg.matrices import (
     as_row,
     check_matrices,
     diagonal,
-    fill_like,
     identity,
     product,
     real_part,
@@ -146,7 +145,7 @@ def _count(subset: tuple[int, int] | None, size: int) -> int:
 
 
 def _part(builder: FunctionBuilder, x: Value, axis: int, subset: tuple[int, int] | None) -> Value:
-    """Write the slice of `x` along an axis for a subset."""
+    """Write the slice `subset` of `x` along an axis; None for all."""
     shape = x.aval.shape
     axis %= len(shape)
     if subset is None or subset == (0, shape[axis]):
@@ -237,15 +236,15 @@ def eigh(
 
     Args:
         x: a floating or complex array of shape (..., n, n).
-        lower: whether the lower triangle is read, or else the upper one, without `symmetrize_input`.
+        lower: whether to read the lower triangle, otherwise the upper one, if `symmetrize_input` is False.
         symmetrize_input: whether half the sum of `x` and its adjoint replaces `x`.
-        sort_eigenvalues: whether the eigenvalues are in rising order; they always are, but for TPUs.
-        subset_by_index: (start, stop), the positions of the eigenvalues that are returned; None for all.
-        implementation: an `EighImplementation`; None for the platform's usual one.
+        sort_eigenvalues: whether the eigenvalues are in ascending order; only on TPUs they may be unsorted.
+        subset_by_index: (start, stop), the positions of the eigenvalues to return; None for all.
+        implementation: an `EighImplementation`; None for the platform's default.
 
     Returns:
         The eigenvectors as columns, of the shape and dtype of `x`, and the real eigenvalues of shape (..., n). They are
-        NaN where the algorithm fails. The derivative of the vectors is infinite where eigenvalues coincide.
+        NaN if the algorithm fails. The derivative of the vectors is infinite if eigenvalues coincide.
 
     Raises:
         TypeError: `x` is no floating or complex array of rank 2 or more, or `implementation` is no
@@ -287,7 +286,7 @@ def _svd_abstract(
 
 @lower_fun
 def _empty_svd(x: Array, *, compute_uv: bool, full_matrices: bool) -> list[Any]:
-    """Return the factors of matrices without elements; the square ones are identities."""
+    """Return the SVD of matrices without elements; square factors are identities."""
     aval = aval_of(x)
     *batch, rows, columns = aval.shape
     values = zeros(ShapedArray((*batch, 0), dtypes.real_part_dtype(aval.dtype)))
@@ -297,7 +296,7 @@ def _empty_svd(x: Array, *, compute_uv: bool, full_matrices: bool) -> list[Any]:
     return [values, identity(aval.dtype, (*batch, rows, left)), identity(aval.dtype, (*batch, right, columns))]
 
 
-# The largest sizes for which cuSOLVER's Jacobi algorithm is the default, and for which it runs on a batch at once.
+# The largest sizes for which cuSOLVER's Jacobi algorithm is the default, and for which it computes batches at once.
 _JACOBI_SIZE, _JACOBI_BATCH_SIZE = 1024, 32
 
 
@@ -318,7 +317,7 @@ def _polar_svd(x: Array, *, full_matrices: bool, compute_uv: bool) -> list[Any]:
         x = slice_in_dim(x, 0, columns, 1, row)
     hermitian = symmetrize(product(adjoint(unitary_factors(x)), x))
     v, values = eigh(hermitian, symmetrize_input=False)
-    values = max(rev(values, (row,)), fill_like(values, 0))
+    values = max(rev(values, (row,)), constants_like(values, 0))
     if not compute_uv:
         return [values]
     v = rev(v, (column,))
@@ -333,7 +332,7 @@ def _polar_svd(x: Array, *, full_matrices: bool, compute_uv: bool) -> list[Any]:
 
 def _phase(x: Array) -> Array:
     """Return x / |x|, 1 for zero."""
-    return select_n(eq(x, fill_like(x, 0)), sign(x), fill_like(x, 1))
+    return select_n(eq(x, constants_like(x, 0)), sign(x), constants_like(x, 1))
 
 
 def _svd_emit(
@@ -342,8 +341,7 @@ def _svd_emit(
 ) -> list[Value]:
     rows, columns = x.aval.shape[-2:]
     if not rows or not columns:
-        result: list[Value] = _empty_svd(builder, x, compute_uv=compute_uv, full_matrices=full_matrices)
-        return result
+        return _empty_svd(builder, x, compute_uv=compute_uv, full_matrices=full_matrices)
     if builder.platform == "cpu":
         outputs = _svd_on_cpu(builder, x, full_matrices, compute_uv, algorithm)
     elif builder.platform == "cuda":
@@ -354,7 +352,7 @@ def _svd_emit(
     else:
         raise NotImplementedError(
             f"svd: {algorithm} is not implemented on the platform {builder.platform}; leave `algorithm` None, or use "
-            "SvdAlgorithm.POLAR, which is the same there"
+            "SvdAlgorithm.POLAR, its default"
         )
     values, left, right, status = outputs
     good = emit_status_check(builder, status)
@@ -489,19 +487,19 @@ def _svd_jvp(
 def svd(
     x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True,
     subset_by_index: tuple[int, int] | None = None, algorithm: SvdAlgorithm | None = None,
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """Compute the singular value decomposition ``x = U diag(s) Vᴴ`` of matrices.
 
     Args:
         x: a floating or complex array of shape (..., m, n).
         full_matrices: whether U and V are square; otherwise they have min(m, n) columns.
         compute_uv: whether U and Vᴴ are returned.
-        subset_by_index: (start, stop), the positions of the singular values that are returned; None for all.
-        algorithm: an `SvdAlgorithm`; None for the platform's usual one.
+        subset_by_index: (start, stop), the positions of the singular values to return; None for all.
+        algorithm: an `SvdAlgorithm`; None for the platform's default.
 
     Returns:
-        U, the singular values in falling order, real and of shape (..., min(m, n)), and Vᴴ; without `compute_uv` the
-        singular values alone. They are NaN where the algorithm fails.
+        U, the singular values in descending order, real and of shape (..., min(m, n)), and Vᴴ; without `compute_uv` the
+        singular values alone. They are NaN if the algorithm fails.
 
     Raises:
         TypeError: `x` is no floating or complex array of rank 2 or more, or `algorithm` is no `SvdAlgorithm`.
@@ -574,7 +572,7 @@ def _eig_emit(
         target = "cuhybrid_eig_comp" if is_complex else "cuhybrid_eig_real"
         outputs = hybrid_call(builder, target, [x], results, batch=len(batch), options=options)
     else:
-        raise no_platform(builder, "eig")
+        raise platform_error(builder, "eig")
     *eigenvalues, left, right, status = outputs
     spectrum = eigenvalues[0]
     if not is_complex:
@@ -648,15 +646,15 @@ def eig(
 
     Args:
         x: a floating or complex array of shape (..., n, n).
-        compute_left_eigenvectors: whether left eigenvectors are returned, which are eigenvectors of the adjoint.
-        compute_right_eigenvectors: whether right eigenvectors are returned.
+        compute_left_eigenvectors: whether to return left eigenvectors, the eigenvectors of the adjoint.
+        compute_right_eigenvectors: whether to return right eigenvectors.
         enable_eigvec_derivs: whether eigenvectors have derivatives, which exist for distinct eigenvalues.
-        implementation: an `EigImplementation`; None for the platform's usual one.
+        implementation: an `EigImplementation`; None for the platform's default.
         use_magma: an older form of `implementation` for GPUs: True for MAGMA, False for LAPACK.
 
     Returns:
         A list of complex arrays: the eigenvalues of shape (..., n), then the left and the right eigenvectors, as
-        columns of length 1 whose largest component is real. They are NaN where the algorithm fails.
+        columns of length 1 with a real largest component. They are NaN if the algorithm fails.
 
     Raises:
         TypeError: `x` is no floating or complex array of rank 2 or more, or `implementation` is no `EigImplementation`.

@@ -1,4 +1,4 @@
-"""Cholesky factorisation, and systems with triangular matrices."""
+"""Cholesky factorisation, and solutions of triangular systems."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
 
     Args:
         x: a floating or complex array of shape (..., n, n).
-        symmetrize_input: whether half the sum of `x` and its adjoint replaces `x`; otherwise the lower triangle is
+        symmetrize_input: whether half the sum of `x` and its adjoint replaces `x`; otherwise only the lower triangle is
             read.
 
     Returns:
@@ -145,8 +145,7 @@ def _solve_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, left_side: bool, lower: bool, transpose_a: bool,
     conjugate_a: bool, unit_diagonal: bool,
 ) -> tuple[Any, Any]:
-    # op(A) X = B: dX = op(A)⁻¹ (dB - op(dA) X), and likewise from the right. Elements of A that are not
-    # read have no tangent.
+    # op(A) X = B: dX = op(A)⁻¹ (dB - op(dA) X), and likewise from the right. Unread elements of A have no tangent.
     a, b = primals
     da, db = tangents
     parameters = (left_side, lower, transpose_a, conjugate_a, unit_diagonal)
@@ -194,8 +193,8 @@ def _solve_batch(
         ndim = aval_of(b).ndim
         b = move_axis(b, axes[1], ndim - 1 if left_side else ndim - 3)
         shape = aval_of(b).shape
-        joined = (*shape[:-2], shape[-2] * shape[-1]) if left_side else (*shape[:-3], shape[-3] * shape[-2], shape[-1])
-        solved = triangular_solve.bind_positional((a, reshape(b, joined)), values)
+        merged = (*shape[:-2], shape[-2] * shape[-1]) if left_side else (*shape[:-3], shape[-3] * shape[-2], shape[-1])
+        solved = triangular_solve.bind_positional((a, reshape(b, merged)), values)
         return reshape(solved, shape), ndim - 1 if left_side else ndim - 3
     a, b = mapped.place(a, axes[0]), mapped.place(b, axes[1])
     return triangular_solve.bind_positional((a, b), values), 0
@@ -204,7 +203,7 @@ def _solve_batch(
 def _solve_split(
     name: str, operands: Sequence[Split], result: ShapedArray, *, left_side: bool, **_: object
 ) -> tuple[Any, ...]:
-    """The sharding rule: the right-hand sides are split as they are, and are solved apart."""
+    """The sharding rule: right-hand sides keep their split, since each is solved independently."""
     a, b = operands
     place = result.ndim - 1 if left_side else result.ndim - 2
     entries = list(b.entries)
@@ -229,11 +228,11 @@ def triangular_solve(
         a: triangular matrices, a floating or complex array of shape (..., n, n).
         b: right-hand sides of the dtype of `a` and shape (..., n, k) if `left_side`, else (..., k, n); or a vector for
             each matrix, of shape (..., n).
-        left_side: whether op(a) stands on the left of x.
-        lower: whether the lower triangle of `a` is read, or else the upper one.
+        left_side: whether op(a) multiplies x from the left.
+        lower: whether to read the lower triangle of `a`; otherwise the upper one.
         transpose_a: whether op transposes.
         conjugate_a: whether op conjugates.
-        unit_diagonal: whether the diagonal of `a` counts as ones, and is not read.
+        unit_diagonal: whether the diagonal of `a` is taken as ones and not read.
 
     Returns:
         An array of the shape and dtype of `b`; infinities or NaN for a zero on the diagonal.

@@ -1,4 +1,4 @@
-"""Tridiagonal systems in plain operations: Gaussian elimination with row exchanges, as a loop over rows."""
+"""Tridiagonal systems in plain operations: Gaussian elimination with partial pivoting, as a loop over rows."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim, dynamic
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.comparisons import eq, ge, lt
-from xtrace._src.ops.constants import constant_like
+from xtrace._src.ops.constants import constant_like, constants_like
 from xtrace._src.ops.elementwise import abs, add, div, max, sub
-from xtrace._src.ops.linalg.matrices import fill_like
 from xtrace._src.ops.lower_fun import repeat_while
 from xtrace._src.ops.reductions import reduce_max
 from xtrace._src.ops.selection import select_n
@@ -37,7 +36,7 @@ def _replace_row(x: Array, row: Array, position: ArrayLike) -> Array:
 
 
 def _as_factor(x: Array) -> Array:
-    """Return numbers, one for each matrix, with an axis for the right-hand sides."""
+    """Return one number for each matrix, with an axis for the right-hand sides."""
     shape = aval_of(x).shape
     return broadcast_in_dim(x, (*shape, 1), range(len(shape)))
 
@@ -46,15 +45,15 @@ def _enlarge_pivot(pivot: Array, smallest: Array) -> Array:
     """Return the pivot, enlarged to the size `smallest` if it is smaller."""
     replaced = convert_to(smallest, aval_of(pivot).dtype)
     if not dtypes.is_complex(aval_of(pivot).dtype):
-        replaced = select_n(lt(pivot, fill_like(pivot, 0)), replaced, neg(replaced))
+        replaced = select_n(lt(pivot, constants_like(pivot, 0)), replaced, neg(replaced))
     return select_n(lt(abs(pivot), smallest), pivot, replaced)
 
 
 def _eliminate(threshold: Array | None, dl: object, d: Any, du: Any, b: Any) -> list[Any]:
-    """Return U's three diagonals and the right-hand sides, rows leading; the factors of L are not kept.
+    """Return U's three diagonals and the right-hand sides, on a leading axis of rows; L is not returned.
 
-    In each step the row with the larger leading element, of the current row and the next, is the pivot row (LAPACK's
-    gtsv). threshold: None, or for each matrix the minimal size of pivots.
+    Each step pivots between the current row and the next, by the larger leading element (LAPACK's gtsv). threshold: the
+    least size of pivots for each matrix, or None.
     """
     size = aval_of(d).shape[0]
 
@@ -70,15 +69,15 @@ def _eliminate(threshold: Array | None, dl: object, d: Any, du: Any, b: Any) -> 
         pivot = select_n(stays, low, p)
         if threshold is not None:
             pivot = _enlarge_pivot(pivot, smallest)
-        divisor = select_n(eq(pivot, fill_like(pivot, 0)), pivot, fill_like(pivot, 1))
+        divisor = select_n(eq(pivot, constants_like(pivot, 0)), pivot, constants_like(pivot, 1))
         factor = div(select_n(stays, p, low), divisor)
         none = zeros(aval_of(q))
         above, beyond = select_n(stays, m, q), select_n(stays, n, none)
-        spread, wide = _as_factor(factor), broadcast_in_dim(stays, aval_of(r).shape, range(aval_of(stays).ndim))
+        wide = broadcast_in_dim(stays, aval_of(r).shape, range(aval_of(stays).ndim))
         chosen = select_n(wide, s, r)
         p = sub(select_n(stays, q, m), mul(factor, above))
         q = sub(select_n(stays, none, n), mul(factor, beyond))
-        r = sub(select_n(wide, r, s), mul(spread, chosen))
+        r = sub(select_n(wide, r, s), mul(_as_factor(factor), chosen))
         moved = [
             _replace_row(x, row, count)
             for x, row in zip((pivots, upper, second, right), (pivot, above, beyond, chosen), strict=True)
@@ -113,8 +112,8 @@ def _substitute_back(pivots: Any, upper: ArrayLike, second: ArrayLike, right: An
 def solve_by_elimination(dl: Any, d: Any, du: Any, b: Array, *, perturb_singular: bool) -> Array:
     """Return the result of `tridiagonal_solve`; NaN for singular matrices, unless `perturb_singular`.
 
-    `perturb_singular` enlarges pivots to at least the precision times the largest element, a change of the matrix by no
-    more than rounding.
+    `perturb_singular` enlarges pivots to at least the precision times the largest element, which changes the matrix by
+    no more than rounding.
     """
     if 0 in aval_of(b).shape:
         return b
@@ -127,18 +126,19 @@ def solve_by_elimination(dl: Any, d: Any, du: Any, b: Array, *, perturb_singular
         largest = max(max(abs(dl), abs(d)), abs(du))
         info = dtypes.finfo(aval_of(largest).dtype)
         largest = reduce_max(largest, (0,))
-        smallest = max(mul(largest, constant_like(largest, info.eps)), fill_like(largest, float(info.tiny / info.eps)))
+        least = constants_like(largest, float(info.tiny / info.eps))
+        smallest = max(mul(largest, constant_like(largest, info.eps)), least)
     pivots, upper, second, right = _eliminate(smallest, dl, d, du, right)
-    singular = eq(pivots, fill_like(pivots, 0))
-    solved = _substitute_back(select_n(singular, pivots, fill_like(pivots, 1)), upper, second, right)
+    singular = eq(pivots, constants_like(pivots, 0))
+    solved = _substitute_back(select_n(singular, pivots, constants_like(pivots, 1)), upper, second, right)
     bad = lt(np.int32(0), reduce_sum(convert_to(singular, dtypes.int32), (0,)))
-    spread = broadcast_in_dim(bad, aval_of(solved).shape, range(1, ndim))
-    solved = select_n(spread, solved, fill_like(solved, math.nan))
+    mask = broadcast_in_dim(bad, aval_of(solved).shape, range(1, ndim))
+    solved = select_n(mask, solved, constants_like(solved, math.nan))
     return transpose(solved, (*range(1, ndim), 0, ndim))
 
 
 def _zero_outside(x: Array, outside: int) -> Array:
-    """Return a diagonal with zero for the unspecified element outside of the matrix."""
+    """Return a diagonal with zero for the element outside of the matrix, at position 0 or -1."""
     aval = aval_of(x)
     last, size = aval.ndim - 1, aval.shape[-1]
     none = zeros(ShapedArray((*aval.shape[:-1], 1), aval.dtype))

@@ -1,4 +1,4 @@
-"""Random keys, arrays of an extended dtype, and the operations that derive keys and bits from them."""
+"""Random keys, which are arrays of an extended dtype, and the primitives that derive keys and bits from them."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from xtrace._src.transforms.batch import MappedAxis
 
 
 class Generator:
-    """A generator of random bits from keys, as ``random.key(seed, impl=generator)`` takes it.
+    """A generator of random bits from keys, for ``random.key(seed, impl=generator)``.
 
     name: its public name. tag: its name in jaxprs. key_shape: the shape of a key, an array of 32-bit words. dtype: the
-    dtype of its keys. Keys are the last axes of the operands and results of the functions, which are these:
-    ``seed(seeds)``, ``split(keys, shape)``, ``random_bits(keys, bit_width, shape)`` and ``fold_in(keys, data)``.
+    dtype of its keys. Its functions are ``seed(seeds)``, ``split(keys, shape)``, ``random_bits(keys, bit_width,
+    shape)`` and ``fold_in(keys, data)``; keys are the last axes of their operands and results.
     """
 
     __slots__ = (
@@ -45,8 +45,8 @@ class Generator:
     )
 
     def __init__(
-        self, name: str, tag: str, key_shape: tuple[int, ...], seed: Callable[[Any], Any],
-        split: Callable[[Any, tuple[int, ...]], Any], random_bits: Callable[[Any, int, tuple[int, ...]], Any],
+        self, name: str, tag: str, key_shape: tuple[int, ...], seed: Callable[[Any], Array],
+        split: Callable[[Any, tuple[int, ...]], Array], random_bits: Callable[[Any, int, tuple[int, ...]], Array],
         fold_in: Callable[[Any, Any], Array], reduced: tuple[Any, ...] | None = None,
     ) -> None:
         self.name, self.tag, self.key_shape, self.seed = name, tag, key_shape, seed
@@ -57,7 +57,7 @@ class Generator:
 
     @property
     def is_users(self) -> bool:
-        """Whether a user defined it."""
+        """Whether a user defined the generator."""
         return self._reduced is not None
 
     def __repr__(self) -> str:
@@ -102,8 +102,8 @@ def is_key(aval: ShapedArray) -> bool:
 
 def generator_of(dtype: StoredDType) -> Generator:
     """Return the generator of keys with this dtype."""
-    generator: Generator = dtype.maker
-    return generator
+    assert isinstance(dtype.maker, Generator)
+    return dtype.maker
 
 
 def _key_aval(name: str, aval: ShapedArray) -> ShapedArray:
@@ -126,26 +126,25 @@ def _seed_abstract(seed: ShapedArray, *, impl: Generator) -> ShapedArray:
     return ShapedArray(seed.shape, impl.dtype)
 
 
-_emit_seed_words = lower_fun(lambda seeds, *, impl: impl.seed(seeds))
+@lower_fun
+def _emit_seed_words(seeds: Array, *, impl: Generator) -> Array:
+    return impl.seed(seeds)
 
 
 def _seed_emit(builder: FunctionBuilder, seeds: Value, *, impl: Generator) -> Value:
     result = builder.results[0]
-    made: Value = _emit_seed_words(builder, seeds, impl=impl).bitcast(result)
-    return made
+    return _emit_seed_words(builder, seeds, impl=impl).bitcast(result)
 
 
-def _seed_evaluate(seeds: ConcreteArray, *, impl: Generator) -> ConcreteArray:
+def _seed_evaluate(seeds: ConcreteArray, *, impl: Generator) -> Array:
     if impl.is_users:
-        keys: Any = random_wrap.bind_positional((impl.seed(seeds),), (impl,))
-        result: ConcreteArray = keys
-        return result
+        return random_wrap.bind_positional((impl.seed(seeds),), (impl,))
     # Computed on the host, so that the first key of a program does not wait for the compiler.
     return keys_of(seeds.host(), impl, seeds.device if seeds.committed else None)
 
 
 def keys_of(seeds: Any, impl: Generator, device: Any = None) -> ConcreteArray:
-    """Return keys of a generator of xtrace's from seeds on the host, NumPy integers of any width."""
+    """Return keys of one of xtrace's generators from seeds on the host, NumPy integers of any width."""
     values = seeds.astype(np.uint64) & np.uint64(2 ** max(dtypes.bit_width(seeds.dtype), 32) - 1)
     pair = [values >> np.uint64(32), values & np.uint64(0xFFFFFFFF)]
     words = np.stack(pair * (impl.key_shape[0] // 2), -1).astype(np.uint32)
@@ -165,7 +164,7 @@ random_seed = ArrayPrimitive(
 )
 
 
-# Conversion of words to keys and back, a bitcast
+# Bitcasts from words to keys and back
 
 
 def _bitcast(array: ConcreteArray, aval: ShapedArray) -> ConcreteArray:
@@ -177,7 +176,7 @@ def check_words(aval: ShapedArray, impl: Generator) -> None:
     """Raise TypeError unless arrays of this type hold words of keys of the generator `impl`."""
     if aval.shape[-len(impl.key_shape) :] != impl.key_shape:
         sizes = impl.key_shape[0] if len(impl.key_shape) == 1 else impl.key_shape
-        last = "the last axis size" if len(impl.key_shape) == 1 else "the last axes of the sizes"
+        last = "a last axis of size" if len(impl.key_shape) == 1 else "last axes of sizes"
         raise TypeError(f"the data of random keys of {impl.name} has {last} {sizes}; got shape {aval.shape}")
     if aval.dtype != dtypes.uint32:
         raise TypeError(f"the data of random keys has dtype uint32; got {dtypes.full_name(aval.dtype)}")
@@ -227,18 +226,17 @@ random_unwrap = ArrayPrimitive(
 )
 
 
-def _lower_words(formula: Callable[..., Any]) -> Callable[..., Any]:
+def _lower_words(formula: Callable[..., Array]) -> Callable[..., Value]:
     """Return the emission rule of ``formula(generator, words of the keys, ...)``."""
 
-    def words(*arrays: ArrayLike, impl: Generator, **parameters: Any) -> Any:
+    def words(*arrays: ArrayLike, impl: Generator, **parameters: Any) -> Array:
         return formula(impl, *arrays, **parameters)
 
     emit_words = lower_fun(words)
 
     def emit(builder: FunctionBuilder, keys: Value, *others: Value, **parameters: Any) -> Value:
         impl, result = generator_of(keys.aval.dtype), builder.results[0]
-        made: Value = emit_words(builder, keys.to_physical(), *others, impl=impl, **parameters).bitcast(result)
-        return made
+        return emit_words(builder, keys.to_physical(), *others, impl=impl, **parameters).bitcast(result)
 
     def formula_of(avals: Sequence[ShapedArray], parameters: dict[str, Any]) -> tuple[Any, ...]:
         return words, [physical_aval(a) for a in avals], {"impl": generator_of(avals[0].dtype), **parameters}
@@ -291,7 +289,7 @@ def _fold_in_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[i
         x if i is None and not (rank or max(ranks)) else mapped.place(x, i)
         for x, i, rank in zip(operands, axes, ranks, strict=True)
     ]
-    # Operands of lower rank get the missing axes, so that the mapped axis stays first.
+    # An operand of lower rank is broadcast, so that the mapped axis stays first.
     shape = max((aval_of(x).shape for x in moved), key=len)
     if max(ranks):
         moved = [broadcast_in_dim(x, shape, range(aval_of(x).ndim)) for x in moved]
@@ -309,7 +307,7 @@ random_fold_in = ArrayPrimitive(
 
 def _bits_abstract(keys: ShapedArray, *, bit_width: int, shape: tuple[int, ...]) -> ShapedArray:
     """Return random unsigned integers, of `shape` for each key."""
-    dtype = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}[bit_width]
+    dtype = dtypes.unsigned_dtypes[bit_width]
     return ShapedArray((*_key_aval("random_bits", keys).shape, *shape), dtype)
 
 

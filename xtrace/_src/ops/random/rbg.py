@@ -1,7 +1,7 @@
 """The generators ``rbg`` and ``unsafe_rbg``, with bits from `rng_bit_generator` and keys of four 32-bit words.
 
-``rbg`` derives new keys by Threefry from each half of the key; ``unsafe_rbg`` takes them from XLA's bits, one key in
-ten. For several keys at once all bits are drawn with the first key, as under `vmap` in JAX.
+``rbg`` derives new keys by Threefry from each half of the key; ``unsafe_rbg`` takes every tenth key from XLA's bits.
+The bits for several keys are all drawn with the first key, as under `vmap` in JAX.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from xtrace._src.ops.comparisons import bitwise_xor
 from xtrace._src.ops.random.threefry import threefry_fold_in, threefry_split
 from xtrace._src.ops.random.xla_generators import RandomAlgorithm, rng_bit_generator
 
-_UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
-# `unsafe_rbg` draws this many keys for each one that it returns.
+# `unsafe_rbg` draws this many keys for each key that it returns.
 _SPACING = 10
 
 
@@ -34,12 +33,11 @@ def _first_key(keys: Array) -> Array:
 
 def rbg_bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Array:
     """Return random unsigned integers of `bit_width` bits, of `shape` for each key."""
-    whole, dtype = (*aval_of(keys).shape[:-1], *shape), _UNSIGNED[bit_width]
+    whole, dtype = (*aval_of(keys).shape[:-1], *shape), dtypes.unsigned_dtypes[bit_width]
     if not math.prod(whole):
         return full(whole, scalar_literal(0, dtype))
     parameters = (whole, dtype, RandomAlgorithm.RNG_DEFAULT, None)
-    words: Array = rng_bit_generator.bind_positional((_first_key(keys),), parameters)[1]
-    return words
+    return rng_bit_generator.bind_positional((_first_key(keys),), parameters)[1]
 
 
 def _halves(keys: Array) -> Array:

@@ -46,7 +46,7 @@ def _rotate_left(x: Array, count: int) -> Array:
 
 
 def _encrypt_block(key0: Array, key1: Array, x0: Array, x1: Array) -> list[Any]:
-    """Return the block (x0, x1) after 20 rounds; a part of the key is added before the first and after each four."""
+    """Return the block (x0, x1) after 20 rounds; words of the key are added before the first and after each fourth."""
     xor = bitwise_xor
     schedule = [key0, key1, xor.bind_positional((xor.bind_positional((key0, key1)), _word(_PARITY)))]
     x0, x1 = _add(x0, key0), _add(x1, key1)
@@ -70,7 +70,7 @@ def _abstract(*avals: ShapedArray) -> list[ShapedArray]:
 
 
 def _batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], list[int]]:
-    # An operand that is not mapped is the same along an axis of size 1; scalars are everywhere the same.
+    # An unmapped operand gets an axis of size 1; a scalar needs none.
     moved = [
         mapped.place(x, i) if i is not None else with_axis(x, None, 1) if aval_of(x).ndim else x
         for x, i in zip(operands, axes, strict=True)
@@ -109,7 +109,7 @@ def _encrypt_blocks(keys: Array, x0: Any, x1: Array) -> list[Any]:
 
 
 def _encrypt_counters(keys: Any, shape: tuple[int, ...]) -> list[Any]:
-    """Return the encrypted 64-bit counters 0, 1, 2, ..., in row-major order over `shape`."""
+    """Return the encryption of the 64-bit counters 0, 1, 2, …, in row-major order over `shape`."""
     size = math.prod(shape)
     if not is_known_to_exceed(size, 2**32):
         low = broadcasted_iota.bind_positional((), (dtypes.uint32, (size,), 0, None))
@@ -120,7 +120,7 @@ def _encrypt_counters(keys: Any, shape: tuple[int, ...]) -> list[Any]:
 
 
 def encrypt_words(key0: Any, key1: Any, words: Any) -> Array:
-    """Return words encrypted by a key of two words: word i of each half of them, in order, make one block."""
+    """Return words encrypted by a key of two words; word i of the first half and word i of the second form a block."""
     shape = aval_of(words).shape
     count = math.prod(shape)
     flat = reshape(words, (count,))
@@ -133,7 +133,7 @@ def encrypt_words(key0: Any, key1: Any, words: Any) -> Array:
 
 
 def _encrypt_halves(keys: Array, count: int) -> Array:
-    """Return `count` encrypted words of 0, 1, 2, ...; word i of each half make one block."""
+    """Return the encryption of the words 0, 1, …, count - 1; word i of each half form a block."""
     half = -(-count // 2)
     numbers = broadcasted_iota.bind_positional((), (dtypes.uint32, (count,), 0, None))
     if count % 2:
@@ -150,18 +150,17 @@ def _join_words(high: Array, low: Array) -> Array:
     return bitwise_or.bind_positional((high, low))
 
 
-_UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
 
 
 def threefry_bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Array:
     """Return random unsigned integers of `bit_width` bits, of `shape` for each key."""
     if not math.prod(shape):
-        return full((*aval_of(keys).shape[:-1], *shape), scalar_literal(0, _UNSIGNED[bit_width]))
+        return full((*aval_of(keys).shape[:-1], *shape), scalar_literal(0, dtypes.unsigned_dtypes[bit_width]))
     if config.threefry_partitionable.value:
         high, low = _encrypt_counters(keys, shape)
         if bit_width == 64:
             return _join_words(high, low)
-        return convert_to(bitwise_xor.bind_positional((high, low)), _UNSIGNED[bit_width])
+        return convert_to(bitwise_xor.bind_positional((high, low)), dtypes.unsigned_dtypes[bit_width])
     leading, size = aval_of(keys).shape[:-1], math.prod(shape)
     words = _encrypt_halves(keys, -(-bit_width * size // 32))
     if bit_width == 64:
@@ -174,13 +173,12 @@ def threefry_bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Array:
 def _split_words(words: Array, bit_width: int) -> Array:
     """Return the words of the last axis split into numbers of `bit_width` bits, lowest bits first."""
     shape, count = aval_of(words).shape, 32 // bit_width
-    cut = (*shape, count)
-    spread = broadcast_in_dim(words, cut, range(len(shape)))
-    places = broadcasted_iota.bind_positional((), (dtypes.uint32, cut, len(shape), None))
-    moved = shift_right_logical.bind_positional(
-        (spread, elementwise.mul.bind_positional((places, _word(bit_width)), (None,)))
-    )
-    return reshape(convert_to(moved, _UNSIGNED[bit_width]), (*shape[:-1], shape[-1] * count))
+    split = (*shape, count)
+    repeated = broadcast_in_dim(words, split, range(len(shape)))
+    positions = broadcasted_iota.bind_positional((), (dtypes.uint32, split, len(shape), None))
+    shifts = elementwise.mul.bind_positional((positions, _word(bit_width)), (None,))
+    shifted = shift_right_logical.bind_positional((repeated, shifts))
+    return reshape(convert_to(shifted, dtypes.unsigned_dtypes[bit_width]), (*shape[:-1], shape[-1] * count))
 
 
 def threefry_split(keys: Any, shape: tuple[int, ...]) -> Array:
@@ -194,7 +192,7 @@ def threefry_split(keys: Any, shape: tuple[int, ...]) -> Array:
 
 
 def _pair_words(words: Sequence[Any]) -> Array:
-    """Return the key of two words."""
+    """Return keys from their two words."""
     shape = aval_of(words[0]).shape
     return concatenate([reshape(x, (*shape, 1)) for x in words], len(shape))
 

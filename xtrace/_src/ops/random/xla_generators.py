@@ -1,4 +1,4 @@
-"""Random bits from XLA's generators: counter-based generators with a key, and one with a state on the device."""
+"""Random bits from XLA's generators: counter-based ones with a key, and a stateful one on the device."""
 
 from __future__ import annotations
 
@@ -94,22 +94,22 @@ def _bits_batch(
 def rng_bit_generator(
     key: ArrayLike, shape: ShapeLike, dtype: DTypeLike = dtypes.uint32, algorithm: Any = RandomAlgorithm.RNG_DEFAULT, *,
     out_sharding: object = None,
-) -> Any:
+) -> tuple[Array, Array]:
     """Return the next key and an array of random bits.
 
     Args:
         key: an array uint32[4] or uint64[2].
         shape: the shape of the bits.
         dtype: uint8, uint16, uint32 or uint64.
-        algorithm: a `RandomAlgorithm`, its number or its name. The bits of the default one may differ between platforms
-            and releases of XLA.
-        out_sharding: the sharding of the bits over explicit mesh axes; None for the one that follows.
+        algorithm: a `RandomAlgorithm`, its number or its name. The default's bits may differ between platforms and
+            releases of XLA.
+        out_sharding: the sharding of the bits over explicit mesh axes; None to infer it.
 
     Returns:
         A pair of the next key and an array of `shape` and `dtype`.
 
     Raises:
-        TypeError: the key or the dtype is another one.
+        TypeError: `key` or `dtype` is not one of these.
         ValueError: there is no such algorithm.
 
     Example:
@@ -166,7 +166,7 @@ _STATEFUL = "its state is not an operand; use rng_bit_generator or xtrace.random
     batch=no_rule(f"Batching rule for 'rng_uniform' not implemented: {_STATEFUL}"),
 )
 def rng_uniform(a: ArrayLike, b: ArrayLike, shape: ShapeLike) -> Array:
-    """Draw numbers uniformly from [a, b), with a state that the device holds.
+    """Draw numbers uniformly from [a, b), with the device's generator state.
 
     The same program may draw other numbers each time; `xtrace.random` is reproducible.
 
@@ -178,7 +178,7 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: ShapeLike) -> Array:
         An array of `shape` and the dtype of the bounds.
 
     Raises:
-        TypeError: numbers of the dtype cannot be drawn.
+        TypeError: XLA cannot draw numbers of the dtype.
         ValueError: a bound is no scalar, or the dtypes differ.
 
     Example:

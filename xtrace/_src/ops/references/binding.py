@@ -1,6 +1,6 @@
 """References at the boundaries of functions: as arguments, and in operations that hold functions.
 
-Every program passes here, so what only references need is loaded when there is one.
+Every program passes here, so the modules that only references need are loaded at the first reference.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from xtrace._src.core import key_paths, pytree
 from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of, is_array_like
 from xtrace._src.core.effects import OWN_DERIVATIVE_EFFECT, REFERENCE_EFFECT, Effects
-from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.references import Reference
 from xtrace._src.core.trace import Trace, Tracer, current_trace
 from xtrace._src.transforms.discharge import apply_rule
@@ -26,7 +26,7 @@ with late_modules(globals()):
 
 
 def innermost_stage() -> Trace | None:
-    """Return the innermost staging trace that is in force, None if there is none."""
+    """Return the innermost staging trace in force, or None."""
     for trace in current_trace.get().enclosing():
         if isinstance(trace, StagingTrace) and not isinstance(trace, Tape):
             return trace
@@ -34,7 +34,7 @@ def innermost_stage() -> Trace | None:
 
 
 def unwrap(leaves: list[Any]) -> list[Any]:
-    """Return the leaves of arguments with references as traces know them."""
+    """Return the leaves of arguments with users' references replaced by their targets."""
     for x in leaves:
         if isinstance(x, Reference):
             return [x.whole_target() if isinstance(x, Reference) else x for x in leaves]  # type: ignore[attr-defined]
@@ -42,14 +42,14 @@ def unwrap(leaves: list[Any]) -> list[Any]:
 
 
 def wrap(leaves: Sequence[Any], avals: Sequence[ShapedArray]) -> Sequence[Any]:
-    """Return the leaves that a traced function gets, with references as users know them."""
+    """Return the leaves of a traced function's arguments with targets of references wrapped as users' references."""
     if AbstractRef not in map(type, avals):
         return leaves
     return [references.Ref(x) if type(a) is AbstractRef else x for x, a in zip(leaves, avals, strict=True)]
 
 
 def make_reference(array: Any) -> Any:
-    """Return a new reference to an array, for a function that gets a part of one or a copy."""
+    """Return a new reference to an array."""
     return references.new_ref(array)
 
 
@@ -69,11 +69,11 @@ def add_to_reference(reference: Any, array: Any) -> None:
 
 
 def bind_with_references(
-    primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...], effects: Effects
+    primitive: ListPrimitive, operands: Sequence[Any], parameters: tuple[Any, ...], effects: Effects
 ) -> list[Any]:
-    """Bind an operation that holds functions with the given `effects`.
+    """Bind a primitive that holds functions with the given `effects`.
 
-    Outside of staging a transformation must not see references, so the operation is discharged first.
+    Outside of staging, transformations must not see references, so the primitive is discharged first.
     """
     if OWN_DERIVATIVE_EFFECT in effects and isinstance(current_trace.get(), StackedTrace):
         raise NotImplementedError(
@@ -82,8 +82,7 @@ def bind_with_references(
             "whole"
         )
     if REFERENCE_EFFECT not in effects or current_trace.get() is innermost_stage():
-        results: list[Any] = primitive.bind_positional(operands, parameters)
-        return results
+        return primitive.bind_positional(operands, parameters)
     keys = [x if type(aval_of(x)) is AbstractRef else None for x in operands]
     arrays = [x if key is None else operations.get(key) for x, key in zip(operands, keys, strict=True)]
     updates, results = apply_rule(primitive, keys, arrays, parameters)
@@ -94,9 +93,9 @@ def bind_with_references(
 
 
 def check_results(leaves: Sequence[Any], result: object, describe: Callable[[], object]) -> None:
-    """Raise TypeError for a leaf of a function's `result` that is no operand, ValueError for a reference.
+    """Raise TypeError for a leaf of a function's `result` that is no array, ValueError for a reference.
 
-    `describe` returns the description of the function.
+    describe: returns the description of the function for messages.
     """
     for position, leaf in enumerate(leaves):
         if isinstance(leaf, Tracer) or is_array_like(leaf):
@@ -117,7 +116,7 @@ def check_results(leaves: Sequence[Any], result: object, describe: Callable[[], 
 
 
 def check_distinct(targets: Sequence[Any], names: Sequence[str], function: str) -> None:
-    """Raise ValueError if a reference is among `targets`, which have these names, twice."""
+    """Raise ValueError if a reference occurs twice among `targets`; `names` are the targets' names in messages."""
     first: dict[int, int] = {}
     for i, target in enumerate(targets):
         j = first.setdefault(id(target), i) if type(aval_of(target)) is AbstractRef else i

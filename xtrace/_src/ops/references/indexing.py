@@ -1,6 +1,6 @@
-"""Indices of references: their form in equations, and reading and writing an array at them.
+"""Indices of references: their form in equations, and reads and writes of arrays at an index.
 
-An index is a static `RefIndexer` and its traced parts. The semantics are NumPy's, for indices that keep their order.
+An index is a static `RefIndexer` and its traced parts. The semantics are NumPy's, for slices with positive steps.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PythonSlice = type(np.s_[:])
 
 
 class RefSlice(NamedTuple):
-    """A range of an axis; `start` is None where it is traced."""
+    """A range of an axis; a traced `start` is None."""
 
     start: int | None
     size: int
@@ -43,7 +43,7 @@ class RefSlice(NamedTuple):
 
 
 class DynamicSlice(NamedTuple):
-    """A range of an axis as users write it, with `ds`; `start` may be traced."""
+    """A range of an axis as users write it with `ds`; `start` may be traced."""
 
     start: Any
     size: int
@@ -51,10 +51,10 @@ class DynamicSlice(NamedTuple):
 
 
 class RefIndexer(NamedTuple):
-    """An index in an equation: for each axis of `shape` an integer, None for a traced one or an array, or a `RefSlice`.
+    """An index in an equation; `entries` has an integer, None or a `RefSlice` for each axis of `shape`.
 
-    The traced parts are operands of the equation, in order. arrays: the axes that are indexed by arrays. broadcast: the
-    shape that the indices which are no ranges have together.
+    None stands for a traced integer or an index array. The traced parts are operands of the equation, in order. arrays:
+    the axes with index arrays. broadcast: the common shape of the indices that are no ranges.
     """
 
     shape: tuple[int, ...]
@@ -69,26 +69,26 @@ class RefIndexer(NamedTuple):
 
     @property
     def points(self) -> tuple[int, ...]:
-        """The axes whose index is no range."""
+        """The axes indexed by an integer or an array."""
         return tuple([i for i, e in enumerate(self.entries) if type(e) is not RefSlice])
 
     @property
     def result_shape(self) -> tuple[int, ...]:
-        """The shape of the part of the array that it selects."""
+        """The shape of the selected part of the array."""
         ranges = [e.size for e in self.entries if type(e) is RefSlice]
         place = self.array_place
         return (*ranges[:place], *self.broadcast, *ranges[place:])
 
     @property
     def array_place(self) -> int:
-        """The position of the axes of index arrays in the result: that of adjacent indices, otherwise the first."""
+        """The position of the axes of index arrays in the result: the place of adjacent indices, otherwise 0."""
         points = self.points
         if not self.arrays or points[-1] - points[0] != len(points) - 1:
             return 0
         return points[0]
 
     def show(self, names: Sequence[str]) -> str:
-        """Return the text of the index; `names` are those of the traced parts."""
+        """Return the text of the index; `names` are the names of the traced parts."""
         left, shown = list(names), []
         for size, entry in zip(self.shape, self.entries, strict=True):
             if type(entry) is not RefSlice:
@@ -109,9 +109,9 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> Any:
     """Return the range of `size` elements from `start` on, as an index of a reference.
 
     Args:
-        start: the first position, which may be traced; None for 0. With `start` alone it is the size, from 0 on.
+        start: the first index, which may be traced; None for 0. Without `size` it is the size of a range from 0 on.
         size: the number of elements, an integer.
-        stride: the distance of two elements.
+        stride: the step from element to element.
 
     Returns:
         An index.
@@ -138,9 +138,9 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> Any:
 
 
 def parse_index(shape: tuple[int, ...], index: Any) -> tuple[tuple[RefIndexer, ...], list[Any]]:
-    """Return the index of an array of shape `shape` that a user wrote, and its traced parts; no indexer for a whole.
+    """Return the indexers of a user's index into an array of shape `shape`, none for the whole, and its traced parts.
 
-    ReferenceIndexError if it does not fit, TypeError for an object that is no index.
+    ReferenceIndexError if the index does not fit, TypeError for an object that is no index.
     """
     if index is None or index is Ellipsis or (type(index) is tuple and not index):
         return (), []
@@ -164,14 +164,14 @@ def parse_index(shape: tuple[int, ...], index: Any) -> tuple[tuple[RefIndexer, .
 
 
 def _pair_with_traced(entries: Sequence[Any], traced: Sequence[Any]) -> list[tuple[Any, Any]]:
-    """Return the entries, each with its traced part, if it has one."""
+    """Return the entries, each with its traced part or None."""
     left = iter(traced)
     has_part = [e is None or (type(e) is RefSlice and e.start is None) for e in entries]
     return [(e, next(left) if part else None) for e, part in zip(entries, has_part, strict=True)]
 
 
 def _parse_entry(part: Any, axis: int, size: int, traced: list[Any]) -> Any:
-    """Return the entry of one axis; what is traced of it is appended to `traced`."""
+    """Return the entry of one axis, and append its traced part to `traced`."""
     if isinstance(part, _PythonSlice):
         return _parse_slice(part, axis, size)
     if type(part) is DynamicSlice:
@@ -229,12 +229,12 @@ def _parse_dynamic_slice(part: DynamicSlice, axis: int, size: int, traced: list[
 
 
 def indexed_type(aval: ShapedArray, indexers: Sequence[RefIndexer]) -> ShapedArray:
-    """Return the type of the part that `indexers` select, one after the other, of an array of type `aval`."""
+    """Return the type of the part of an array of type `aval` that `indexers` select, one after the other."""
     return aval.update(shape=indexers[-1].result_shape) if indexers else aval
 
 
 def read_at(x: Any, indexers: Sequence[RefIndexer], traced: Sequence[Any]) -> Any:
-    """Return the part of an array at an index. Positions outside of it are moved to the nearest ones inside."""
+    """Return the part of an array at an index; indices out of bounds are clamped."""
     for indexer in indexers:
         x = _Part(indexer, traced[: indexer.traced_count]).read(x)
         traced = traced[indexer.traced_count :]
@@ -242,12 +242,12 @@ def read_at(x: Any, indexers: Sequence[RefIndexer], traced: Sequence[Any]) -> An
 
 
 def write_at(x: Any, indexers: Sequence[RefIndexer], traced: Sequence[Any], value: Any) -> Any:
-    """Return the array with `value` at an index. Positions in index arrays that are outside of it are left out."""
+    """Return the array with `value` written at an index; entries of index arrays out of bounds are dropped."""
     return _update_at(x, indexers, traced, value, lambda part, x, value: part.write(x, value))
 
 
 def add_at(x: Any, indexers: Sequence[RefIndexer], traced: Sequence[Any], value: Any) -> Any:
-    """Return the array with `value` added at an index; an element at equal indices is added to several times."""
+    """Return the array with `value` added at an index; equal indices add to an element several times."""
     return _update_at(x, indexers, traced, value, lambda part, x, value: part.add(x, value))
 
 
@@ -262,7 +262,7 @@ def _update_at(
 
 
 class _Part:
-    """The part of an array at one index: a block that is cut out, of which index arrays select elements."""
+    """The part of an array at one index: a block that ranges cut out, and index arrays that select its elements."""
 
     def __init__(self, indexer: RefIndexer, traced: Sequence[Any]) -> None:
         self.indexer = indexer
@@ -277,7 +277,7 @@ class _Part:
             else:
                 point = _wrap(part, size) if entry is None else entry % size
                 self.points.append(point)
-                # Elements that index arrays select are taken from the whole axis.
+                # Index arrays select elements of the whole axis.
                 start, span, stride = (0, size, 1) if arrays else (point, 1, 1)
             self.starts.append(start)
             self.spans.append(span)
@@ -363,7 +363,7 @@ class _Part:
 
 
 def _wrap(index: Any, size: int) -> Any:
-    """Return traced indices with negative ones counted from the end."""
+    """Return traced indices counted from the front."""
     aval = aval_of(index)
     if not dtypes.is_signed(aval.dtype):
         return index

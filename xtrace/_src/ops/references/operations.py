@@ -1,8 +1,8 @@
 """The operations on references.
 
-A reference is a tracer of an `AbstractRef` where a jaxpr is staged, whose equations then make, read and write it.
-Elsewhere it is a `Cell`, which holds an array or a tracer: the operations on it are operations on that. A cell that a
-program closes over is one of its constants.
+While a jaxpr is staged, a reference is a tracer of an `AbstractRef`, and equations make, read and write it. Otherwise
+it is a `Cell`, which holds an array or a tracer; operations on the cell act on its content. A cell that a program
+closes over is one of its constants.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Indexers = tuple[RefIndexer, ...]
 
 
 class Cell:
-    """A reference outside of jaxprs: it holds an array, which may be a tracer of the traces that it was made under.
+    """A reference outside of jaxprs; it holds an array or a tracer of the traces in force when it was made.
 
     stage: the staging trace around the place where it was made, or None. is_shared: whether a user may hold the array,
     too; compiled programs write to the memory of others in place.
@@ -66,22 +66,22 @@ aval_rules[Cell] = own_aval
 
 
 def _inner_value(aval: AbstractRef, value: Tracer) -> str:
-    """Return the message on a value of an inner transformation that would leave it through a reference."""
+    """Return the message for a value of an inner transformation that would escape through a reference."""
     if isinstance(value.owner, BatchTrace):
         return (
-            f"a vmapped value was written to the reference of type {aval}, which was made outside of the function that "
-            "is mapped: it would be another one for each example. Make the reference inside of the function, or pass "
-            "it as an argument that is mapped"
+            f"a vmapped value was written to the reference of type {aval}, which was made outside of the mapped "
+            "function: it would have another value for each example. Make the reference inside of the function, or "
+            "pass it as a mapped argument"
         )
     return (
-        f"a differentiated value was written to the reference of type {aval}, which was made outside of the function "
-        "that is differentiated: it would lose its derivative. Make the reference inside of the function, or write "
+        f"a differentiated value was written to the reference of type {aval}, which was made outside of the "
+        "differentiated function: it would lose its derivative. Make the reference inside of the function, or write "
         "xtrace.lax.stop_gradient of the value"
     )
 
 
 def holds_directly(target: Any) -> bool:
-    """Whether operations on a reference are operations on its array: it is a cell of the present staging trace."""
+    """Whether operations on a reference act on its array: it is a cell of the current staging trace."""
     return type(target) is Cell and target.stage is innermost_stage()
 
 
@@ -107,7 +107,7 @@ def _check_value(name: str, part: ShapedArray, value: ShapedArray, ref: Abstract
 
 
 def _check_varying(name: str, ref: AbstractRef, operands: Sequence[ShapedArray]) -> None:
-    """Raise ValueError if an operand varies along manual mesh axes along which the reference does not."""
+    """Raise ValueError if an operand varies along manual mesh axes along which the reference is invariant."""
     axes = frozenset().union(*[a.varying for a in operands]) - ref.varying
     if axes:
         shown = ", ".join(sorted(map(repr, axes)))
@@ -131,7 +131,7 @@ def _new_abstract(init: ShapedArray, **_: object) -> ShapedArray:
 
 
 def _empty_abstract(*, ty: ShapedArray, **_: object) -> ShapedArray:
-    """Return a reference to an array whose elements are not determined."""
+    """Return a reference to an array with unspecified elements."""
     return AbstractRef(ty)
 
 
@@ -142,7 +142,7 @@ def _get_abstract(ref: ShapedArray, *places: ShapedArray, transforms: Indexers) 
 
 
 def _swap_abstract(ref: ShapedArray, value: ShapedArray, *places: ShapedArray, transforms: Indexers) -> ShapedArray:
-    """Replace the part at an index, and return the one before."""
+    """Replace the part at an index, and return the old part."""
     ref = _reference_type("swap", ref)
     part = indexed_type(ref.inner_aval, transforms)
     _check_value("swap", part, value, ref)
@@ -161,18 +161,18 @@ def _add_abstract(
 
 
 def _freeze_abstract(ref: ShapedArray) -> ShapedArray:
-    """Return the array of a reference, which cannot be used afterwards."""
+    """Return the array of a reference and end the reference."""
     return _reference_type("freeze", ref).inner_aval
 
 
 def _free_abstract(ref: ShapedArray) -> list[ShapedArray]:
-    """End a reference, which cannot be used afterwards."""
+    """End a reference."""
     _reference_type("free_ref", ref)
     return []
 
 
-# Discharge rules: ``rule(keys, operands, **parameters)`` returns the new array of each operand that is a reference and
-# written to, None for others, and the results. Operands that are references are their arrays.
+# Discharge rules: ``rule(keys, operands, **parameters)`` returns, for each operand, the new array of a reference that
+# is written to, or None, and the results. Each operand that is a reference is replaced by its array.
 
 
 def _new_discharge(_: object, operands: Sequence[Any], **__: object) -> tuple[list[Any], list[Any]]:
@@ -259,12 +259,12 @@ free_ref_p = _define("free_ref", abstract=_free_abstract, discharge=_free_discha
 
 
 def is_staged() -> bool:
-    """Whether a reference that is made now is one of a jaxpr in the making."""
+    """Whether a reference that is made now belongs to a jaxpr that is being staged."""
     return current_trace.get() is innermost_stage()
 
 
 def make_reference(array: Any, memory_space: Any = None, kind: str | None = None) -> Any:
-    """Return a new reference to an array: a tracer where a jaxpr is staged, otherwise a cell."""
+    """Return a new reference to an array: a tracer while a jaxpr is staged, otherwise a cell."""
     if is_staged():
         return new_ref_p.bind(array, memory_space=memory_space, kind=kind)
     return Cell(array)
@@ -281,7 +281,7 @@ def get(target: Any, indexers: Indexers = (), traced: Sequence[Any] = ()) -> Any
 
 
 def swap(target: Any, value: Any, indexers: Indexers = (), traced: Sequence[Any] = ()) -> Any:
-    """Replace the part at an index, and return the one before."""
+    """Replace the part at an index, and return the old part."""
     if not holds_directly(target) and not _needs_rules((value, *traced)):
         return swap_p.bind_positional((target, value, *traced), (indexers,))
     array = get(target)
@@ -324,7 +324,7 @@ def free(target: Any) -> None:
 
 
 def _needs_rules(values: Sequence[Any]) -> bool:
-    """Whether a value is a tracer of a transformation inside of the present staging trace."""
+    """Whether a value is a tracer of a transformation inside of the current staging trace."""
     stage = innermost_stage()
     inner = []
     for trace in current_trace.get().enclosing():

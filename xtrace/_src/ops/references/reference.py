@@ -9,7 +9,7 @@ from xtrace._src.algebra.vector_space import convert_to, zeros
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ADVICE, AbstractRef, ShapedArray, ShapeDtypeStruct, aval_of, is_array_like
+from xtrace._src.core.avals import CONVERSIONS, AbstractRef, ShapedArray, ShapeDtypeStruct, aval_of, is_array_like
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.jax_version import is_newer
@@ -25,12 +25,13 @@ from xtrace._src.runtime.transfer import to_array
 class Ref(Reference):
     """A reference to an array: a mutable array, or with `at` a part of one.
 
-    `new_ref` makes it. ``ref[index]`` reads, ``ref[index] = value`` writes; the index has integers, slices, `ds` and
-    arrays of integers, and values are not broadcast. Compiled functions read and write references that they are given,
-    close over or make. `grad` and `vmap` apply to functions that make references; those from outside may be read there.
+    `new_ref` makes a reference. ``ref[index]`` reads, ``ref[index] = value`` writes; an index has integers, slices,
+    `ds` and arrays of integers, and values are not broadcast. Compiled functions read and write references that are
+    their arguments, that they close over, or that they make. Functions under `grad` and `vmap` may make references, and
+    read references from outside.
 
     Args:
-        target: the reference as traces know it.
+        target: the reference in traces, a tracer or a cell.
 
     Example:
         >>> ref = xtrace.new_ref(jnp.zeros(3))
@@ -48,7 +49,7 @@ class Ref(Reference):
 
     def __init__(self, target: Any) -> None:
         self.target = target
-        # The place where it was frozen or freed, in words.
+        # A description of how and where the reference was ended, for messages.
         self._ended: str | None = None
 
     @property
@@ -94,17 +95,17 @@ class Ref(Reference):
 
     @property
     def committed(self) -> bool:
-        """Whether the array was put explicitly where it is."""
-        result: bool = self._array.committed
-        return result
+        """Whether the array is committed to its devices."""
+        return self._array.committed
 
     @property
-    def _array(self) -> Any:
-        """The array that a reference outside of traced functions holds now."""
+    def _array(self) -> ConcreteArray:
+        """The current array of a reference outside of traced functions."""
         self._check_alive()
-        if type(self.target) is not operations.Cell or isinstance(self.target.array, Tracer):
+        array = self.target.array if type(self.target) is operations.Cell else None
+        if not isinstance(array, ConcreteArray):
             raise TypeError(f"the reference of type {self.aval} is traced and has no data; read ref[...]")
-        return self.target.array
+        return array
 
     def whole_target(self) -> Any:
         """Return the target; TypeError for a part, ValueError for a reference that was frozen or freed."""
@@ -129,16 +130,16 @@ class Ref(Reference):
         return _PartMaker(self)
 
     def _check_alive(self) -> None:
-        """Raise ValueError if it was frozen or freed."""
+        """Raise ValueError if the reference was frozen or freed."""
         if self._ended is not None:
             raise ValueError(f"the reference of type {self.aval} was {self._ended} and cannot be used any more")
 
     def _end(self, how: str) -> None:
-        """Let every later use be an error that says `how` it ended, and where."""
+        """End the reference: every later use raises an error that tells `how` and where it ended."""
         self._ended = f"{how} at {describe(user_position())}"
 
     def _resolve(self, index: Any) -> tuple[Any, tuple[RefIndexer, ...], tuple[Any, ...]]:
-        """Return the target, and the index of a part of this part."""
+        """Return the target, and the indexers and traced parts of `index` within this part."""
         self._check_alive()
         indexers, traced = parse_index(self.shape, index)
         return self.target, self._indexers + indexers, (*self._traced, *traced)
@@ -156,12 +157,12 @@ class Ref(Reference):
         return self[...]
 
     def set(self, value: ArrayLike) -> None:
-        """Replace the value by one of the same shape and dtype."""
+        """Replace the value by another one of the same shape and dtype."""
         self[...] = value
 
     @boundary
     def swap(self, value: ArrayLike) -> Any:
-        """Replace the value by one of the same shape and dtype, and return the one before."""
+        """Replace the value by another one of the same shape and dtype, and return the old value."""
         return _swap("swap", self, None, value)
 
     @boundary
@@ -192,7 +193,7 @@ class Transform(NamedTuple):
 
 
 class TransformedRef(Ref):
-    """A part of a reference, read and written as one; ``ref.at[index]`` makes it.
+    """A reference to a part of a reference's array; ``ref.at[index]`` makes it.
 
     Args:
         ref: a `Ref`, which may be a part itself.
@@ -219,11 +220,11 @@ class TransformedRef(Ref):
         self.ref._check_alive()
 
 
-ADVICE[Ref] = "; read the array of a reference with ref[...]"
+CONVERSIONS[Ref] = "; read the array of a reference with ref[...]"
 
 
 class _PartMaker:
-    """Makes references to parts of `ref`."""
+    """The maker of references to parts of `ref`."""
 
     __slots__ = ("ref",)
 
@@ -266,7 +267,7 @@ def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None =
     """Return a new reference to an array.
 
     Args:
-        init_val: the array that it holds at first.
+        init_val: the initial array.
         memory_space: None, the memory of the array.
         kind: None.
 
@@ -296,7 +297,7 @@ def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None =
         raise TypeError(f"new_ref: a reference cannot hold another one, of type {init_val.aval}; pass ref[...]")
     if not is_array_like(init_val):
         raise TypeError(
-            f"new_ref takes an array, got {abbreviate(init_val)} of type {type(init_val)}; of a pytree, make a "
+            f"new_ref takes an array, got {abbreviate(init_val)} of type {type(init_val)}; for a pytree, make a "
             "reference of each leaf with xtrace.tree.map(xtrace.new_ref, tree)"
         )
     value: Any = init_val if isinstance(init_val, Array) else to_array(init_val)
@@ -307,7 +308,7 @@ def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None =
 
 @boundary
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
-    """Return a new reference to an array whose elements are not determined; here they are zeros.
+    """Return a new reference to an array with unspecified elements; they are zeros.
 
     Args:
         ty: a type, or an object with a shape and a dtype.
@@ -364,7 +365,7 @@ def freeze(ref: Ref) -> Any:
 
 @boundary
 def free_ref(ref: Ref) -> None:
-    """End a reference, whose array is not needed any more.
+    """End a reference and release its array.
 
     Args:
         ref: a `Ref`.
@@ -399,7 +400,7 @@ def get(ref: Ref, idx: Any = None) -> Any:
         idx: an index; None for all.
 
     Returns:
-        An array. Traced positions outside are moved to the nearest ones inside.
+        An array. Traced indices out of bounds are clamped.
 
     Raises:
         TypeError: `ref` is no reference, or `idx` no index.
@@ -419,7 +420,7 @@ def set(ref: Ref, idx: Any, value: ArrayLike) -> None:
     Args:
         ref: a `Ref`.
         idx: an index; None for all.
-        value: an array of the shape and dtype of the part. Traced positions in arrays that are outside are left out.
+        value: an array of the shape and dtype of the part. Entries of traced index arrays out of bounds are dropped.
 
     Raises:
         TypeError: `ref` is no reference, `idx` no index, or `value` no array.
@@ -437,7 +438,7 @@ def set(ref: Ref, idx: Any, value: ArrayLike) -> None:
 
 @boundary
 def swap(ref: Ref, idx: Any, value: ArrayLike, _function_name: str = "swap") -> Any:
-    """Replace the part of a reference's array at an index, and return the one before.
+    """Replace the part of a reference's array at an index, and return the old part.
 
     Args:
         ref: a `Ref`.
@@ -446,7 +447,7 @@ def swap(ref: Ref, idx: Any, value: ArrayLike, _function_name: str = "swap") -> 
         _function_name: the name in messages.
 
     Returns:
-        The part before.
+        The old part, an array.
 
     Raises:
         TypeError: `ref` is no reference, `idx` no index, or `value` no array.
@@ -462,7 +463,7 @@ def swap(ref: Ref, idx: Any, value: ArrayLike, _function_name: str = "swap") -> 
 
 @boundary
 def addupdate(ref: Ref, idx: Any, x: ArrayLike) -> None:
-    """Add to the part of a reference's array at an index; an element at equal indices is added to several times.
+    """Add to the part of a reference's array at an index; equal indices add to an element several times.
 
     Args:
         ref: a `Ref`.

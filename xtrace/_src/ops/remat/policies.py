@@ -1,4 +1,4 @@
-"""Policies of `checkpoint`: splitting a jaxpr, with its loops and branches, into saved and recomputed equations."""
+"""Policies of `checkpoint`: the split of a jaxpr, with its loops and branches, into saved and recomputed equations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from xtrace._src.algebra.vector_space import zeros
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
-from xtrace._src.core.effects import DEBUG_EFFECTS, NO_EFFECTS, has_consequences
+from xtrace._src.core.effects import DEBUG_EFFECTS, NO_EFFECTS, has_side_effects
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.source import call_at
 from xtrace._src.core.trace import current_trace
@@ -38,11 +38,11 @@ class RecomputeType:
 
 
 class Offloadable(NamedTuple):
-    """An answer of a policy: the value is kept in another kind of memory.
+    """The result of a policy for a value to save in another kind of memory.
 
     Args:
         src: the kind of memory of the value, such as ``"device"``.
-        dst: the kind of memory where it is kept, such as ``"pinned_host"``.
+        dst: the kind of memory in which to save it, such as ``"pinned_host"``.
 
     Example:
         >>> xtrace.ad_checkpoint.Offloadable("device", "pinned_host")
@@ -57,11 +57,11 @@ Saveable, Recompute = SaveableType(), RecomputeType()
 
 
 def _apply_policy(policy: Policy | None, equation: JaxprEqn) -> bool | Offloadable:
-    """Return whether the results of the equation are saved, or an Offloadable to save them in another memory.
+    """Return whether to save the results of an equation, or an Offloadable to save them in another kind of memory.
 
-    Results of equations with effects other than debug effects are always saved, since recomputing repeats the effects.
+    Equations with effects other than debug effects are always saved, because recomputation would repeat the effects.
     """
-    if equation.effects and has_consequences(equation.effects - DEBUG_EFFECTS):
+    if equation.effects and has_side_effects(equation.effects - DEBUG_EFFECTS):
         return True
     if policy is None:
         return False
@@ -81,7 +81,7 @@ def _move_to_memory(maker: JaxprEqn, variables: Sequence[Var], kind: str, to: Se
 
 
 class PolicySplit(NamedTuple):
-    """The equations of a jaxpr: `first`, which also compute the `saved` variables, and the recomputed ones, `again`.
+    """The split of a jaxpr: equations `first`, which also compute the `saved` variables, and `again`, recomputed ones.
 
     read: the variables that the recomputation reads or returns, including saved variables and inputs of the jaxpr.
     """
@@ -95,7 +95,7 @@ class PolicySplit(NamedTuple):
 def split_by_policy(jaxpr: Jaxpr, outputs: Sequence[Atom], policy: Policy | None) -> PolicySplit:
     """Return the split of `jaxpr` that recomputes `outputs` from its inputs and the variables that `policy` saves.
 
-    Without a policy nothing is saved. Calls must be inlined, since policies are applied to each operation.
+    Without a policy nothing is saved. Calls must be inlined, because policies apply to single operations.
     """
     read: set[Atom] = set(outputs)
     first: list[JaxprEqn] = []
@@ -146,7 +146,7 @@ def _evaluate_inlined(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) 
             results = _evaluate_inlined(called.jaxpr, called.consts, operands)
             results = constrain_row(results, equation.params["out_shardings"])
         else:
-            result = call_at(equation, trace.process, equation.primitive, operands, equation.parameters)
+            result: Any = call_at(equation, trace.process, equation.primitive, operands, equation.parameters)
             results = result if equation.primitive.multiple_results else [result]
         values.update(zip(equation.outvars, results, strict=True))
     return [x if isinstance(x, Literal) else values[x] for x in jaxpr.outvars]
@@ -161,7 +161,7 @@ def _replace_parameters(equation: JaxprEqn, invars: list[Atom], outvars: list[Va
 
 
 def _split_scan(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> _SplitEquation:
-    """Return the scan that also stacks the saved values, the recomputing scan over them, and the stacked variables."""
+    """Return the scan that also stacks saved values, the recomputing scan over them, and the stacked variables."""
     closed = _inline_body(equation.params["jaxpr"])
     loop = Loop(*equation.parameters[1:])
     jaxpr = closed.jaxpr
@@ -184,7 +184,7 @@ def _split_scan(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> _
     first = _replace_parameters(
         equation, equation.invars, [*equation.outvars, *[stacked[v] for v in new]], jaxpr=ClosedJaxpr(body, [])
     )
-    # Saved results of the scan are stacked already and need not be recomputed.
+    # Saved results of the scan are stacked already, so they are not recomputed.
     ys_again = [w and y not in saved for w, y in zip(ys_wanted, ys, strict=True)]
     outputs = [*filter_by_mask(jaxpr.outvars[: loop.num_carry], carried), *filter_by_mask(ys, ys_again)]
     if not outputs:
@@ -213,9 +213,9 @@ def _inline_body(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _split_cond(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> _SplitEquation:
-    """Return the cond that also returns the saved values, the recomputing cond of them, and the saved variables.
+    """Return the cond that also returns saved values, the recomputing cond that takes them, and the saved variables.
 
-    Branches share outputs for saved values of one type; a branch with fewer of them returns zeros.
+    Branches share outputs for saved values of one type; a branch with fewer such values returns zeros.
     """
     branches = [_inline_body(b).jaxpr for b in equation.params["branches"]]
     wanted = list(wanted)
@@ -280,15 +280,15 @@ def _is_kept(branches: Sequence[Jaxpr], savings: Sequence[PolicySplit], i: int) 
             saves = True
         else:
             makers = [e for e in branch.eqns if atom in e.outvars]
-            of_nothing = all(isinstance(x, Literal) for e in makers for x in e.invars) and atom not in branch.invars
-            others = others and of_nothing
+            is_constant = all(isinstance(x, Literal) for e in makers for x in e.invars) and atom not in branch.invars
+            others = others and is_constant
     return saves and others
 
 
 def _return_saved(
     branch: Jaxpr, parts: PolicySplit, places: dict[Var, _Slot], slots: Sequence[tuple[ShapedArray, int]]
 ) -> ClosedJaxpr:
-    """Return the branch that also returns its saved values, and zeros in the slots of the other branches."""
+    """Return the branch that also returns its saved values, and zeros in slots that only other branches use."""
     own = {slot: v for v, slot in places.items()}
     whole = branch.replace(eqns=parts.first, outvars=[*branch.outvars, *[own[s] for s in slots if s in own]])
     count = len(branch.outvars)

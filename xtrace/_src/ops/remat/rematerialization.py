@@ -1,4 +1,4 @@
-"""Rematerialization: calls of functions whose intermediate values are recomputed for the derivative."""
+"""Rematerialization: calls of functions with intermediate values that are recomputed for the derivative."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.effects import Effects
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
-from xtrace._src.core.primitive import Primitive, primitive
+from xtrace._src.core.primitive import ListPrimitive, primitive
 from xtrace._src.core.sharding_rules import same
 from xtrace._src.core.source import Position, resolve
 from xtrace._src.core.sum_rules import linear_in_all
@@ -47,7 +47,7 @@ from xtrace._src.transforms.scopes import program_scopes
 
 _logger = logging.getLogger("xtrace")
 
-# Whether operands are hidden from the compiler's common subexpression elimination: for all operands, or for each.
+# Whether operands are hidden from common subexpression elimination: one flag for all operands, or one for each.
 _Barrier = bool | tuple[bool, ...]
 
 
@@ -82,7 +82,7 @@ def _flags(prevent_cse: _Barrier, count: int) -> tuple[bool, ...]:
 
 
 def _select_flags(prevent_cse: _Barrier, count: int, kept: Sequence[int], added: int) -> _Barrier:
-    """Return the flags of the operands at the positions `kept`, and of `added` new ones."""
+    """Return the flags of the operands at the positions `kept`, followed by flags for `added` new operands."""
     if isinstance(prevent_cse, bool):
         return prevent_cse
     return (*[prevent_cse[i] for i in kept], *(True,) * added)
@@ -91,7 +91,7 @@ def _select_flags(prevent_cse: _Barrier, count: int, kept: Sequence[int], added:
 def bind_remat(
     closed: ClosedJaxpr, operands: Sequence[Any], prevent_cse: _Barrier, differentiated: bool, policy: object
 ) -> list[Any]:
-    """Bind a call of the function; its constants become operands."""
+    """Bind a call of `closed`; its constants become operands."""
     if closed.consts:
         if not isinstance(prevent_cse, bool):
             prevent_cse = (*(True,) * len(closed.consts), *prevent_cse)
@@ -123,8 +123,8 @@ def _jvp(
 class _Split(NamedTuple):
     """A function split into a known part and a linear (or unknown) part that recomputes its residuals.
 
-    known: maps the inputs to `results_known` results and the saved values. linear: maps the inputs at `inputs`, the
-    saved values and the nonzero tangents (or unknown inputs) to the results marked by `nonzero`.
+    known: maps the inputs to `results_known` results and the saved values. linear: maps the inputs at the positions
+    `inputs`, the saved values and the nonzero tangents (or unknown inputs) to the results in the mask `nonzero`.
     """
 
     known: ClosedJaxpr
@@ -136,7 +136,7 @@ class _Split(NamedTuple):
     def apply(
         self, operands: Sequence[Any], moved: Sequence[Any], prevent_cse: _Barrier, policy: object
     ) -> tuple[list[Any], list[Any]]:
-        """Return the results of the known part, and those of the linear part, which is bound."""
+        """Evaluate the known part, bind the linear part, and return the results of both."""
         results = evaluate_as_program(self.known, operands, "checkpoint")
         if not any(self.nonzero):
             return results[: self.results_known], []
@@ -159,7 +159,7 @@ def _partially_evaluate_function(closed: ClosedJaxpr, unknown: tuple[bool, ...],
 
 
 def _recompute_residuals(parts: PartitionedJaxpr, policy: Any) -> tuple[_Split, bool]:
-    """Return the split whose linear part recomputes the residuals that are not saved, and whether any are saved."""
+    """Return the split, with a linear part that recomputes unsaved residuals, and whether any value is saved."""
     known = parts.known if policy is None else inline_call_equations(parts.known)
     jaxpr, count = known.jaxpr, parts.results
     residuals = [(jaxpr.invars if kind == "input" else jaxpr.outvars)[i] for kind, i in parts.residuals]
@@ -182,8 +182,8 @@ def _recompute_residuals(parts: PartitionedJaxpr, policy: Any) -> tuple[_Split, 
     return _Split(whole_closed, linear_jaxpr, parts.unknown_results, inputs, count), bool(saved)
 
 
-def origins(jaxpr: Jaxpr) -> dict[Atom, str]:
-    """Return a description of the origin of each value that the equations of `jaxpr` compute, in order."""
+def describe_origins(jaxpr: Jaxpr) -> dict[Atom, str]:
+    """Return descriptions of the origins of the values that the equations of `jaxpr` compute, in order."""
     origin_of: dict[Atom, str] = {}
     for equation in jaxpr.eqns:
         origin = f"output of {equation.primitive.name}"
@@ -205,7 +205,7 @@ def _describe_position(position: Position | None) -> str:
 
 def _log_saved(parts: _Split, level: int) -> None:
     """Log the values that differentiation of a checkpointed function saves."""
-    known, computed_by = parts.known, origins(parts.known.jaxpr)
+    known, computed_by = parts.known, describe_origins(parts.known.jaxpr)
     lines = [f"  {known.in_avals[i].str_short()}" for i in parts.inputs]
     saved = [
         f"  {v.aval.str_short()} {computed_by.get(v, 'also an input')}"
@@ -237,7 +237,7 @@ def _partial_evaluate(
     if all(pending) and (differentiated or not works):
         return None
     parts = _partially_evaluate_function(jaxpr, unknown, policy)
-    # If all results are unknown, all is recomputed and there is nothing to split.
+    # If all results are unknown, everything is recomputed and there is nothing to split.
     if all(parts.nonzero):
         return None
     known = [not u for u in unknown]
@@ -272,7 +272,7 @@ def _batch(
     return bind_remat(batched, operands, prevent_cse, differentiated, policy), out_axes
 
 
-remat_call = Primitive(
+remat_call = ListPrimitive(
     "remat2",
     ("jaxpr", "prevent_cse", "differentiated", "policy"),
     abstract=_abstract,
@@ -319,7 +319,7 @@ def checkpoint_name(x: ArrayLike, name: str) -> Any:
         `x`, unchanged.
 
     Raises:
-        TypeError: `name` is no text, or `x` holds a leaf that is no array.
+        TypeError: `name` is no string, or `x` holds a leaf that is no array.
 
     Example:
         >>> xtrace.ad_checkpoint.checkpoint_name(jnp.ones(2), "hidden")

@@ -1,4 +1,4 @@
-"""Builders of operations in MLIR's dialects: ``jax.extend.mlir.dialects``. Its modules load on first touch."""
+"""Builders of operations in MLIR's dialects (``jax.extend.mlir.dialects``). They load at their first use."""
 # ruff: noqa: I001
 
 from xtrace._src.core.public_modules import late_imports as _late_imports

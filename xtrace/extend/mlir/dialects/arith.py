@@ -1,4 +1,4 @@
-"""Arithmetic on numbers of any width, as jaxlib builds them in MLIR: ``jax.extend.mlir.dialects.arith``."""
+"""Arithmetic on numbers of any width, as jaxlib builds them in MLIR (``jax.extend.mlir.dialects.arith``)."""
 
 from xtrace._src.xla.mlir_names import names_of as _names_of
 

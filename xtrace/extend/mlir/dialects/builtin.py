@@ -1,4 +1,4 @@
-"""Modules and casts, as jaxlib builds them in MLIR: ``jax.extend.mlir.dialects.builtin``."""
+"""Modules and casts, as jaxlib builds them in MLIR (``jax.extend.mlir.dialects.builtin``)."""
 
 from xtrace._src.xla.mlir_names import names_of as _names_of
 

@@ -1,4 +1,4 @@
-"""Operations that StableHLO expands, as jaxlib builds them in MLIR: ``jax.extend.mlir.dialects.chlo``."""
+"""Operations that StableHLO expands, as jaxlib builds them in MLIR (``jax.extend.mlir.dialects.chlo``)."""
 
 from xtrace._src.xla.mlir_names import names_of as _names_of
 

@@ -1,4 +1,4 @@
-"""Functions and their calls, as jaxlib builds them in MLIR: ``jax.extend.mlir.dialects.func``."""
+"""Functions and their calls, as jaxlib builds them in MLIR (``jax.extend.mlir.dialects.func``)."""
 
 from xtrace._src.xla.mlir_names import names_of as _names_of
 

@@ -1,4 +1,4 @@
-"""Mathematical functions of numbers, as jaxlib builds them in MLIR: ``jax.extend.mlir.dialects.math``."""
+"""Mathematical functions of numbers, as jaxlib builds them in MLIR (``jax.extend.mlir.dialects.math``)."""
 
 from xtrace._src.xla.mlir_names import names_of as _names_of
 

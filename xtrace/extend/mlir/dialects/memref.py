@@ -1,4 +1,4 @@
-"""Buffers in memory, as jaxlib builds them in MLIR: ``jax.extend.mlir.dialects.memref``."""
+"""Buffers in memory, as jaxlib builds them in MLIR (``jax.extend.mlir.dialects.memref``)."""
 
 from xtrace._src.xla.mlir_names import names_of as _names_of
 

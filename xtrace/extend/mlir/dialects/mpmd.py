@@ -1,4 +1,4 @@
-"""Programs on several meshes, as jaxlib builds them in MLIR: ``jax.extend.mlir.dialects.mpmd``."""
+"""Programs on several meshes, as jaxlib builds them in MLIR (``jax.extend.mlir.dialects.mpmd``)."""
 
 from xtrace._src.xla.mlir_names import names_of as _names_of
 

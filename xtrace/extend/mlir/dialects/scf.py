@@ -1,4 +1,4 @@
-"""Loops and branches, as jaxlib builds them in MLIR: ``jax.extend.mlir.dialects.scf``."""
+"""Loops and branches, as jaxlib builds them in MLIR (``jax.extend.mlir.dialects.scf``)."""
 
 from xtrace._src.xla.mlir_names import names_of as _names_of
 

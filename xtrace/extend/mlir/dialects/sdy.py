@@ -1,4 +1,4 @@
-"""Shardings, as jaxlib builds them in MLIR: ``jax.extend.mlir.dialects.sdy``."""
+"""Shardings, as jaxlib builds them in MLIR (``jax.extend.mlir.dialects.sdy``)."""
 
 from xtrace._src.xla.mlir_names import names_of as _names_of
 

@@ -1,4 +1,4 @@
-"""Sparse tensors, as jaxlib builds them in MLIR: ``jax.extend.mlir.dialects.sparse_tensor``."""
+"""Sparse tensors, as jaxlib builds them in MLIR (``jax.extend.mlir.dialects.sparse_tensor``)."""
 
 from xtrace._src.xla.mlir_names import names_of as _names_of
 

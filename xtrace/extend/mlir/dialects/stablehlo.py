@@ -1,4 +1,4 @@
-"""Operations on arrays, as jaxlib builds them in MLIR: ``jax.extend.mlir.dialects.stablehlo``."""
+"""Operations on arrays, as jaxlib builds them in MLIR (``jax.extend.mlir.dialects.stablehlo``)."""
 
 from xtrace._src.xla.mlir_names import names_of as _names_of
 

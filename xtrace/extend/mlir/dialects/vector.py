@@ -1,4 +1,4 @@
-"""Vectors of numbers, as jaxlib builds them in MLIR: ``jax.extend.mlir.dialects.vector``."""
+"""Vectors of numbers, as jaxlib builds them in MLIR (``jax.extend.mlir.dialects.vector``)."""
 
 from xtrace._src.xla.mlir_names import names_of as _names_of
 

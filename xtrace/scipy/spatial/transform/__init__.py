@@ -1,4 +1,4 @@
-"""Rotations in three dimensions, as ``jax.scipy.spatial.transform`` has them."""
+"""Rotations in three dimensions (``jax.scipy.spatial.transform``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.scipy.spatial.transform.interpolation import Slerp

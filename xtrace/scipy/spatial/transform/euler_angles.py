@@ -19,7 +19,7 @@ _DEGENERATE = 1e-7
 def parse_sequence(seq: object) -> tuple[tuple[int, ...], bool]:
     """Return the numbers of the axes, and whether rotations are intrinsic (capital letters)."""
     if not isinstance(seq, str):
-        raise TypeError(f"{called_function()}: seq must be a text such as 'xyz', got {abbreviate(seq)}")
+        raise TypeError(f"{called_function()}: seq must be a string such as 'xyz', got {abbreviate(seq)}")
     if not 1 <= len(seq) <= 3:
         raise ValueError(
             f"{called_function()}: Expected axis specification to be a non-empty string of upto 3 characters, got "
@@ -31,7 +31,7 @@ def parse_sequence(seq: object) -> tuple[tuple[int, ...], bool]:
             f"{called_function()}: Expected axes from seq to be from 'x', 'y', 'z' for fixed axes, or from 'X', 'Y', "
             f"'Z' for axes that turn with the body, got {abbreviate(seq)}"
         )
-    if any(one == other for one, other in itertools.pairwise(seq)):
+    if any(first == second for first, second in itertools.pairwise(seq)):
         raise ValueError(f"{called_function()}: Expected consecutive axes to be different, got {abbreviate(seq)}")
     return tuple("xyz".index(letter) for letter in seq.lower()), intrinsic
 
@@ -43,7 +43,7 @@ def _wrap(angle: Array) -> Array:
 
 @inline_jit
 def make_euler_angles(quat: Array, *, axes: tuple[int, ...], intrinsic: bool) -> Array:
-    """Return three angles about the axes; where they are not unique the third one is 0.
+    """Return three angles about the axes; the third is 0 if they are not unique.
 
     Bernardes and Viollet, "Quaternion to Euler angles conversion: a direct, general and computationally efficient
     method", 2022, for extrinsic rotations; intrinsic ones reverse the order.

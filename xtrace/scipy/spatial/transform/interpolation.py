@@ -16,15 +16,15 @@ from xtrace.scipy.spatial.transform.rotations import Rotation, to_real
 
 
 class Slerp(NamedTuple):
-    """An interpolator of rotations at a constant rate about one axis between each two; a pytree of its arrays.
+    """An interpolator of rotations: between neighbours the rate and the axis are constant. A pytree of its arrays.
 
     `Slerp.init` makes one, and a call with times returns rotations.
 
     Attributes:
         times: the times of the rotations.
-        timedelta: the differences of these.
-        rotations: the rotations but the last.
-        rotvecs: from each of these to the next, as rotation vectors.
+        timedelta: the differences of the times.
+        rotations: the rotations without the last one.
+        rotvecs: the rotation vectors from each rotation to the next.
 
     Example:
         >>> transform = scipy.spatial.transform
@@ -39,7 +39,7 @@ class Slerp(NamedTuple):
 
     times: Any
     timedelta: Any
-    rotations: Any
+    rotations: Rotation
     rotvecs: Any
 
     @classmethod
@@ -68,12 +68,12 @@ class Slerp(NamedTuple):
     def __call__(self, times: Any) -> Rotation:
         """Return the rotation at each of the times, a scalar or a vector.
 
-        Outside of the given times the first and the last motion continue.
+        Outside the given times the first and the last motion continue.
         """
         moments = to_real(times, "times", function="Slerp")
         if moments.ndim > 1:
             raise ValueError(f"Slerp: times must be at most 1-dimensional, got {moments.ndim} dimensions")
         index = clip(searchsorted(self.times, moments) - 1, 0, len(self.timedelta) - 1)
         share = (moments - self.times[index]) / self.timedelta[index]
-        result: Rotation = self.rotations[index] * Rotation.from_rotvec(share[..., None] * self.rotvecs[index])
-        return result
+        start: Rotation = self.rotations[index]
+        return start * Rotation.from_rotvec(share[..., None] * self.rotvecs[index])

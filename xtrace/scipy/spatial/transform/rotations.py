@@ -56,7 +56,7 @@ class Rotation(NamedTuple):
     under `jit`, `vmap` and `grad`.
 
     Attributes:
-        quat: unit quaternions (x, y, z, w), of shape (4,) or (..., 4). The class takes them as they are;
+        quat: unit quaternions (x, y, z, w), of shape (4,) or (..., 4). The class stores them unchanged;
             `from_quat` divides them by their norm.
 
     Example:
@@ -78,7 +78,7 @@ class Rotation(NamedTuple):
     @classmethod
     @boundary
     def from_quat(cls, quat: Any) -> Rotation:
-        """Return rotations from quaternions (x, y, z, w), which are divided by their norm."""
+        """Return rotations from quaternions (x, y, z, w), divided by their norm."""
         return cls(quaternions.normalize(_to_vectors(quat, "quat", 4)))
 
     @classmethod
@@ -230,7 +230,7 @@ class Rotation(NamedTuple):
 
     @property
     def single(self) -> bool:
-        """Whether this is one rotation, and not an array of them."""
+        """Whether this is one rotation instead of an array of rotations."""
         return len(self.quat.shape) == 1
 
     @boundary

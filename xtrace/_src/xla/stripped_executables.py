@@ -1,0 +1,118 @@
+"""Serialized programs without the HLO that their machine code was made from, which load several times faster.
+
+XLA reads the HLO of a program when it loads it, fusion by fusion, and runs the machine code. A stripped program has
+fusions without instructions, and instructions without metadata; all else is the program's. What describes a program,
+such as its text, is read from the whole one.
+
+Source: the messages of ``xla/service/hlo.proto``, and of ``xla/service/cpu/executable.proto``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from xtrace._src.xla.protobuf import fields, integers, read_varint, replace_fields, spans, write_field
+
+# The fields that lead to the HLO module: of the serialized program, of its machine code, of the module with its
+# configuration.
+_PROGRAM, _MODULE_AND_CONFIGURATION, _MODULE = 1, 1, 1
+_COMPUTATION = 3
+_INSTRUCTION, _COMPUTATION_ID, _ROOT_ID = 2, 5, 6
+_NAME, _OPCODE, _SHAPE, _METADATA, _FUSION_KIND, _TARGET, _INSTRUCTION_ID, _CALLED = 1, 2, 3, 7, 11, 28, 35, 38
+# XLA makes machine code of these. It interprets fusions of the kind kCustom.
+_COMPILED_FUSIONS = frozenset((b"kLoop", b"kInput", b"kOutput"))
+
+
+class StrippedExecutable:
+    """A loaded program that was stripped: it runs as it is, and is described by the whole program, loaded on demand."""
+
+    def __init__(self, running: Any, load_whole: Callable[[], Any]) -> None:
+        self.running = running
+        self._whole = functools.cache(load_whole)
+
+    def hlo_modules(self) -> list[Any]:
+        """Return the optimised HLO, whole."""
+        return list(self._whole().hlo_modules())
+
+    def cost_analysis(self) -> Any:
+        """Return XLA's estimate of the program's cost, which it makes from the whole HLO."""
+        return self._whole().cost_analysis()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.running, name)
+
+
+def strip_executable(code: bytes) -> bytes | None:
+    """Return a serialized program for CPUs without the HLO that it runs without; None for bytes of another kind."""
+    try:
+        size, start = read_varint(code, 0)
+        header, program = code[: start + size], code[start + size :]
+        stripped = replace_fields(program, _PROGRAM, _strip_machine_code)
+    except ValueError:
+        return None
+    return header + stripped if len(stripped) < len(program) else None
+
+
+def _strip_machine_code(code: bytes) -> bytes:
+    return replace_fields(
+        code, _MODULE_AND_CONFIGURATION, lambda module: replace_fields(module, _MODULE, _strip_module)
+    )
+
+
+class _Instruction(NamedTuple):
+    """The bytes of an instruction, and its opcode."""
+
+    message: bytes
+    opcode: bytes
+
+
+def _strip_module(module: bytes) -> bytes:
+    computations = {}
+    for number, value in fields(module):
+        if number == _COMPUTATION:
+            computations[value] = [
+                _Instruction(v, _field(v, _OPCODE, b"")) for n, v in fields(value) if n == _INSTRUCTION
+            ]
+    fused = {
+        called
+        for instructions in computations.values() for instruction in instructions
+        if instruction.opcode == b"fusion" and _field(instruction.message, _FUSION_KIND, b"") in _COMPILED_FUSIONS
+        for called in integers(_field(instruction.message, _CALLED, b""))
+    }
+    return replace_fields(module, _COMPUTATION, functools.partial(_strip_computation, computations, fused))
+
+
+def _strip_computation(
+    computations: Mapping[bytes, list[_Instruction]], fused: set[int], computation: bytes
+) -> bytes:
+    instructions = computations[computation]
+    if _field(computation, _COMPUTATION_ID, 0) in fused:
+        root = _field(computation, _ROOT_ID, 0)
+        kept = [
+            i.message if i.opcode == b"parameter" else _write_placeholder(i.message, root)
+            for i in instructions
+            if i.opcode == b"parameter" or _field(i.message, _INSTRUCTION_ID, 0) == root
+        ]
+    else:
+        kept = [i.message for i in instructions]
+    written = [write_field(_INSTRUCTION, replace_fields(message, _METADATA, lambda _: None)) for message in kept]
+    return replace_fields(computation, _INSTRUCTION, lambda _: None) + b"".join(written)
+
+
+def _write_placeholder(instruction: bytes, root: int) -> bytes:
+    """Return an instruction of the same name, shape and number that computes nothing."""
+    return b"".join([
+        write_field(_NAME, _field(instruction, _NAME, b"")), write_field(_OPCODE, b"custom-call"),
+        write_field(_SHAPE, _field(instruction, _SHAPE, b"")), write_field(_TARGET, b"stripped"),
+        write_field(_INSTRUCTION_ID, root),
+    ])
+
+
+def _field(message: bytes, wanted: int, default: Any) -> Any:
+    """Return the first value of a field."""
+    for number, value, start, end in spans(message):
+        if number == wanted:
+            return message[start:end] if value is None else value
+    return default
