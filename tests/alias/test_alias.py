@@ -128,7 +128,11 @@ def test_private_names_that_libraries_use():
         from jax._src.dtypes import TypePromotionError
         from jax._src.flatten_util import ravel_pytree
         from jax._src.tree_util import tree_flatten
+        from jax._src import xla_bridge
+        assert not xla_bridge.backends_are_initialized()
         wait_for_tokens()
+        xtrace.numpy.ones(2) + 1
+        assert xla_bridge.backends_are_initialized()
         traceback_util.register_exclusion("/somewhere")
         seen = []
         xtrace.jit(lambda x: seen.append(core.trace_state_clean()) or x)(1.0)

@@ -12,6 +12,8 @@ import pytest
 import xtrace
 import xtrace.experimental.hijax
 import xtrace.numpy
+from tests.support.reference import IS_REFERENCE
+from xtrace import numpy as jnp
 
 OURS = types.SimpleNamespace(root=xtrace, np=xtrace.numpy, hijax=xtrace.experimental.hijax, lax=xtrace.lax)
 THEIRS = types.SimpleNamespace(root=jax, np=jax.numpy, hijax=jax.experimental.hijax, lax=jax.lax)
@@ -260,6 +262,136 @@ def test_jaxprs_name_the_operation():
     assert str(jaxpr) == (
         "{ lambda ; a:f32[]. let\n    b:f32[] = call_hi_primitive[_prim=Multiply[{'factor': 3.0}]] a\n  in (b,) }"
     )
+
+
+def operation(library, **rules):
+    """A function of arrays that applies an operation with `expand` and other `rules`; the first one gives the type."""
+    hijax, typeof = library.hijax, library.root.typeof
+
+    def set_up(self, *avals):
+        self.in_avals, self.out_aval, self.params = avals, avals[0], {"factor": 3.0}
+        base.__init__(self)
+
+    base = getattr(hijax, "HiPrim", None) or hijax.VJPHiPrimitive
+    kind = type("Operation", (base,), {"__init__": set_up, **rules})
+    return lambda *args: kind(*map(typeof, args))(*args)
+
+
+def scale_rules(library):
+    """The rules of ``factor * x * sin(y)``, with an axis that is mapped, and a derivative that is wrong on purpose."""
+    jnp = library.np
+    return {
+        "expand": lambda self, x, y: self.factor * x * jnp.sin(y),
+        "vjp_fwd": lambda self, nonzero, x, y: (self(x, y), (x if nonzero[1] else None, y)),
+        "vjp_bwd_retval": lambda self, res, g: (
+            g * res[1], None if res[0] is None else self.factor * g * res[0] * res[1]
+        ),
+        "jvp": lambda self, primals, tangents: (
+            self(*primals), sum(7.0 * library.hijax.instantiate_zeros(t) for t in tangents)
+        ),
+        "batch_dim_rule": lambda self, axis_data, dims: dims[1] if dims[0] is None else dims[0],
+    }
+
+
+RULES = [
+    lambda f, lib: lib.root.vmap(f)(lib.np.arange(3.0), lib.np.ones(3)),
+    lambda f, lib: lib.root.vmap(f, (0, None))(lib.np.arange(3.0), 2.0),
+    lambda f, lib: lib.root.vmap(lib.root.grad(f, (0, 1)))(lib.np.arange(3.0), lib.np.ones(3)),
+    lambda f, lib: lib.root.grad(lambda x, y: lib.root.vmap(f)(x, y).sum(), (0, 1))(lib.np.arange(3.0), lib.np.ones(3)),
+    lambda f, lib: lib.root.grad(lambda x, y: lib.root.vmap(f, (0, None))(x, y).sum(), (0, 1))(lib.np.arange(3.0), 2.0),
+    lambda f, lib: lib.root.grad(lambda x, y: lib.root.vmap(f, 1)(x, x * y).sum(), 1)(lib.np.ones((2, 3)), 2.0),
+    lambda f, lib: lib.root.jvp(lambda x: lib.root.vmap(f)(x, x), (lib.np.ones(2),), (lib.np.ones(2),)),
+    lambda f, lib: lib.root.jvp(lambda x: f(x, 2.0), (1.0,), (1.0,)),
+    lambda f, lib: (lib.root.grad(f)(1.0, 2.0), lib.root.grad(f, 1)(1.0, 2.0), lib.root.grad(f, (0, 1))(1.0, 2.0)),
+    lambda f, lib: lib.root.jit(lib.root.vmap(lib.root.grad(f)))(lib.np.arange(3.0), lib.np.ones(3)),
+]
+
+
+@pytest.mark.skipif(not IS_REFERENCE, reason="newer jax has no mapped rules that follow from others")
+@pytest.mark.parametrize("program", RULES, ids=range(len(RULES)))
+def test_rules_of_operations_give_jaxs_results(program):
+    ours, theirs = (lib.root.tree.leaves(program(operation(lib, **scale_rules(lib)), lib)) for lib in (OURS, THEIRS))
+    for one, other in zip(ours, theirs, strict=True):
+        # A few products and one sine.
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def concrete_rules(library):
+    """Operations that branch on values outside of jit, and that add cotangents to accumulators."""
+    jnp = library.np
+    branch = operation(
+        library, expand=lambda self, x: jnp.sin(x) if x > 0 else jnp.cos(x), vjp_fwd=lambda self, nonzero, x: (x, x),
+        vjp_bwd_retval=lambda self, x, g: (2 * g if x > 0 else 3 * g,),
+    )
+
+    def add_cotangents(self, x, g, to_x, to_y):
+        to_x.accum(g * x)
+        to_x.accum(jnp.ones_like(x))
+        assert to_y.aval.shape == (2,)
+
+    accumulating = operation(
+        library, expand=lambda self, x, y: x + y, vjp_bwd=add_cotangents,
+        vjp_fwd=lambda self, nonzero, x, y: (x + y, x),
+    )
+    linear = operation(
+        library, expand=lambda self, x: jnp.sin(x), lin=lambda self, nonzero, x: (self(x), jnp.cos(x)),
+        linearized=lambda self, cosine, t: cosine * t * 5,
+    )
+    ones = jnp.ones(2)
+    return [
+        branch(1.0), branch(-1.0), library.root.grad(branch)(1.0), library.root.grad(branch)(-1.0),
+        library.root.grad(lambda x, y: accumulating(x, y).sum(), (0, 1))(3 * ones, ones),
+        library.root.linearize(linear, 2.0)[1](1.0),
+    ]
+
+
+def test_rules_see_values_and_accumulators_as_in_jax():
+    ours, theirs = (lib.root.tree.leaves(concrete_rules(lib)) for lib in (OURS, THEIRS))
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_rules_that_follow_from_other_rules():
+    hijax, grad = xtrace.experimental.hijax, xtrace.grad
+    by_jvp = {
+        "expand": lambda self, x: jnp.sin(x),
+        "jvp": lambda self, primals, tangents: (self(*primals), jnp.cos(primals[0]) * tangents[0]),
+    }
+    (lin, linearized), (forward, backward) = hijax.linearize_from_jvp, hijax.vjp_from_lin
+    from_linear = by_jvp | {"lin": lin, "linearized": linearized, "vjp_fwd": forward, "vjp_bwd_retval": backward}
+    forward, backward = hijax.vjp_from_jvp
+    from_jvp = by_jvp | {"vjp_fwd": forward, "vjp_bwd_retval": backward}
+    from_lin = {
+        "expand": by_jvp["expand"], "lin": lambda self, nonzero, x: (self(x), jnp.cos(x)),
+        "linearized": lambda self, cosine, t: cosine * t, "jvp": hijax.jvp_from_lin,
+    }
+    for rules in (from_linear, from_jvp, from_lin):
+        f = operation(OURS, **rules)
+        for found in (grad(f)(3.0), xtrace.jit(grad(f))(3.0), xtrace.jvp(f, (3.0,), (1.0,))[1]):
+            np.testing.assert_allclose(found, np.cos(np.float32(3)), rtol=1e-6)
+    f = operation(OURS, **from_linear)
+    np.testing.assert_allclose(grad(grad(f))(3.0), -np.sin(np.float32(3)), rtol=1e-6)
+    np.testing.assert_allclose(xtrace.linearize(f, 3.0)[1](2.0), 2 * np.cos(np.float32(3)), rtol=1e-6)
+    with xtrace.jax_version("0.12"):
+        text = str(xtrace.make_jaxpr(lambda x: f(x))(1.0))
+    assert text == "{ lambda ; a:f32[]. let b:f32[] = Operation[factor=3.0] a in (b,) }"
+
+
+def test_accumulators():
+    hijax, aval = xtrace.experimental.hijax, xtrace.typeof(jnp.zeros(2))
+    ref = xtrace.new_ref(jnp.ones(2))
+    kinds = [hijax.ValAccum(aval), hijax.ValAccum(aval, jnp.ones(2)), hijax.RefAccum(aval, ref), hijax.RefAccum(aval)]
+    for total, start in zip(kinds, (0, 1, 1, 0), strict=True):
+        total.accum(None)
+        total.accum(hijax.Zero(aval))
+        assert isinstance(total.freeze(), hijax.Zero) == (start == 0)
+        total.accum(jnp.ones(2))
+        total.accum(jnp.ones(2))
+        np.testing.assert_array_equal(total.freeze(), [start + 2.0] * 2)
+    nothing = hijax.NullAccum(aval)
+    nothing.accum(jnp.ones(2))
+    assert isinstance(nothing.freeze(), hijax.Zero) and isinstance(nothing, hijax.GradAccum)
+    np.testing.assert_array_equal(ref[...], [3, 3])
 
 
 def test_sets_of_classes_of_effects():

@@ -53,6 +53,24 @@ def test_calls_on_a_mesh(product):
     assert exported.out_shardings_jax(mesh) == (rows, named(OURS, mesh, ("x", "y")))
 
 
+def on_an_abstract_mesh(library, exporter):
+    """What an export for an abstract mesh says, and where results of calls on two meshes are."""
+    mesh = library.sharding.AbstractMesh((4,), ("a",))
+    described = library.module.ShapeDtypeStruct((32,), np.int32, sharding=named(library, mesh, "a"))
+    exported = exporter.export(library.jit(lambda x: x * 2))(described)
+    rows = [exported.nr_devices, str(exported.in_shardings_jax(mesh)), str(exported._in_named_shardings)]
+    for devices, axis in ((library.devices[:4], "a"), (library.devices[4:].reshape(2, 2), "b")):
+        concrete = library.sharding.Mesh(devices, ("a",) if devices.ndim == 1 else ("b", "c"))
+        result = exported.call(library.put(np.arange(32, dtype=np.int32), named(library, concrete, axis)))
+        rows += [f"{s.device} {s.index} {np.asarray(s.data).tolist()}" for s in result.addressable_shards]
+    return rows
+
+
+def test_exports_for_an_abstract_mesh():
+    ours, theirs = on_an_abstract_mesh(OURS, export), on_an_abstract_mesh(THEIRS, jax.export)
+    assert [x.replace("TFRT_CPU_", "cpu:") if type(x) is str else x for x in theirs] == ours
+
+
 def test_the_shardings_are_jaxs():
     mine, other = exported_product(OURS, export)[0], exported_product(THEIRS, jax.export)[0]
     assert mine.nr_devices == other.nr_devices == 4

@@ -15,8 +15,9 @@ NAMED = ["glorot_normal", "glorot_uniform", "he_normal", "he_uniform", "kaiming_
 
 def check(make, shape, rounding=4, *dtype):
     """Assert that ``make(library)`` gives jax's numbers, eagerly and under jit."""
-    expected = make(jax.nn.initializers)(jax.random.key(3), shape, *dtype)
-    initializer, key = make(initializers), xtrace.random.key(3)
+    theirs, initializer, key = make(jax.nn.initializers), make(initializers), xtrace.random.key(3)
+    expected = theirs(jax.random.key(3), shape, *dtype)
+    assert (initializer.__name__, initializer.__qualname__) == (theirs.__name__, theirs.__qualname__)
     assert_same(initializer(key, shape, *dtype), expected, rounding)
     assert_same(xtrace.jit(lambda k: initializer(k, shape, *dtype))(key), expected, rounding)
 

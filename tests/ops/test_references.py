@@ -10,6 +10,7 @@ import xtrace.numpy
 from xtrace.errors import UnexpectedTracerError
 
 LIBRARIES = [xtrace, jax]
+jnp = xtrace.numpy
 
 
 def arrays(library):
@@ -428,6 +429,111 @@ def test_wrong_references_for_gradients_are_not_written():
         pullback.with_refs(right)
 
 
+def custom_rules_with_references(library):
+    """Yield what comes out of custom_vjp functions that write to references they are given, in one nesting each."""
+    jax, jnp = library, library.numpy
+
+    @jax.custom_vjp
+    def scale(ref, x):
+        return x * ref[...]
+
+    def forward(ref, x):
+        ref[...] += 1
+        return 2 * x, ({"x": x}, ref)
+
+    def backward(residuals, cotangent):
+        kept, ref = residuals
+        ref[...] += cotangent * kept["x"]
+        return None, 5 * cotangent
+
+    scale.defvjp(forward, backward)
+    one = jnp.float32(1.5)
+    for of in (
+        lambda r, x: scale(r, x), lambda r, x: jax.jit(scale)(r, x), jax.grad(scale, 1), jax.jit(jax.grad(scale, 1)),
+        jax.grad(jax.jit(scale), 1), jax.grad(lambda r, x: scale(r, scale(r, x)), 1),
+        jax.grad(lambda r, x: jnp.sin(jax.jit(lambda y: scale(r, y))(x)), 1),
+    ):
+        ref = jax.new_ref(jnp.float32(3))
+        yield np.asarray(of(ref, one)), np.asarray(ref[...])
+    for of in (jax.vmap(scale), jax.vmap(jax.grad(scale, 1)), jax.jit(jax.vmap(jax.grad(scale, 1)))):
+        ref = jax.new_ref(jnp.ones(3))
+        yield np.asarray(of(ref, jnp.arange(3.0))), np.asarray(ref[...])
+    written = jax.new_ref(jnp.float32(0))
+    plain = jax.custom_vjp(jnp.sin)
+    plain.defvjp(
+        lambda x: (jnp.sin(x), x), lambda x, cotangent: (jax.ref.set(written, ..., cotangent), 7 * cotangent)[1:]
+    )
+    for of in (jax.grad(plain), jax.grad(jax.jit(plain)), jax.jit(jax.grad(lambda x: 3 * plain(x)))):
+        yield np.asarray(of(one)), np.asarray(written[...])
+
+
+def test_rules_write_to_references_as_jax():
+    for ours, theirs in zip(custom_rules_with_references(xtrace), custom_rules_with_references(jax), strict=True):
+        # A few products and sums, and a cosine.
+        np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-6)
+        np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-6)
+
+
+def step_on_arrays(array, x, weights):
+    """What `step_on_references` does, as a function of arrays: its result and the last array."""
+    last = array.at[1].multiply(x["a"])
+    return (weights * last * last).sum() * x["b"], last
+
+
+def step_on_references(ref, x, weights):
+    ref[1] = ref[1] * x["a"]
+    return (weights * ref[...] * ref[...]).sum() * x["b"]
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_gradients_of_references_are_those_of_arrays(jitted):
+    array, weights, seed = jnp.arange(1.0, 4.0), jnp.array([2.0, 3.0, 5.0]), jnp.array([10.0, 20.0, 30.0])
+    x, of_a = {"a": 1.5, "b": 0.5}, xtrace.new_ref(7.0)
+    (result, last), pullback = xtrace.vjp(step_on_arrays, array, x, weights)
+    of_array, of_x, _ = pullback((jnp.float32(2.0), seed))
+    ref, of_ref = xtrace.new_ref(array), xtrace.new_ref(seed)
+
+    def both(ref, of_ref, of_a):
+        result, pullback = xtrace.vjp(step_on_references, ref, x, weights)
+        adding = pullback.with_refs(of_ref, {"a": of_a, "b": xtrace.ad.GradValue()}, xtrace.ad.DontWant())
+        return result, adding(2.0)
+
+    found, gradients = (xtrace.jit(both) if jitted else both)(ref, of_ref, of_a)
+    # Sums of three terms of a few products each.
+    np.testing.assert_allclose(found, result, rtol=1e-6)
+    np.testing.assert_array_equal(ref[...], last)
+    np.testing.assert_allclose(of_ref[...], of_array, rtol=1e-6)
+    np.testing.assert_allclose(of_a[...], 7 + of_x["a"], rtol=1e-6)
+    np.testing.assert_allclose(gradients[1]["b"], of_x["b"], rtol=1e-6)
+    assert gradients[0] == xtrace.ad.GradRef() and gradients[2] == xtrace.ad.DidntWant()
+
+
+def test_pullbacks_of_references_are_pytrees_and_have_aux():
+    ref, of_ref = xtrace.new_ref(2.0), xtrace.new_ref(0.0)
+    result, pullback, aux = xtrace.vjp(lambda r: (r[...] ** 2, 3 * r[...]), ref, has_aux=True)
+    leaves, tree = xtrace.tree.flatten(pullback)
+    again = xtrace.tree.unflatten(tree, leaves)
+    again.with_refs(of_ref)(1.0)
+    assert (float(result), float(aux), float(of_ref[...])) == (4, 6, 4)
+    assert pullback.in_tree == again.in_tree and pullback.out_tree == again.out_tree
+    assert len(again.args_res) == 1 and again.opaque_residuals == pullback.opaque_residuals
+    # References to integers have no gradient.
+    _, of_integers = xtrace.vjp(lambda r, x: r[...] * x, xtrace.new_ref(3), 2.0)
+    assert float(of_integers(1.0)[1]) == 3
+
+
+def test_gradients_that_are_not_wanted_are_not_computed():
+    w, x = np.ones((4, 4), np.float32), np.ones(4, np.float32)
+    counts = []
+    for m in (xtrace, jax):
+        _, pullback = m.vjp(lambda w, x: w @ x, w, x)
+        value, none = m.ad.GradValue(), m.ad.DontWant()
+        wishes = [(value, none), (none, value), (none, none)]
+        each = [pullback, *[pullback.with_refs(*wish) for wish in wishes]]
+        counts.append([str(m.make_jaxpr(p)(x)).count("dot_general") for p in each])
+    assert counts[0] == counts[1] == [2, 1, 1, 0]
+
+
 def test_attributes():
     ours, theirs = (library.new_ref(library.numpy.zeros((2, 3))) for library in LIBRARIES)
     for name in ("shape", "dtype", "ndim", "size"):
@@ -441,6 +547,48 @@ def test_attributes():
     assert isinstance(ours, xtrace.Ref) and not isinstance(ours, xtrace.Array)
     assert [float(row.sum()) for row in ours] == [0, 0]
     assert repr(ours.at[0]) == "Ref(float32[3])" and ours.at[0, 1:].shape == (2,)
+
+
+def addresses_of_writes(library):
+    """Yield whether calls write where the array was before, and what is read between them."""
+    jax, jnp = library, library.numpy
+
+    @jax.jit
+    def write(ref, i):
+        ref[i] = jnp.sin(ref[i]) + 1
+
+    @jax.jit
+    def scaled():
+        return closed_over[0] * 2
+
+    ref, closed_over = jax.new_ref(jnp.arange(5.0)), jax.new_ref(jnp.ones(3))
+    for reads in (False, True, False):
+        place = ref.unsafe_buffer_pointer()
+        for i in range(6):
+            write(ref, i % 5)
+            if reads:
+                str(ref)
+        yield place == ref.unsafe_buffer_pointer(), np.asarray(ref[...]).tolist()
+    place = closed_over.unsafe_buffer_pointer()
+    yield [float(scaled()) for _ in range(6)], place == closed_over.unsafe_buffer_pointer()
+
+
+def test_compiled_functions_write_in_place():
+    assert list(addresses_of_writes(xtrace)) == list(addresses_of_writes(jax))
+
+
+def test_arrays_that_users_hold_are_not_written_to():
+    first, write = jnp.zeros(3), xtrace.jit(lambda *refs: [r.__setitem__(0, r[0] + 1) for r in refs] and None)
+    one, two = xtrace.new_ref(first), xtrace.new_ref(first)
+    write(one, two)
+    second, before = one[...], one.swap(jnp.full(3, 5.0))
+    frozen = xtrace.new_ref(second)
+    write(one, frozen)
+    one[...] = third = jnp.full(3, 7.0)
+    write(one, two)
+    held = [first, second, before, third, xtrace.freeze(frozen), one[...], two[...]]
+    expected = [[0, 0, 0], [1, 0, 0], [1, 0, 0], [7, 7, 7], [2, 0, 0], [8, 7, 7], [2, 0, 0]]
+    assert [np.asarray(x).tolist() for x in held] == expected
 
 
 def test_a_failing_call_leaves_references_as_they_were():
@@ -490,8 +638,15 @@ def twice(a, b):
     return a[...] + b[...]
 
 
-ref = xtrace.new_ref(xtrace.numpy.arange(3.0))
-jnp = xtrace.numpy
+def rule_that_makes_references():
+    function = xtrace.custom_vjp(lambda x: x)
+    function.defvjp(lambda x: (x, xtrace.new_ref(x)), lambda ref, cotangent: (cotangent,))
+    return function
+
+
+ref, float_ref = xtrace.new_ref(xtrace.numpy.arange(3.0)), xtrace.new_ref(1.0)
+of_reference = xtrace.custom_vjp(lambda ref, x: x * ref[...])
+of_reference.defvjp(lambda ref, x: (x, ref), lambda ref, cotangent: (None, cotangent))
 
 ERRORS = [
     ("leak", leak, UnexpectedTracerError, "used after the trace of the function"),
@@ -511,6 +666,25 @@ ERRORS = [
     ("write in predicate", lambda: xtrace.lax.while_loop(
         lambda n: ref.__setitem__(0, 1.0) is None, lambda n: n + 1, 0), ValueError, "cond_fun writes"),
     ("operand", lambda: jnp.sin(ref), TypeError, r"read the array of a reference with ref\[\.\.\.\]"),
+    ("residual", lambda: xtrace.grad(rule_that_makes_references())(1.0), ValueError, "that is none of its arguments"),
+    (
+        "custom rule in scan", lambda: xtrace.grad(lambda x: xtrace.lax.scan(
+            lambda c, _: (of_reference(float_ref, c), None), x, length=2)[0])(1.0), NotImplementedError,
+        "own derivative would be lost",
+    ),
+    (
+        "custom rule in vmap", lambda: xtrace.grad(lambda x: xtrace.vmap(of_reference)(ref, x).sum())(jnp.ones(3)),
+        NotImplementedError, "differentiate inside of vmap",
+    ),
+    ("gradient of reference", lambda: xtrace.vjp(lambda r: r[0], ref)[1](1.0), ValueError, r"with_refs\(\.\.\.\)"),
+    (
+        "shape of gradient", lambda: xtrace.vjp(lambda r: r[0], ref)[1].with_refs(float_ref)(1.0), ValueError,
+        "in another one of that type",
+    ),
+    (
+        "cotangents", lambda: xtrace.vjp(lambda r: r[0], ref)[1].with_refs(ref)(1.0, 2.0), TypeError,
+        "takes one cotangent",
+    ),
     ("gradient by", lambda: xtrace.grad(lambda a: a[0])(ref), TypeError, r"ref\[\.\.\.\]"),
     ("out of bounds", lambda: ref[3], IndexError, "the index 3 is out of bounds for axis 0 of a reference, of size 3"),
     ("out of bounds, ds", lambda: ref[xtrace.ds(2, 2)], IndexError, "out of bounds: the size of the axis is 3"),

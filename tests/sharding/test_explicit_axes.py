@@ -41,6 +41,7 @@ RESULTS = [
     "m.jit(m.grad(lambda a: (np.stack([a, a], 2) ** 2).sum()))(a)", "a.astype('int32')", "np.linalg.norm(a)",
     "m.jit(lambda a: lax.scan(lambda c, _: (c * 2, c), a, None, 3)[1])(a)", "m.jit(lambda a: a.sum(0) * 2)(a)",
     "m.reshard(a, N(None, 'x'))", "m.reshard(a, N('y'))", "m.jit(lambda a: a.sum(0), out_shardings=N('x'))(a)",
+    "np.tile(a, (1, 2))", "np.tile(a, (3, 1, 1))", "m.vmap(lambda r: np.tile(r, 2))(a)",
     "m.jvp(np.sin, (a,), (a,))[1]", "np.exp(d).sum(1)", "a ** 2", "np.maximum(a, c)", "-a", "np.tile(e, (2, 1))",
     "a - a.mean(1, keepdims=True)", "d.reshape(64)", "d.reshape(8, 4, 2)", "d.T.reshape(64)",
     "m.shard_map(lambda b: b * 2, mesh=d.sharding.mesh, in_specs=P('x'), out_specs=P('x'), axis_names={'x'})(d)",
@@ -96,6 +97,57 @@ def test_the_split_that_is_asked_for(expression):
     ours, theirs = results
     assert xtrace.typeof(ours).str_short() == jax.typeof(theirs).str_short(short_dtypes=True)
     np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-5, atol=1e-5)
+
+
+def regrouped(lib, sizes, names, entry, back=None):
+    """A function that works on other axes of the same devices, and moves its result back to `back`."""
+    explicit = (lib.sharding.AxisType.Explicit,) * len(names)
+
+    def function(x):
+        with lib.sharding.use_abstract_mesh(lib.sharding.AbstractMesh(sizes, names, explicit)):
+            x = (lib.sharding.reshard(x, lib.P(entry)) * 2).sum(1)
+        return x if back is None else lib.sharding.reshard(x, lib.P(back))
+
+    return function
+
+
+@pytest.mark.parametrize("changed", [((8,), ("z",), "z"), ((2, 4), ("z", "w"), "w"), ((2, 4), ("z", "w"), ("w", "z"))])
+def test_functions_work_on_other_axes_of_the_mesh(changed):
+    rows = []
+    for lib in (OURS, THEIRS):
+        d = operands(lib)["d"]
+        with lib.module.set_mesh(lib.mesh("x4y2", "Explicit")):
+            there, back = regrouped(lib, *changed), regrouped(lib, *changed, back="x")
+            loss = lib.module.grad(lambda x, lib=lib, back=back: lib.sharding.reshard(back(x), lib.P()).sum())
+            results = [lib.jit(f)(d) for f in (there, back, loss)] + [lib.jit(lib.module.vmap(back))(d[None])]
+        places = [x.sharding.devices_indices_map(x.shape) for x in results]
+        rows.append([
+            (lib.module.typeof(x).str_short(True), np.asarray(x).tolist(), [str(place[v]) for v in lib.devices])
+            for x, place in zip(results, places, strict=True)
+        ])
+    assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize("entries", [(None, None), ("x", None), ("x", None, None), ("x", "y"), (None, "x")])
+def test_reshard_drops_axes_that_are_not_there(entries):
+    types = []
+    for lib in (OURS, THEIRS):
+        with lib.module.set_mesh(lib.mesh("x4y2", "Explicit")):
+            try:
+                types.append(lib.module.typeof(lib.sharding.reshard(lib.np.ones(8), lib.P(*entries))).str_short(True))
+            except (AssertionError, ValueError):
+                types.append("refused")
+    assert types[0] == types[1]
+
+
+def test_reshard_takes_the_mesh_in_force():
+    for lib in (OURS, THEIRS):
+        d = operands(lib)["d"]
+        with lib.module.set_mesh(lib.module.make_mesh((8,), ("z",))):
+            assert lib.module.typeof(lib.sharding.reshard(d, lib.P("z"))).str_short(True) == "f32[8@z,8]"
+            with pytest.raises(ValueError, match="is not found in mesh"):
+                lib.sharding.reshard(d, lib.P("x"))
+    assert xtrace.typeof(xtrace.reshard(operands(OURS)["d"], xtrace.P("y"))).str_short() == "f32[8@y,8]"
 
 
 @pytest.mark.drawn(0.25)
@@ -160,6 +212,7 @@ REFUSED = [
     ("d @ d", "consistent sharding"), ("a.reshape(2, 4, 8)", "without communication"), ("a[0]", "axis 0"),
     ("a[m.numpy.array([0, 1])]", "axis 0, which is indexed"), ("np.cumsum(a, 0)", "unsharded along axis 0"),
     ("np.sort(a, 0)", "unsharded along axis 0"), ("np.pad(a, 1)", "4 parts do not divide"),
+    ("np.tile(a, (2, 1))", "would be repeated 2 times"),
     ("np.roll(a, 1, 0)", "do not divide"), ("np.concatenate([a, c])", "same sharding"),
     ("np.linalg.qr(a)", "unsharded along its last 2 axes"),
     ("lax.dynamic_update_slice(a, np.ones((2, 2)), (0, 0))", "must be equal to update sharding"),

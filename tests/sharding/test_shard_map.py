@@ -266,6 +266,23 @@ def test_a_pipeline():
     np.testing.assert_allclose(xtrace.jit(run)(weights, batches), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("names", ["all_gather", "psum", "psum_scatter"])
+def test_equal_collectives_are_carried_out_once(names):
+    counts = []
+    for lib in (OURS, THEIRS):
+        collective = getattr(lib.lax, names)
+        options = {} if names == "psum" else {"tiled": True}
+
+        def both(x, lib=lib, collective=collective, options=options):
+            first, second = collective(x, "x", **options), collective(x, "x", **options)
+            return (first * lib.np.sin(second)).sum()[None]
+
+        mapped = lib.module.shard_map(both, mesh=lib.mesh("x8"), in_specs=lib.P("x"), out_specs=lib.P("x"))
+        text = lib.jit(mapped).lower(X.ravel()).compile().as_text()
+        counts.append(sum(text.count(f" {op}(") for op in ("all-gather", "all-reduce", "reduce-scatter")))
+    assert counts[0] == counts[1] == 1
+
+
 def test_the_abstract_mesh_says_which_axes_are_manual():
     ours, theirs = [], []
     for lib, meshes in ((OURS, ours), (THEIRS, theirs)):

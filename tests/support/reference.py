@@ -17,6 +17,10 @@ NEWER: dict[str, set[str]] = {
     "xtrace.extend.core.primitives": {"log2_p", "one_minus_square_p", "polynomial_p"},
     "xtrace.ffi": {"abstract_token"},
     "xtrace.lax": {"log2", "log2_p", "one_minus_square", "one_minus_square_p", "polynomial", "polynomial_p"},
+    "xtrace.experimental.hijax": {
+        "GradAccum", "HiPrim", "NullAccum", "RefAccum", "ValAccum", "jvp_from_lin", "linearize_from_jvp",
+        "vjp_from_jvp", "vjp_from_lin",
+    },
     "xtrace.numpy": {"minmax", "top_k"},
     "xtrace.random": {"Key"},
     "xtrace.scipy.special": {"erfcinv"},
@@ -30,7 +34,7 @@ DROPPED: dict[str, set[str]] = {
     "xtrace.lax": {"dce_sink_p"},
 }
 # Parameters that functions of newer jax have besides.
-NEWER_PARAMETERS: dict[str, set[str]] = {}
+NEWER_PARAMETERS: dict[str, set[str]] = {"xtrace.vjp": {"saveable_args"}}
 
 _ROOFLINE = "its roofline refuses arguments without shardings"
 _COMPUTE_ON = "other parameters of compute_on"

@@ -207,6 +207,11 @@ def programs(P: Any) -> list[Program]:
             ["b, 3", "int32: b"],
         ),
         Program("top k", lambda x: lax.top_k(x, 2), ["b, n + 1"], has_gradient=False),
+        Program(
+            "top k of a size", lambda d, x: lax.top_k(x, d.shape[0]), ["k", "b, n + k"], has_gradient=False,
+        ),
+        Program("top k along the first axis", lambda x: lax.top_k(x, x.shape[0] - 1, axis=0), ["b + 1, n"],
+                has_gradient=False),
         Program("array of dims", lambda x: jnp.array([x.shape[0], x.shape[1], 3]), ["b, n"], has_gradient=False),
         Program(
             "dim arith", lambda x: jnp.asarray(x.shape[0]) * 2 + x.shape[1] % 2 + x.shape[0] // 2,

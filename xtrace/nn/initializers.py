@@ -48,7 +48,7 @@ def _make_initializer(name: str, dtype: DTypeLike | None, make: Callable[[Any, A
             return with_out_sharding(init, out_sharding, key, shape, dtype)
         return make(key, shape, _choose_dtype(dtype, function=name))
 
-    init.__name__ = init.__qualname__ = name
+    init.__qualname__ = f"{name}.<locals>.init"
     init.__doc__ = f"Return an array of `shape` and `dtype` by the initializer {name}."
     return init
 

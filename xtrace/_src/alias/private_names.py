@@ -20,6 +20,7 @@ from xtrace._src.core.pytree_differences import find_differences
 from xtrace._src.core.source import excluded_prefixes, is_internal
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.callbacks import effects_barrier
+from xtrace._src.xla.clients import any_started as backends_are_initialized  # noqa: F401
 from xtrace._src.xla.clients import started_clients
 from xtrace._src.xla.pytree_registry import is_node
 

@@ -14,20 +14,19 @@ from xtrace._src.algebra.resharding import reshard_as
 from xtrace._src.algebra.vector_space import broadcast_in_dim, materialize_literal, zeros
 from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import NO_STATIC
-from xtrace._src.api.pullback import pullback_of
+from xtrace._src.api.pullback import mesh_place, pullback_of, put_beside, saveable_leaves
+from xtrace._src.api.reference_pullback import vjp_of_references
 from xtrace._src.core import dtypes, key_paths, pytree, pytree_differences, pytree_registration
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of, high_types, is_array_like, is_high
 from xtrace._src.core.callables import check_callable, debug_info_of, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import DebugInfo, Literal
-from xtrace._src.core.shardings import Sharding
+from xtrace._src.core.references import Reference
 from xtrace._src.core.sizes import has_symbolic
-from xtrace._src.core.sums import NO_SUMS
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, is_differentiable, tangent_aval
-from xtrace._src.core.trace import Tracer, current_trace
-from xtrace._src.runtime.arrays import ConcreteArray
-from xtrace._src.runtime.transfer import as_value, put_at
+from xtrace._src.core.trace import current_trace
+from xtrace._src.runtime.transfer import as_value
 from xtrace._src.transforms.backward import backward
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jvp import JVPTrace, JVPTracer
@@ -355,12 +354,16 @@ def linearize(fun: Callable[..., Any], *primals: object, has_aux: bool = False) 
     return (*pair, aux) if has_aux else pair
 
 
-def _gradients(linear: LinearMap, in_avals: Sequence[ShapedArray], cotangents: Sequence[Any]) -> list[Any]:
-    """Return the cotangents of all arguments, given the cotangents of all results."""
+def _gradients(
+    linear: LinearMap, in_avals: Sequence[ShapedArray], cotangents: Sequence[Any], wanted: Sequence[bool] | None = None
+) -> list[Any]:
+    """Return the cotangents of all arguments, zeros for those that are not wanted, given those of all results."""
     given = [c for c, n in zip(cotangents, linear.nonzero, strict=True) if n]
     with scope(TRANSPOSE):
         undefined = [UndefinedPrimal(a) for a in cotangent_avals(linear.jaxpr.in_avals)]
-        in_cotangents = iter(backward(linear.jaxpr, linear.consts, undefined, given))
+        if wanted is not None:
+            wanted = [w for w, a in zip(wanted, in_avals, strict=True) if is_differentiable(a)]
+        in_cotangents = iter(backward(linear.jaxpr, linear.consts, undefined, given, wanted))
     out = []
     for aval in in_avals:
         cotangent = next(in_cotangents) if is_differentiable(aval) else None
@@ -370,22 +373,29 @@ def _gradients(linear: LinearMap, in_avals: Sequence[ShapedArray], cotangents: S
 
 @overload
 def vjp(
-    fun: Callable[..., _Result], *primals: Any, has_aux: typing.Literal[False] = False, reduce_axes: Sequence[Any] = ()
+    fun: Callable[..., _Result], *primals: Any, has_aux: typing.Literal[False] = False,
+    reduce_axes: Sequence[Any] = (), saveable_args: Any = True,
 ) -> tuple[_Result, Callable[..., Any]]: ...
 
 
 @overload
 def vjp(
     fun: Callable[..., tuple[_Result, _Aux]], *primals: Any, has_aux: typing.Literal[True],
-    reduce_axes: Sequence[Any] = (),
+    reduce_axes: Sequence[Any] = (), saveable_args: Any = True,
 ) -> tuple[_Result, Callable[..., Any], _Aux]: ...
 
 
 @overload
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()) -> Any: ...
+def vjp(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = (),
+    saveable_args: Any = True,
+) -> Any: ...
 
 
-def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False, reduce_axes: Sequence[Any] = ()) -> Any:
+def vjp(
+    fun: Callable[..., Any], *primals: object, has_aux: bool = False, reduce_axes: Sequence[Any] = (),
+    saveable_args: Any = True,
+) -> Any:
     """Return ``fun(*primals)`` and the pullback, which maps cotangents of the result to cotangents of the arguments.
 
     Args:
@@ -393,6 +403,8 @@ def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False, reduce
         primals: its arguments.
         has_aux: whether `fun` returns a pair of a result and auxiliary data; the latter are a third result.
         reduce_axes: not supported; leave it empty.
+        saveable_args: a bool, or a tuple of these for each argument, nested as its containers: where it is False the
+            pullback does not keep the argument, and it must be put into the pullback's ``args_res`` before a call.
 
     Returns:
         A pair of the result of `fun` and the pullback; with `has_aux` also the auxiliary data. The pullback takes a
@@ -401,6 +413,7 @@ def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False, reduce
 
     Raises:
         TypeError: `fun` is not callable, or an argument is no array.
+        ValueError: `saveable_args` has another structure than the arguments.
         NotImplementedError: `reduce_axes` is given.
 
     Example:
@@ -410,16 +423,21 @@ def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False, reduce
     """
     refuse_reduce_axes("vjp", reduce_axes)
     flat = Flat("vjp", fun, primals, has_aux)
+    if any(isinstance(x, Reference) for x in flat.leaves):
+        return vjp_of_references(vjp, fun, primals, has_aux, saveable_args)
+    saveable = saveable_leaves(saveable_args, flat.in_tree)
     avals = flat.avals()
+    if not all(saveable):  # A residual is found among the arguments by its identity.
+        flat.leaves = [x if may_keep else as_value(x) for x, may_keep in zip(flat.leaves, saveable, strict=True)]
     leaves = flat.leaves
     results, linear = _linearize(flat, keeps_calls=True)
     out_avals = [aval_of(x) for x in results]
     out_tree = flat.out_tree
     aux = flat.release()
     jaxpr, nonzero = linear.jaxpr, linear.nonzero
-    places = list(map(_mesh_place, results))
+    places = list(map(mesh_place, results))
 
-    def pullback(residuals: list[Any], *cotangents: object, **named: object) -> Any:
+    def pullback(residuals: list[Any], wanted: Any, *cotangents: object, **named: object) -> Any:
         given, tree = pytree.tree_flatten(one_cotangent(flat, cotangents, named))
         if tree != out_tree:
             raise ValueError(
@@ -427,26 +445,13 @@ def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False, reduce
                 f"which differs {pytree_differences.treedef_difference(out_tree, tree)}"
             )
         checked = for_each(lambda i: as_cotangent(flat, i, out_avals[i], given[i]), len(out_avals))
-        checked = list(map(_put_beside, places, checked))
+        checked = list(map(put_beside, places, checked))
         map_of_tangents = LinearMap(jaxpr, residuals, nonzero)
-        return pytree.tree_unflatten(flat.in_tree, _gradients(map_of_tangents, avals, checked))
+        return pytree.tree_unflatten(flat.in_tree, _gradients(map_of_tangents, avals, checked, wanted))
 
-    # A pytree of the residuals: jitted functions can take and return it.
-    pair = flat.results(results), pullback_of(pullback, jaxpr, linear.consts, flat.in_tree, out_tree, leaves)
+    # A pytree of the residuals: it can go in and out of jitted functions.
+    pair = flat.results(results), pullback_of(pullback, jaxpr, linear.consts, flat.in_tree, out_tree, leaves, saveable)
     return (*pair, aux) if has_aux else pair
-
-
-def _mesh_place(result: Any) -> Sharding | None:
-    """Return the sharding of a concrete result with explicit mesh axes in its type; None for every other result."""
-    is_placed = type(result) is ConcreteArray and result.aval.explicit_sharding is not None
-    return result.sharding if is_placed else None
-
-
-def _put_beside(place: Sharding | None, cotangent: Any) -> Any:
-    """Return a cotangent moved to the sharding `place` of its result: operations on it then know the mesh's devices."""
-    if place is None or cotangent is None or isinstance(cotangent, Tracer):
-        return cotangent
-    return cotangent if aval_of(cotangent).sums != NO_SUMS else put_at(cotangent, place)
 
 
 def as_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: object) -> Any:
@@ -528,7 +533,7 @@ def value_and_grad(
         if any(one.sums):
             seed = reshard_as(Literal(seed.value, one.update(sharding=None)), one.to_cotangent_aval())
         else:
-            seed = _put_beside(_mesh_place(results[0]), seed)
+            seed = put_beside(mesh_place(results[0]), seed)
         out = _gradients(linear, avals, [seed])
         gradients = pytree.tree_unflatten(flat.in_tree, out)
         value = flat.results(results)

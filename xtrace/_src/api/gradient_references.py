@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from xtrace._src.core import pytree
+from xtrace._src.core import pytree_registration
 from xtrace._src.core.avals import array_type, aval_of
-from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.references import Reference
-from xtrace._src.ops.references.binding import add_to_reference
+from xtrace._src.ops.references.binding import add_to_reference, write_reference
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 
@@ -55,36 +54,44 @@ class DidntWant(_Marker):
     __slots__ = ()
 
 
+pytree_registration.register_pytree_node(GradRef, lambda _: ((), ()), lambda _, __: GradRef())
+pytree_registration.register_pytree_node(DidntWant, lambda _: ((), ()), lambda _, __: DidntWant())
+
 ad = SimpleNamespace(DidntWant=DidntWant, DontWant=DontWant, GradRef=GradRef, GradValue=GradValue)
 
 
-def add_gradients(pullback: Callable[..., Any], in_tree: PyTreeDef, refs: tuple[Any, ...]) -> Callable[..., Any]:
-    """Return a pullback that adds the gradients of the arguments to `refs`, references in the arguments' structure."""
+def wishes_of(in_tree: PyTreeDef, refs: tuple[Any, ...]) -> list[Any]:
+    """Return the wish about each leaf's gradient; ValueError unless `refs` are trees of the arguments'."""
     try:
-        wishes = in_tree.flatten_up_to(refs)
+        return in_tree.flatten_up_to(refs)
     except (TypeError, ValueError) as error:
         raise ValueError(
             "with_refs takes a reference, GradValue() or DontWant() for each argument, in the structure of these"
             f", {in_tree}: {error}"
         ) from None
 
-    @boundary
-    def adding(*out_ct: Any, **named: Any) -> Any:
-        gradients = in_tree.flatten_up_to(pullback(*out_ct, **named))
-        for wish, gradient in zip(wishes, gradients, strict=True):  # before anything is written
-            if isinstance(wish, Reference) and array_type(aval_of(wish.target)).shape != np.shape(gradient):
-                raise ValueError(
-                    f"with_refs: a gradient of shape {np.shape(gradient)} was to be added to the reference of type "
-                    f"{aval_of(wish.target)}; a reference has the shape of its argument"
-                )
-        results = [_apply_wish(wish, gradient) for wish, gradient in zip(wishes, gradients, strict=True)]
-        return pytree.tree_unflatten(in_tree, results)
 
-    return adding
+def is_wanted(wish: Any) -> bool:
+    """Whether a gradient is to be computed."""
+    return type(wish) is not DontWant
 
 
-def _apply_wish(wish: Any, gradient: Any) -> Any:
-    if isinstance(wish, Reference):
-        add_to_reference(wish, gradient)
-        return GradRef()
-    return DidntWant() if type(wish) is DontWant else gradient
+def fulfil(wishes: Sequence[Any], gradients: Sequence[Any], replaced: Collection[int] = ()) -> list[Any]:
+    """Return what stands in the place of each gradient; those with references are added to these.
+
+    At the positions in `replaced` they replace what the references hold.
+    """
+    for wish, gradient in zip(wishes, gradients, strict=True):  # before anything is written
+        if isinstance(wish, Reference) and array_type(aval_of(wish.target)).shape != np.shape(gradient):
+            raise ValueError(
+                f"with_refs: a gradient of shape {np.shape(gradient)} was to be added to the reference of type "
+                f"{aval_of(wish.target)}; a reference has the shape of its argument"
+            )
+    results: list[Any] = []
+    for position, (wish, gradient) in enumerate(zip(wishes, gradients, strict=True)):
+        if isinstance(wish, Reference):
+            (write_reference if position in replaced else add_to_reference)(wish, gradient)
+            results.append(GradRef())
+        else:
+            results.append(gradient if is_wanted(wish) else DidntWant())
+    return results

@@ -34,7 +34,7 @@ from xtrace._src.core.callables import LazySignature, check_callable, function_n
 from xtrace._src.core.compiler_choices import Inline, check_compilation, compilation, parse_inline
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.diagnostics.warn import warn_user
-from xtrace._src.core.effects import HIGH_TYPE_EFFECT
+from xtrace._src.core.effects import OWN_DERIVATIVE_EFFECT
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.memory_layout import Format, Layout, is_default
 from xtrace._src.core.sizes import has_symbolic
@@ -318,7 +318,7 @@ class Jitted:
         traced = self.cache.traced.get_or_make(*self._tracing(static, in_tree, avals))
         if traced.is_unfused(fusion_level) if self.of_library else self.inlines and not fusion_level:
             return pytree.tree_unflatten(traced.out_tree, evaluate(traced.jaxpr, traced.consts, leaves))
-        if HIGH_TYPE_EFFECT in traced.jaxpr.effects and not isinstance(current_trace.get(), StagingTrace):
+        if OWN_DERIVATIVE_EFFECT in traced.jaxpr.effects and not isinstance(current_trace.get(), StagingTrace):
             return self.fun(*args, **kwargs)
         jaxpr = traced.move_constants_to_inputs()
         donated = (*(False for _ in traced.consts), *self.donated_leaves(static, in_tree))
@@ -488,9 +488,8 @@ class Jitted:
     def without_references(self, traced: TracedFunction, static: Static) -> Callable[..., Any]:
         """Return a trace with references as a function of their arrays, jitted with this function's options."""
         function, captured = traced.function_of_arrays(self.name)
-        donated = self.donated_leaves(static, traced.in_tree)
         shardings = self.given_shardings(traced.in_tree, None)[0]
-        gone = [captured + i for i, flag in enumerate(donated) if flag and not traced.is_reference(i)]
+        gone = traced.donated_arrays(self.donated_leaves(static, traced.in_tree))
         given = (*[None] * captured, *shardings) if shardings else None
         return _with_options(function, self.options._replace(
             static_numbers=(), static_names=(), donated_numbers=tuple(gone), donated_names=(),

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from xtrace._src.api.gradient_references import add_gradients
-from xtrace._src.core import pytree, pytree_registration
+from xtrace._src.api.gradient_references import fulfil, is_wanted, wishes_of
+from xtrace._src.core import key_paths, pytree, pytree_registration
+from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import Jaxpr
+from xtrace._src.core.shardings import Sharding
+from xtrace._src.core.sums import NO_SUMS
+from xtrace._src.core.trace import Tracer
+from xtrace._src.runtime.arrays import ConcreteArray
+from xtrace._src.runtime.transfer import put_at
 from xtrace._src.transforms.inlined_calls import inline_calls_in_jaxpr
 from xtrace._src.transforms.stage import StagedTracer
 from xtrace._src.xla.pytree_registry import PyTreeDef
@@ -23,11 +30,21 @@ class NotNeeded:
         return "NotNeeded()"
 
 
+class NotSaveable:
+    """Stands for an argument, or a leaf of one, that a pullback needs and does not keep; a tree without leaves."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "NotSaveable()"
+
+
 pytree_registration.register_pytree_node(NotNeeded, lambda _: ((), None), lambda _, __: NotNeeded())
+pytree_registration.register_pytree_node(NotSaveable, lambda _: ((), None), lambda _, __: NotSaveable())
 
 
 class Backward:
-    """The computation of a pullback: ``call(residuals, cotangent)`` transposes `linear`, whose constvars are residuals.
+    """What a pullback does: ``call(residuals, wanted, cotangent)`` transposes `linear`, whose constants they are.
 
     sources: for each residual a flag, whether it is a leaf of the arguments, and its position among these leaves or
     among the other residuals.
@@ -38,20 +55,24 @@ class Backward:
     def __init__(self, call: Callable[..., Any], linear: Jaxpr, sources: Sequence[tuple[bool, int]]) -> None:
         self.call, self.linear, self.sources = call, linear, tuple(sources)
 
-    def __call__(self, arguments: Sequence[Any], others: Sequence[Any], /, *cotangents: Any, **named: Any) -> Any:
-        """Return the cotangents of the arguments; ValueError if a residual was removed."""
+    def __call__(
+        self, arguments: Sequence[Any], others: Sequence[Any], wanted: Sequence[bool] | None, /, *cotangents: Any,
+        **named: Any,
+    ) -> Any:
+        """Return the cotangents of the arguments.
+
+        wanted: for each leaf of the arguments whether its cotangent is asked for; None for all.
+        """
         residuals = [(arguments if given else others)[i] for given, i in self.sources]
-        if any(isinstance(x, NotNeeded) for x in residuals):
-            raise ValueError("the pullback needs a value of args_res that is NotNeeded(): put the argument there again")
-        return self.call(residuals, *cotangents, **named)
+        return self.call(residuals, wanted, *cotangents, **named)
 
 
 class VJP:
     """The pullback that `vjp` returns: a function of cotangents, and a pytree whose leaves are its residuals.
 
-    args_res: for each argument its kept leaves in nested tuples, with `NotNeeded` for the other leaves. They may be
-    replaced. opaque_residuals: the other residuals. in_tree, out_tree: the structures of the arguments and of the
-    result.
+    args_res: for each argument its leaves, those of containers as tuples, with `NotNeeded` for leaves that are not
+    needed, and `NotSaveable` for those that are not kept. They may be replaced. opaque_residuals: the other values
+    that are kept. in_tree, out_tree: the structures of the arguments and of the result.
     """
 
     __slots__ = ("fun", "in_tree", "out_tree", "opaque_residuals", "_leaves", "_args")
@@ -83,13 +104,22 @@ class VJP:
 
     @boundary
     def __call__(self, *out_ct: Any, **named: Any) -> Any:
-        return self.fun(self._argument_leaves(), self.opaque_residuals, *out_ct, **named)
+        return pull_back(self, None, *out_ct, **named)
 
     def _argument_leaves(self) -> Sequence[Any]:
         """Return the value in `args_res` of each leaf of the arguments."""
         if self._args is None:
             return self._leaves
-        return pytree.tree_leaves(self._args, is_leaf=lambda x: isinstance(x, NotNeeded))
+        return pytree.tree_leaves(self._args, is_leaf=_is_missing)
+
+    def replace(self, **changes: Any) -> VJP:
+        """Return a pullback with other values of `args_res` or `opaque_residuals`."""
+        made = VJP(self.fun, self.in_tree, self.out_tree, self._argument_leaves(), self.opaque_residuals)
+        for name, value in changes.items():
+            if name not in ("args_res", "opaque_residuals"):
+                raise TypeError(f"replace takes args_res and opaque_residuals, got {name}")
+            setattr(made, name, value)
+        return made
 
     @boundary
     def with_refs(self, *refs: Any) -> Callable[..., Any]:
@@ -98,7 +128,15 @@ class VJP:
         refs: for each argument a tree of its structure. A leaf is a reference, ``xtrace.ad.GradValue()`` to return
         the gradient, or ``xtrace.ad.DontWant()``. Raises ValueError for another structure.
         """
-        return add_gradients(self, self.in_tree, refs)
+        wishes = wishes_of(self.in_tree, refs)
+        wanted = list(map(is_wanted, wishes))
+
+        @boundary
+        def adding(*out_ct: Any, **named: Any) -> Any:
+            gradients = self.in_tree.flatten_up_to(pull_back(self, wanted, *out_ct, **named))
+            return pytree.tree_unflatten(self.in_tree, fulfil(wishes, gradients))
+
+        return adding
 
     def __repr__(self) -> str:
         return (
@@ -107,11 +145,48 @@ class VJP:
         )
 
 
+def pull_back(pullback: VJP, wanted: Sequence[bool] | None, /, *out_ct: Any, **named: Any) -> Any:
+    """Return the cotangents of the arguments; those of leaves that are not wanted are zeros."""
+    leaves = pullback._argument_leaves()
+    missing = sorted({i for given, i in pullback.fun.sources if given and _is_missing(leaves[i])})
+    if missing:
+        paths = pytree.leaf_paths(pullback.in_tree)
+        shown = ", ".join([f"args_res{key_paths.keystr(paths[i])}" for i in missing])
+        raise ValueError(
+            f"the pullback needs arguments that it did not keep: put them into {shown} before the call, or call "
+            "pullback.replace(args_res=[...])"
+        )
+    return pullback.fun(leaves, pullback.opaque_residuals, wanted, *out_ct, **named)
+
+
+def _is_missing(value: object) -> bool:
+    return isinstance(value, (NotNeeded, NotSaveable))
+
+
+def saveable_leaves(saveable_args: Any, tree: PyTreeDef) -> list[bool]:
+    """Return for each leaf of the arguments whether it may be kept.
+
+    `saveable_args` is a bool, or a tuple with an entry for each child of the node, whatever its type.
+    """
+    if isinstance(saveable_args, bool):
+        return [saveable_args] * tree.num_leaves
+    children = [] if tree.node_data() is None else tree.children()
+    if not isinstance(saveable_args, (tuple, list)) or len(saveable_args) != len(children):
+        raise ValueError(
+            f"vjp: saveable_args must be a bool, or a tuple of bools or tuples for the {len(children)} children of "
+            f"{tree}; got {abbreviate(saveable_args)}"
+        )
+    return [flag for one, child in zip(saveable_args, children, strict=True) for flag in saveable_leaves(one, child)]
+
+
 def pullback_of(
     call: Callable[..., Any], linear: Jaxpr, residuals: Sequence[Any], in_tree: PyTreeDef, out_tree: PyTreeDef,
-    leaves: Sequence[Any],
+    leaves: Sequence[Any], saveable: Sequence[bool],
 ) -> VJP:
-    """Return the pullback that keeps `residuals`, some of which are among the `leaves` of the arguments."""
+    """Return the pullback that keeps `residuals`, some of which are among the `leaves` of the arguments.
+
+    Of those it keeps the ones that are `saveable`.
+    """
     places = {_identity(x): i for i, x in enumerate(leaves)}
     others: list[Any] = []
     sources = []
@@ -121,8 +196,24 @@ def pullback_of(
         if i is None:
             others.append(x)
     kept = {_identity(x) for x in residuals}
-    given = [x if _identity(x) in kept else NotNeeded() for x in leaves]
+    given = [
+        NotNeeded() if _identity(x) not in kept else x if may_keep else NotSaveable()
+        for x, may_keep in zip(leaves, saveable, strict=True)
+    ]
     return VJP(Backward(call, linear, sources), in_tree, out_tree, given, others)
+
+
+def mesh_place(result: Any) -> Sharding | None:
+    """Return the place of a result whose type says explicit mesh axes; None for another one, and for a traced one."""
+    is_placed = type(result) is ConcreteArray and result.aval.explicit_sharding is not None
+    return result.sharding if is_placed else None
+
+
+def put_beside(place: Sharding | None, cotangent: Any) -> Any:
+    """Return a cotangent where its result is: operations on it know the devices of the mesh then."""
+    if place is None or cotangent is None or isinstance(cotangent, Tracer):
+        return cotangent
+    return cotangent if aval_of(cotangent).sums != NO_SUMS else put_at(cotangent, place)
 
 
 def _as_tuples(tree: Any, leaves: Iterator[Any]) -> Any:

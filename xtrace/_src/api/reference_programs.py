@@ -8,34 +8,30 @@ from typing import Any
 from xtrace._src.api.jit_cache import CompiledCall
 from xtrace._src.api.tracing import TracedFunction
 from xtrace._src.core import pytree
-from xtrace._src.core.avals import AbstractRef
 from xtrace._src.ops.references.binding import check_distinct
 
 
 def call_on_arrays(traced: TracedFunction, function: Callable[..., list[Any]], leaves: Sequence[Any]) -> Any:
     """Call the function of arrays that `TracedFunction.function_of_arrays` makes of a function with references.
 
-    Afterwards the references hold the arrays that it returns for them; after an error they are unchanged.
+    These hold the arrays that it returns for them afterwards; if it fails they keep theirs. It writes to their memory,
+    unless it may fail while it runs.
     """
+    donates = traced.donates_references()
     operands = [*traced.consts, *leaves]
-    places = _places_of_references(traced)
+    places = traced.places_of_references()
     cells = [operands[i] for i in places]
     if len(set(map(id, cells))) != len(cells):
         closure = ["a variable of its closure"] * len(traced.consts)
         names = [*closure, *traced.debug_info.argument_paths()]
         check_distinct(operands, names, traced.debug_info.function)
     for i, cell in zip(places, cells, strict=True):
-        operands[i] = cell.array
+        operands[i] = cell.own() if donates else cell.array
     results = function(*operands)
     count = len(results) - len(cells)
     for cell, array in zip(cells, results[count:], strict=True):
-        cell.array = array
+        cell.replace(array)
     return pytree.tree_unflatten(traced.out_tree, results[:count])
-
-
-def _places_of_references(traced: TracedFunction) -> list[int]:
-    variables = [*traced.jaxpr.constvars, *traced.jaxpr.invars]
-    return [i for i, v in enumerate(variables) if type(v.aval) is AbstractRef]
 
 
 class ReferenceProgram(CompiledCall):
@@ -59,6 +55,6 @@ class ReferenceProgram(CompiledCall):
     def warm_up(self, leaves: Sequence[Any]) -> None:
         """Compile the function of arrays for arguments or ShapeDtypeStructs."""
         operands = [*self.traced.consts, *leaves]
-        for i in _places_of_references(self.traced):
+        for i in self.traced.places_of_references():
             operands[i] = operands[i].array
         self.function.warm_up(*operands)  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from typing import Any
 
 from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import Selection, Static
+from xtrace._src.api.repetitions import all_equations
 from xtrace._src.core import config, monitoring, pytree
 from xtrace._src.core.avals import (
     AbstractRef,
@@ -40,6 +41,9 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 
 with late_modules(globals()):
     from xtrace._src.key_reuse import check as key_reuse
+
+
+_MAY_FAIL = frozenset(("pure_callback", "io_callback", "debug_callback", "debug_print", "ffi_call"))
 
 
 class TracedFunction:
@@ -75,12 +79,33 @@ class TracedFunction:
         """Whether the input at a position is a reference."""
         return type(self.jaxpr.invars[position].aval) is AbstractRef
 
+    def places_of_references(self) -> list[int]:
+        """Return the positions of the references among the constants and inputs."""
+        variables = [*self.jaxpr.constvars, *self.jaxpr.invars]
+        return [i for i, v in enumerate(variables) if type(v.aval) is AbstractRef]
+
+    def donated_arrays(self, flags: Sequence[bool]) -> list[int]:
+        """Return the positions of the donated arguments of `function_of_arrays`: of the leaves, those in `flags`.
+
+        Besides these are the arrays of references, which the program writes to in place.
+        """
+        count = len(self.consts)
+        chosen = [count + i for i, flag in enumerate(flags) if flag and not self.is_reference(i)]
+        return [*self.places_of_references(), *chosen] if self.donates_references() else chosen
+
     def discharge(self) -> TracedFunction:
         """Return the trace without references; none may be an input or a constant."""
         if not has_references(self.jaxpr):
             return self
         pure = discharge_jaxpr(self.closed)
         return TracedFunction(pure.jaxpr, pure.consts, self.in_tree, self.out_tree, self.debug_info)
+
+    def donates_references(self) -> bool:
+        """Whether a call may write in place: a program that fails while it runs would leave references without arrays.
+
+        Those that call Python functions, or code of users, may fail.
+        """
+        return not any(e.primitive.name in _MAY_FAIL for e in all_equations(self.jaxpr.eqns))
 
     def function_of_arrays(self, name: str) -> tuple[Callable[..., list[Any]], int]:
         """Return the trace as a function of arrays, and the number of its constants, which are the first arguments.

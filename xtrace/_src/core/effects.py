@@ -84,9 +84,9 @@ io_effect = Effect("IO")
 ordered_io_effect = Effect("OrderedIO", ordered=True)
 # An equation with this effect makes, reads or writes a reference, or holds a program that does.
 REFERENCE_EFFECT = Effect("Reference")
-# Marks an equation of an operation on values of a user-defined type, which may have its own derivative; it has no
-# effect on the world.
-HIGH_TYPE_EFFECT = Effect("HighType")
+# Not an effect on the world: the program has an operation whose own derivative is lost where types that users define or
+# references become arrays.
+OWN_DERIVATIVE_EFFECT = Effect("OwnDerivative")
 IO_EFFECTS = frozenset((io_effect, ordered_io_effect))
 
 Effects = frozenset[Effect]
@@ -105,4 +105,4 @@ def effects_of_all(equations: Iterable[Any]) -> Effects:
 
 def has_side_effects(effects: Effects) -> bool:
     """Whether an equation with these effects must run although nothing reads its results."""
-    return any(type(e) is not NamedAxis and e is not HIGH_TYPE_EFFECT for e in effects)
+    return any(type(e) is not NamedAxis and e is not OWN_DERIVATIVE_EFFECT for e in effects)

@@ -315,8 +315,9 @@ class Mesh(BaseMesh):
         """The axes without the devices."""
         if self.empty:
             return EMPTY_ABSTRACT_MESH
-        device = self.flat_devices[0]
-        abstract = AbstractDevice(device.device_kind, getattr(device, "num_cores", None), device.platform)
+        device, abstract = self.flat_devices[0], None
+        if type(device) is not PlannedDevice:
+            abstract = AbstractDevice(device.device_kind, getattr(device, "num_cores", None), device.platform)
         return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types, abstract_device=abstract)
 
     def update(self, **changes: Any) -> Mesh:
@@ -485,7 +486,10 @@ def naming_mesh(entered: bool = True) -> BaseMesh:
     """
     mesh, axes = context_mesh(), context_abstract_mesh()
     if not mesh.empty:
-        # Functions such as `shard_map` change the types of the axes for their bodies.
-        is_changed = axes.shape_tuple == mesh.shape_tuple and axes.axis_types != mesh.axis_types
-        return mesh.update(axis_types=axes.axis_types) if is_changed else mesh
+        # Functions such as `shard_map` change the types of the axes for their bodies, and `use_abstract_mesh` the axes.
+        if axes.shape_tuple == mesh.shape_tuple:
+            return mesh if axes.axis_types == mesh.axis_types else mesh.update(axis_types=axes.axis_types)
+        if not axes.empty and axes.size == mesh.size:
+            return Mesh(mesh.devices.reshape(axes.axis_sizes), axes.axis_names, axes.axis_types)
+        return mesh
     return (config.naming_mesh.value if entered else None) or context_abstract_mesh()

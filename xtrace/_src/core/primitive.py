@@ -164,7 +164,7 @@ class Primitive:
             **parameters)`` does the same on arrays in the place of references; `keys` has an object for each reference,
             and None for other operands. It returns the new array of each written reference, None for others, and the
             list of results.
-        printed: ``printed(printer, equation)`` returns the text of an equation in jaxprs; None for the usual form.
+        printed: ``printed(printer, equation)`` returns the text of an equation in jaxprs, or None for the usual one.
         operation: the function that a call runs; None for `bind`.
 
     Example:
@@ -192,7 +192,7 @@ class Primitive:
         manual_sums: Callable[..., Sums] | None = None, sharding: Callable[..., Any] | None = None,
         sharding_parameter: str | None = None, holds_jaxprs: bool | None = None,
         discharge: Callable[..., tuple[list[Any], list[Any]]] | None = None,
-        printed: Callable[..., str] | None = None, operation: Callable[..., Any] | None = None,
+        printed: Callable[..., str | None] | None = None, operation: Callable[..., Any] | None = None,
     ) -> None:
         self.is_users = abstract is None
         if abstract is None:

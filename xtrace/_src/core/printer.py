@@ -148,7 +148,9 @@ class _Printer:
 
     def equation(self, equation: JaxprEqn) -> Document:
         if equation.primitive.printed is not None:
-            return [self.remark(equation), equation.primitive.printed(self, equation)]
+            text = equation.primitive.printed(self, equation)
+            if text is not None:
+                return [self.remark(equation), text]
         parameters = _parameters(equation)
         inner = parameters.get("jaxpr") if equation.primitive.name == "jit" else None
         if isinstance(inner, ClosedJaxpr) and inner.jaxpr not in self.named:

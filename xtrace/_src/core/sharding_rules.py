@@ -207,6 +207,17 @@ def _check_size(name: str, x: Split, axis: int, size: int) -> None:
         )
 
 
+def tile(name: str, operands: Sequence[Split], result: ShapedArray, *, reps: Sequence[int], **_: object) -> Entries:
+    """The rule of `tile`: a dimension that is repeated must be whole."""
+    x = operands[0]
+    for axis, count in enumerate(reps):
+        if count != 1 and x.entries[axis] is not None:
+            raise ShardingTypeError(
+                f"{name}: axis {axis} of {x.show()} is split, and would be repeated {count} times. {_RESHARD}"
+            )
+    return x.entries
+
+
 def broadcast(
     name: str, operands: Sequence[Split], result: ShapedArray, *, broadcast_dimensions: Sequence[int], **_: object
 ) -> Entries:

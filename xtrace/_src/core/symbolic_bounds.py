@@ -33,6 +33,9 @@ def bounds_of(size: Any) -> _Interval:
     known = scope.bounds.get(size.key)
     if known is None:
         polynomial = dict(size.terms)
+        # What the search itself takes where a fact of the scope is about an operation on this size.
+        lows, highs = zip(*[_times(_interval_of_term(scope, t), c) for t, c in polynomial.items()], strict=True)
+        scope.bounds[size.key] = sum(lows), sum(highs)
         lower = _Search(scope, polynomial).lower_bound()
         upper = -_Search(scope, {t: -c for t, c in polynomial.items()}).lower_bound()
         known = scope.bounds[size.key] = lower, upper

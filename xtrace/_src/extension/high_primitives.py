@@ -6,20 +6,29 @@ own derivative, so differentiation of a compiled function calls the Python funct
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
 
-from xtrace._src.api.custom_rules.custom_vjp import custom_vjp
+from xtrace._src.algebra.vector_space import convert_to
+from xtrace._src.api.vmap import vmap
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate
-from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.effects import HIGH_TYPE_EFFECT
+from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
+from xtrace._src.core.effects import OWN_DERIVATIVE_EFFECT
+from xtrace._src.core.ir import JaxprEqn
+from xtrace._src.core.jax_version import is_newer
 from xtrace._src.core.primitive import Parameters, Primitive, no_rule
+from xtrace._src.core.tangents import is_differentiable, tangent_aval
 from xtrace._src.core.trace import Trace, Tracer, current_trace
-from xtrace._src.extension.rules import from_jax_axis_batcher, from_jax_jvp
+from xtrace._src.extension.gradient_accumulators import ValAccum
+from xtrace._src.extension.rules import Zero, from_jax_axis_batcher, from_jax_jvp
+from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
+from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call
+from xtrace._src.ops.custom_rules.rule import Rule, to_user_operand
 from xtrace._src.ops.lower_fun import lower_fun
+from xtrace._src.ops.reductions import add_elements
 from xtrace._src.transforms.batch import MappedAxis
-from xtrace._src.transforms.jvp import jvp
 from xtrace._src.transforms.replay import StackedTrace
 from xtrace._src.transforms.stage import StagingTrace
 
@@ -84,7 +93,7 @@ class HiPrimitive(Primitive):
             if isinstance(trace, StackedTrace) and _owns_any(trace, operands):
                 return trace.process(self, operands, (Parameters(parameters),))
             if isinstance(trace, StagingTrace) and not trace.is_tape:
-                trace.effects |= {HIGH_TYPE_EFFECT}
+                trace.effects |= {OWN_DERIVATIVE_EFFECT}
         return self.to_lojax(*operands, **parameters)
 
 
@@ -93,13 +102,16 @@ def _owns_any(trace: Trace, values: Sequence[Any]) -> bool:
 
 
 class VJPHiPrimitive:
-    """The base class of operations with a custom derivative in reverse mode; jaxprs may contain them.
+    """The base class of operations with derivatives of their own, which may be recorded.
 
     A subclass sets `in_avals`, a tuple of trees of types, `out_aval`, a tree of types, and `params`, a dictionary of
-    static values, and calls ``super().__init__()``. Its method ``expand(*args)`` returns the result,
-    ``vjp_fwd(nonzero, *args)`` returns the result and residuals, and ``vjp_bwd_retval(residuals, cotangent)`` returns
-    the cotangents of the arguments. Optional methods are ``jvp(primals, tangents)`` and
-    ``batch(axis_data, args, axes)``.
+    static values, which become attributes, and calls ``super().__init__()``. Its method `expand` computes the result.
+    Reverse mode takes ``vjp_fwd(nonzero, *args)``, which returns the result and residuals, and
+    ``vjp_bwd_retval(residuals, cotangent)``, the cotangents of the arguments, or ``vjp_bwd(residuals, cotangent,
+    *accumulators)``. It may have ``jvp(primals, tangents)``; ``lin(nonzero, *args)``, which returns the result and
+    residuals, with ``linearized(residuals, *tangents)``; and ``batch(axis_data, args, axes)``, or
+    ``batch_dim_rule(axis_data, axes)``, which returns the axis of the result that is mapped. Zero tangents and
+    cotangents are `Zero`.
 
     Example:
         >>> class Sin(xtrace.experimental.hijax.VJPHiPrimitive):
@@ -126,6 +138,7 @@ class VJPHiPrimitive:
                     f"{type(self).__name__} must set in_avals, out_aval and params before it calls super().__init__(); "
                     f"{attribute} is missing"
                 )
+        vars(self).update(self.params)
         self.in_avals_flat, self.in_tree = pytree.tree_flatten(self.in_avals)
         self.out_avals_flat, self.out_tree = pytree.tree_flatten(self.out_aval)
 
@@ -154,13 +167,35 @@ class VJPHiPrimitive:
         """Return the cotangents of the arguments."""
         raise self._report_missing("vjp_bwd_retval", "returns the cotangents of the arguments")
 
+    def vjp_bwd(self, res: Any, outgrad: Any, /, *arg_accums: Any) -> Any:
+        """Add the cotangents of the arguments to the accumulators, in the arguments' structure."""
+        leaves = [accumulator for one in arg_accums for accumulator in pytree.tree_leaves(one)]
+        returned = self.vjp_bwd_retval(res, outgrad)
+        for accumulator, cotangent in zip(leaves, _cotangent_leaves(self, returned), strict=True):
+            accumulator.accum(cotangent)
+
     def jvp(self, primals: Any, tangents: Any) -> Any:
         """Return the result and its tangent."""
         raise self._report_missing("jvp", "returns the result and its tangent, for forward mode")
 
+    def lin(self, nzs_in: Any, *primals: Any) -> Any:
+        """Return the result and residuals; `nzs_in` has a flag for each leaf, whether it has a tangent."""
+        raise self._report_missing("lin", "returns the result and residuals for the linear map")
+
+    def linearized(self, residuals: Any, *tangents: Any) -> Any:
+        """Return the tangent of the result."""
+        raise self._report_missing("linearized", "returns the tangent of the result")
+
+    def batch_dim_rule(self, axis_data: Any, dims: Any, /) -> Any:
+        """Return the position of the mapped axis in the result, given those in the arguments."""
+        raise self._report_missing(
+            "batch", "returns the result of mapped arguments and the axes where it is mapped, or batch_dim_rule"
+        )
+
     def batch(self, axis_data: Any, args: Any, dims: Any) -> Any:
         """Return the result of mapped arguments, and the position of the mapped axis in it."""
-        raise self._report_missing("batch", "returns the result of mapped arguments and the axes where it is mapped")
+        place = self.batch_dim_rule(axis_data, dims)
+        return _Mapped(self, axis_data, args, dims, place)(*args), place
 
     def _report_missing(self, method: str, contract: str) -> NotImplementedError:
         name = type(self).__name__
@@ -184,6 +219,139 @@ class VJPHiPrimitive:
         return pytree.tree_leaves(self.expand(*pytree.tree_unflatten(self.in_tree, leaves)))
 
 
+def _has_own(prim: VJPHiPrimitive, method: str) -> bool:
+    return getattr(type(prim), method) is not getattr(VJPHiPrimitive, method)
+
+
+def _cotangent_leaves(prim: VJPHiPrimitive, returned: Any) -> list[Any]:
+    """Return the cotangents of the leaves of the arguments; None and `Zero` stand for zero."""
+    return pytree.tree_leaves(returned, is_leaf=_is_zero)
+
+
+def _is_zero(x: Any) -> bool:
+    return x is None or isinstance(x, Zero)
+
+
+class _Derived:
+    """A rule that follows from another one; as a pair it stands for both methods of a class."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __iter__(self) -> Iterator[_Derived]:
+        return iter((self, self))
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+linearize_from_jvp, vjp_from_lin, vjp_from_jvp = map(_Derived, ("linearize_from_jvp", "vjp_from_lin", "vjp_from_jvp"))
+
+
+def jvp_from_lin(self: VJPHiPrimitive, primals: Any, tangents: Any) -> Any:
+    """Return the result and its tangent by the rules `lin` and `linearized`.
+
+    Args:
+        self: the operation.
+        primals: its arguments.
+        tangents: a tangent for each.
+
+    Returns:
+        A pair of the result and its tangent.
+
+    Raises:
+        NotImplementedError: the operation has no such rules.
+
+    Example:
+        >>> class Double(xtrace.experimental.hijax.HiPrim):
+        ...     def __init__(self, aval):
+        ...         self.in_avals, self.out_aval, self.params = (aval,), aval, {}
+        ...         super().__init__()
+        ...     def expand(self, x): return 2.0 * x
+        ...     def lin(self, nonzero, x): return self(x), None
+        ...     def linearized(self, residuals, t): return 10.0 * t
+        ...     jvp = xtrace.experimental.hijax.jvp_from_lin
+        >>> xtrace.jvp(lambda x: Double(xtrace.typeof(x))(x), (1.0,), (1.0,))
+        (Array(2., dtype=float32, weak_type=True), Array(10., dtype=float32, weak_type=True))
+    """
+    nonzero = pytree.tree_map(lambda t: not isinstance(t, Zero), tangents, is_leaf=_is_zero)
+    result, residuals = self.lin(nonzero, *primals)[:2]
+    return result, self.linearized(residuals, *tangents)
+
+
+class _Mapped(VJPHiPrimitive):
+    """An operation mapped over an axis, with the rules of the operation mapped."""
+
+    def __init__(self, prim: VJPHiPrimitive, axis_data: Any, args: Any, dims: Any, place: Any) -> None:
+        self.in_avals = pytree.tree_map(aval_of, args)
+        self.out_aval = pytree.tree_unflatten(prim.out_tree, [
+            axis_data.stack(aval, at)
+            for aval, at in zip(prim.out_avals_flat, _places(place, prim.out_aval), strict=True)
+        ])
+        self.params = {"prim": prim, "size": axis_data.size, "dims": _Hashable(dims), "place": _Hashable(place)}
+        super().__init__()
+
+    def _map(self, function: Callable[..., Any], in_axes: Any, out_axes: Any) -> Callable[..., Any]:
+        return vmap(function, in_axes=in_axes, out_axes=out_axes, axis_size=self.params["size"])
+
+    @property
+    def _rules(self) -> tuple[VJPHiPrimitive, Any, Any]:
+        return self.params["prim"], self.params["dims"].value, self.params["place"].value
+
+    def expand(self, *args: Any) -> Any:
+        prim, dims, place = self._rules
+        return self._map(prim.expand, dims, place)(*args)
+
+    def jvp(self, primals: Any, tangents: Any) -> Any:
+        prim, dims, place = self._rules
+        tangents = instantiate_tree(tangents)
+        return self._map(lambda x, t: prim.jvp(x, t), (dims, dims), (place, place))(primals, tangents)
+
+    def vjp_fwd(self, nzs_in: Any, /, *args: Any) -> Any:
+        prim, dims, place = self._rules
+        return self._map(lambda *x: tuple(_forward(prim, nzs_in, x)), dims, (place, 0))(*args)
+
+    def vjp_bwd_retval(self, res: Any, outgrad: Any, /) -> Any:
+        prim, dims, place = self._rules
+
+        def backward(res: Any, outgrad: Any) -> Any:
+            return [None if _is_zero(c) else c for c in _backward(prim, res, outgrad)]
+
+        axes = pytree.tree_leaves(dims, is_leaf=lambda x: x is None)
+        out_axes = [i or 0 for i in axes]
+        cotangents = self._map(backward, (0, place), out_axes)(res, instantiate_tree(outgrad))
+        return [
+            add_elements(c, (0,)) if c is not None and i is None else c for c, i in zip(cotangents, axes, strict=True)
+        ]
+
+
+class _Hashable:
+    """A tree as a static value."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        leaves, tree = pytree.tree_flatten(value, is_leaf=lambda x: x is None)
+        self._key = (tuple(leaves), tree)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Hashable) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def _places(place: Any, tree: Any) -> list[Any]:
+    return pytree.broadcast_prefix(place, tree, is_leaf=lambda x: x is None)
+
+
+def instantiate_tree(tree: Any) -> Any:
+    """Return a tree with arrays in the place of `Zero`."""
+    return pytree.tree_map(lambda x: x.instantiate() if isinstance(x, Zero) else x, tree, is_leaf=_is_zero)
+
+
 def _abstract(*_: ShapedArray, _prim: VJPHiPrimitive) -> list[ShapedArray]:
     """Apply an operation defined by a `VJPHiPrimitive`."""
     return _prim.out_avals_flat
@@ -193,30 +361,97 @@ def _flat(*leaves: Any, _prim: VJPHiPrimitive) -> list[Any]:
     return _prim.flat(*leaves)
 
 
+def _with_zeros(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+    return [Zero(tangent_aval(a)) if t is None else to_user_operand(t) for t, a in zip(values, avals, strict=True)]
+
+
 def _jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, _prim: VJPHiPrimitive
 ) -> tuple[list[Any], list[Any]]:
-    result, tangent = _prim.jvp(*[pytree.tree_unflatten(_prim.in_tree, x) for x in (primals, tangents)])
-    return pytree.tree_leaves(result), pytree.tree_leaves(tangent)
+    return _apply_jvp(_prim, type(_prim).jvp, primals, tangents)
+
+
+def _apply_jvp(
+    prim: VJPHiPrimitive, rule: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    values = [to_user_operand(x) for x in primals]
+    moved = _with_zeros(tangents, prim.in_avals_flat)
+    result, tangent = rule(prim, *[pytree.tree_unflatten(prim.in_tree, x) for x in (values, moved)])
+    out = pytree.tree_leaves(tangent, is_leaf=_is_zero)
+    return pytree.tree_leaves(result), [None if _is_zero(t) else t for t in out]
 
 
 def _linearize(
     primals: Sequence[Any], tangents: Sequence[Any], *, _prim: VJPHiPrimitive
 ) -> tuple[list[Any], list[Any]]:
     nonzero = pytree.tree_unflatten(_prim.in_tree, [t is not None for t in tangents])
-    function = custom_vjp(_prim.flat)
+    kind: Any = type(_prim)
+    by_vjp, by_lin = _has_own(_prim, "vjp_fwd"), _has_own(_prim, "lin")
+    if isinstance(kind.vjp_fwd, _Derived):
+        by_vjp, by_lin = False, kind.vjp_fwd is vjp_from_lin
+    if not by_vjp and (by_lin or kind.vjp_fwd is vjp_from_jvp):
+        from_jvp = not by_lin or isinstance(kind.lin, _Derived)
+        return _linearize_forward(primals, tangents, _prim, kind.jvp if from_jvp else jvp_from_lin)
+    rule = Rule(functools.partial(_forward_leaves, _prim, nonzero), type(_prim).__name__)
+    linearize: Any = custom_vjp_call.linearize
+    results: tuple[list[Any], list[Any]] = linearize(
+        primals, tangents, name=rule.name, call_jaxpr=None, fwd=rule, num_consts=0
+    )
+    return results
 
-    def forward(*leaves: Any) -> tuple[list[Any], Any]:
-        result, residuals = _prim.vjp_fwd(nonzero, *pytree.tree_unflatten(_prim.in_tree, leaves))
-        return pytree.tree_leaves(result), residuals
 
-    def backward(residuals: Any, cotangents: list[Any]) -> tuple[Any, ...]:
-        given = pytree.tree_unflatten(_prim.out_tree, cotangents)
-        returned = _prim.vjp_bwd_retval(residuals, given)
-        return tuple(pytree.tree_leaves(returned, is_leaf=lambda x: x is None))
+def _linearize_forward(
+    primals: Sequence[Any], tangents: Sequence[Any], prim: VJPHiPrimitive, rule: Callable[..., Any]
+) -> tuple[list[Any], list[Any]]:
+    """Linearize by a rule for forward mode, ``rule(prim, primals, tangents)``."""
 
-    function.defvjp(forward, backward)
-    return jvp(function, primals, tangents)
+    def forward(leaves: Sequence[Any], directions: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        return _apply_jvp(prim, rule, leaves, directions)
+
+    name, linearize = type(prim).__name__, cast(Any, custom_jvp_call.linearize)
+    results: tuple[list[Any], list[Any]] = linearize(
+        primals, tangents, name=name, call_jaxpr=None, jvp=Rule(forward, name), num_consts=0
+    )
+    return results
+
+
+def _forward_leaves(
+    prim: VJPHiPrimitive, nonzero: Any, primals: Sequence[Any], _: Sequence[bool]
+) -> tuple[list[Any], list[Any], Rule]:
+    """Return the leaves of the result and of the residuals, and the backward rule."""
+    values = [to_user_operand(x) for x in primals]
+    result, residuals = _forward(prim, nonzero, pytree.tree_unflatten(prim.in_tree, values))
+    kept, tree = pytree.tree_flatten(residuals)
+    static = {i: x for i, x in enumerate(kept) if type(x) is bool or not is_array_like(x)}
+
+    def backward(saved: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        left = map(to_user_operand, saved)
+        restored = [static[i] if i in static else next(left) for i in range(len(kept))]
+        given = pytree.tree_unflatten(prim.out_tree, _with_zeros(cotangents, prim.out_avals_flat))
+        in_cotangents = _backward(prim, pytree.tree_unflatten(tree, restored), given)
+        return [
+            None if _is_zero(c) or not is_differentiable(a)
+            else convert_to(c, a.to_cotangent_aval().dtype, aval_of(c).weak_type and a.weak_type)
+            for c, a in zip(in_cotangents, prim.in_avals_flat, strict=True)
+        ]
+
+    arrays = [x for i, x in enumerate(kept) if i not in static]
+    return pytree.tree_leaves(result), arrays, Rule(backward, type(prim).__name__)
+
+
+def _forward(prim: VJPHiPrimitive, nonzero: Any, args: Sequence[Any]) -> Sequence[Any]:
+    """Return the result and the residuals of the forward rule, which may say besides which results are zero."""
+    returned: Sequence[Any] = prim.vjp_fwd(nonzero, *args)
+    return returned[:2]
+
+
+def _backward(prim: VJPHiPrimitive, residuals: Any, cotangent: Any) -> list[Any]:
+    """Return the cotangents of the leaves of the arguments."""
+    if not _has_own(prim, "vjp_bwd"):
+        return _cotangent_leaves(prim, prim.vjp_bwd_retval(residuals, cotangent))
+    accumulators = [ValAccum(a.to_cotangent_aval()) for a in prim.in_avals_flat]
+    prim.vjp_bwd(residuals, cotangent, *pytree.tree_unflatten(prim.in_tree, accumulators))
+    return [x.freeze() for x in accumulators]
 
 
 def _batch(
@@ -225,11 +460,22 @@ def _batch(
     args, dims = (pytree.tree_unflatten(_prim.in_tree, x) for x in (operands, axes))
     result, out_dims = _prim.batch(mapped, args, dims)
     leaves, tree = pytree.tree_flatten(result)
-    return leaves, pytree.broadcast_prefix(out_dims, pytree.tree_unflatten(tree, leaves), is_leaf=lambda x: x is None)
+    return leaves, _places(out_dims, pytree.tree_unflatten(tree, leaves))
+
+
+def _printed(printer: Any, equation: JaxprEqn) -> str | None:
+    """Return the equation as newer JAX prints it, by the name of the class; None for the usual form."""
+    if not is_newer():
+        return None
+    prim = equation.params["_prim"]
+    shown = ", ".join([f"{k}={v}" for k, v in prim.params.items()])
+    binders = " ".join(map(printer.binder, equation.outvars))
+    operands = " ".join(map(printer.atom, equation.invars))
+    return f"{binders} = {type(prim).__name__}{f'[{shown}]' if shown else ''} {operands}"
 
 
 call_hi_primitive_p = Primitive(
     "call_hi_primitive", ("_prim",), abstract=_abstract, emit=lower_fun(_flat), jvp=_jvp, linearize=_linearize,
-    transpose=no_rule("an operation of a VJPHiPrimitive is linearized, not transposed"), batch=_batch,
-    multiple_results=True,
+    transpose=no_rule("an operation of a VJPHiPrimitive is linearized, not transposed"), batch=_batch, evaluate=_flat,
+    multiple_results=True, printed=_printed,
 )

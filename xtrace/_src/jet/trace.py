@@ -69,7 +69,7 @@ class JetTracer(Tracer):
         return self.primal.item(*indices)
 
     def __repr__(self) -> str:
-        return f"JetTracer(primal={self.primal}, order={self.order})"
+        return f"JetTracer(primal={self.primal!s}, order={self.order})"
 
 
 aval_rules[JetTracer] = own_aval

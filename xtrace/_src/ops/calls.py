@@ -17,6 +17,7 @@ from xtrace._src.core.source import extend_scope_path
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
 from xtrace._src.ops.layout_constraints import batch_layout
+from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.ops.sharding_constraints import constrain_all, emit_constraint
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
@@ -170,7 +171,8 @@ def bind_jit(
     if closed.consts:
         closed, operands = move_constants_to_inputs(closed), [*closed.consts, *operands]
         places = places.extend_to(closed)
-    return jit_call.bind_positional(operands, (name, closed, (), False, options, inline, *places))
+    parameters = (name, closed, (), False, options, inline, *places)
+    return bind_with_references(jit_call, operands, parameters, closed.effects)
 
 
 def _jvp(

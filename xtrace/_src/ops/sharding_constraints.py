@@ -111,7 +111,8 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
     Args:
         xs: a pytree of arrays.
-        out_shardings: a sharding, or a `PartitionSpec` on the mesh of the arrays, or a tree prefix of these.
+        out_shardings: a sharding, or a `PartitionSpec` on the mesh in force, or a tree prefix of these. Without
+            one in force it is on the mesh of the array.
 
     Returns:
         A pytree of the structure of `xs`, with the new shardings in its types.
@@ -132,8 +133,9 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
         raise ValueError(f"reshard: out_shardings must be a sharding or a tree prefix of xs: {error}") from None
     results = []
     for i, (leaf, one) in enumerate(zip(leaves, given, strict=True)):
-        own = aval_of(leaf).explicit_sharding
-        sharding = own.update(spec=one) if isinstance(one, PartitionSpec) and own is not None else requested_sharding(
+        own, axes = aval_of(leaf).explicit_sharding, context_abstract_mesh()
+        on_own_mesh = own is not None and (axes.empty or axes.shape_tuple == own.mesh.shape_tuple)
+        sharding = own.update(spec=one) if isinstance(one, PartitionSpec) and on_own_mesh else requested_sharding(
             "out_shardings", one
         )
         if sharding is not None and not isinstance(sharding, NamedSharding):
@@ -142,6 +144,10 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
             )
         if sharding is not None:
             check_explicit("reshard", sharding)
+            ndim, spec = aval_of(leaf).ndim, sharding.spec
+            if len(spec) > ndim and not any(spec.partitions[ndim:]):
+                # One specification is often given for arrays of fewer axes, too.
+                sharding = sharding.update(spec=spec.update(partitions=spec.partitions[:ndim]))
         try:
             results.append(leaf if sharding is None else reshard_p.bind_positional((leaf,), (sharding,)))
         except ValueError as error:

@@ -190,6 +190,16 @@ def write_reduce_window(
     )
 
 
+def write_top_k(builder: FunctionBuilder, x: Value, k: Any, results: Sequence[ShapedArray]) -> list[Value]:
+    """Write the `k` largest elements along the last axis, and their positions."""
+    values = [x, builder.convert(write_size(builder, k), _INDEX.dtype)]
+    # XLA's refinement makes a top_k of it when the sizes are known.
+    return builder.line_of_many(
+        f"stablehlo.custom_call @stablehlo.dynamic_top_k({', '.join([v.name for v in values])}) "
+        f"{{api_version = 2 : i32}} : {builder.function_type(values, results)}", results,
+    )
+
+
 def write_convolution(
     builder: FunctionBuilder, x: Value, y: Value, aval: ShapedArray, padding: Sequence[Sequence[Any]], tail: str
 ) -> Value:

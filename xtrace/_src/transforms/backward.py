@@ -20,11 +20,14 @@ from xtrace._src.transforms.dce import eliminate_dead_code
 from xtrace._src.transforms.replay import TraceStack
 
 
-def backward(jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-    """Return the cotangents of the linear inputs of `jaxpr`, given the cotangents of its outputs.
+def backward(
+    jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Any], cotangents: Sequence[Any],
+    wanted: Sequence[bool] | None = None,
+) -> list[Any]:
+    """Return the cotangents of the inputs of `jaxpr` whose operand is `UndefinedPrimal`, given those of its outputs.
 
-    The operand of a linear input is `UndefinedPrimal`. `consts` and the other operands are known values, in which the
-    jaxpr need not be linear. None is a zero cotangent.
+    `consts` and the other operands are known values, in which the jaxpr need not be linear. None stands for a zero
+    cotangent, of an output and of an input. Those of inputs that are not `wanted` may be left out.
     """
     values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     linear: set[Atom] = set()
@@ -42,10 +45,22 @@ def backward(jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Any], cotan
     if any(e.primitive.transposes_zeros for e in pending):
         read = set(map(id, eliminate_dead_code(jaxpr)[0].eqns))
         pending = [e for e in pending if id(e) in read]
+    if wanted is not None and not all(wanted):
+        pending = _equations_that_depend_on(pending, [v for v, w in zip(jaxpr.invars, wanted, strict=True) if w])
     stack = TraceStack.below(current_trace.get())
     for equation in reversed(pending):
         _transpose(equation, values, linear, cotangents_of, stack)
     return [cotangents_of.get(v) for v in jaxpr.invars]
+
+
+def _equations_that_depend_on(equations: Sequence[JaxprEqn], variables: Sequence[Var]) -> list[JaxprEqn]:
+    reached: set[Atom] = set(variables)
+    kept = []
+    for equation in equations:
+        if any(x in reached for x in equation.invars):
+            reached.update(equation.outvars)
+            kept.append(equation)
+    return kept
 
 
 def _evaluate_known(jaxpr: Jaxpr, values: dict[Var, Any], linear: set[Atom]) -> list[JaxprEqn]:

@@ -60,8 +60,8 @@ class JVPTracer(Tracer):
 
     def __repr__(self) -> str:
         if self.owner.linearizing:  # type: ignore[attr-defined]
-            return f"GradTracer(primal={self.primal}, typeof(tangent)={self.aval.str_short()})"
-        return f"JVPTracer(primal={self.primal}, tangent={self.tangent})"
+            return f"GradTracer(primal={self.primal!s}, typeof(tangent)={self.aval.str_short()})"
+        return f"JVPTracer(primal={self.primal!s}, tangent={self.tangent!s})"
 
 
 aval_rules[JVPTracer] = own_aval

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from xtrace._src.algebra.vector_space import convert_to
@@ -13,14 +13,16 @@ from xtrace._src.core import dtypes, pytree, pytree_registration
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
+from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of, is_array_like
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.errors import UnexpectedTracerError
+from xtrace._src.core.references import Reference
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.control_flow.bodies import stage_body
 from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call
 from xtrace._src.ops.custom_rules.rule import Rule, to_user_operand, zero_of
+from xtrace._src.ops.references.binding import wrap
 from xtrace._src.transforms.evaluate import evaluate
 
 _Arguments = ParamSpec("_Arguments")
@@ -72,7 +74,8 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
     """Return a function with two rules for reverse mode, which `defvjp` sets.
 
     Args:
-        fun: a function of arrays or trees of them.
+        fun: a function of arrays or trees of them. It may take references, which have no derivatives: both rules can
+            read and write them, and `bwd` those that `fwd` returns among the residuals.
         nondiff_argnums: the positions of arguments without derivatives. ``fwd`` gets them in their places, ``bwd``
             first;
             they cannot be traced.
@@ -91,6 +94,7 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
     """
 
     kind = "custom_vjp"
+    _takes_references = True
 
     def __init__(
         self, fun: Callable[_Arguments, _Result], nondiff_argnums: Shape = (), nondiff_argnames: Any = ()
@@ -142,8 +146,8 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
         forward, nondiff = call.of(fwd), list(call.fixed.values())
 
         def flat(primals: Sequence[Any], nonzero: Sequence[bool]) -> tuple[list[Any], list[Any], Rule]:
-            values = [to_user_operand(x) for x in primals]
-            in_avals = [aval_of(x) for x in values]
+            in_avals = [aval_of(x) for x in primals]
+            values = [to_user_operand(x) for x in wrap(primals, in_avals)]
             if symbolic_zeros:
                 values = [CustomVJPPrimal(x, bool(n)) for x, n in zip(values, nonzero, strict=True)]
             outputs = forward(*pytree.tree_unflatten(call.in_tree, values))
@@ -157,11 +161,12 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
             leaves = self._flatten_result("fwd rule", name, result, trees)
             self._check_primal_out(name, "Custom VJP fwd rule", result, leaves, trees, expected)
             out_tree, out_avals = trees[0], [aval_of(x) for x in leaves]
-            residual_trees: list[Any] = []
-            kept = self._flatten_result("residuals of fwd rule", name, residuals, residual_trees)
-            # Python's booleans are left as they are: the backward rule may look at them.
-            known = {i: x for i, x in enumerate(kept) if type(x) is bool}
-            count, kept = len(kept), [x for x in kept if type(x) is not bool]
+            kept, residual_tree = pytree.tree_flatten(residuals)
+            # References, and Python's booleans, at which the backward rule may look, are left as they are.
+            known = {i: x for i, x in enumerate(kept) if type(x) is bool or isinstance(x, Reference)}
+            self._check_references(name, known.values(), primals)
+            count, kept = len(kept), [x for i, x in enumerate(kept) if i not in known]
+            self._check_results("residuals of fwd rule", name, kept, residuals)
 
             def back(saved: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
                 zero = symbolic_zero if symbolic_zeros else zero_of
@@ -172,7 +177,7 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
                 in_cotangents = bwd(
                     *nondiff,
                     pytree.tree_unflatten(
-                        residual_trees[0], [known[i] if i in known else next(rest) for i in range(count)]
+                        residual_tree, [known[i] if i in known else next(rest) for i in range(count)]
                     ),
                     pytree.tree_unflatten(out_tree, full),
                 )
@@ -187,6 +192,15 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
         return custom_vjp_call.bind_positional(
             operands, (self.name, call_jaxpr, Rule(flat, name, key), backward_name, num_consts, symbolic_zeros)
         )
+
+    def _check_references(self, rule: str, values: Iterable[Any], primals: Sequence[Any]) -> None:
+        """Raise ValueError for a residual that is a reference, but none of the arguments."""
+        for x in values:
+            if isinstance(x, Reference) and not any(x.target is y for y in primals):
+                raise ValueError(
+                    f"Custom VJP fwd rule {rule} for function {self.name} returned, among the residuals, a reference "
+                    f"of type {aval_of(x.target)} that is none of its arguments; return its array, ref[...]"
+                )
 
     def _cotangents_in(self, rule: str, call: Call, avals: Sequence[ShapedArray], returned: object) -> list[Any]:
         """Return the cotangents of the leaves of the arguments that `rule` returned, None for zero."""
@@ -214,7 +228,7 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
     def _cotangent_in(
         self, rule: str, call: Call, position: int, aval: ShapedArray, cotangent: Array | None
     ) -> Array | None:
-        if cotangent is None or not is_differentiable(aval):
+        if cotangent is None or not is_differentiable(aval) or type(aval) is AbstractRef:
             return None
         if isinstance(cotangent, SymbolicZero) and cotangent.shape == aval.shape:
             return None

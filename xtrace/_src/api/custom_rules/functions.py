@@ -12,11 +12,17 @@ from xtrace._src.core import key_paths, pytree, pytree_differences
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.array_protocol import operation
-from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
+from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of, is_array_like
 from xtrace._src.core.callables import POSITIONAL, check_callable, function_name, signature_of
+from xtrace._src.core.effects import OWN_DERIVATIVE_EFFECT
+from xtrace._src.core.references import Reference
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.control_flow.bodies import stage_body
 from xtrace._src.ops.custom_rules.rule import Rule, is_recorded, to_user_operand
+from xtrace._src.ops.references.binding import unwrap, wrap
+from xtrace._src.transforms.batch import BatchTrace
+from xtrace._src.transforms.replay import StackedTrace
+from xtrace._src.transforms.stage import StagingTrace
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _Arguments = ParamSpec("_Arguments")
@@ -71,6 +77,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
     """What functions with custom rules share: which arguments the rules are about, and calling them."""
 
     kind = "custom"
+    _takes_references = False
 
     def __init__(self, fun: Callable[_Arguments, _Result], nondiff_argnums: Shape, nondiff_argnames: Any) -> None:
         check_callable(fun, function=self.kind)
@@ -125,6 +132,8 @@ class CustomFunction(Generic[_Arguments, _Result]):
             made = self.fun(*positional)
             return made
         call, leaves = self._split(positional)
+        if isinstance(current_trace.get(), BatchTrace) and AbstractRef in map(type, map(aval_of, leaves)):
+            return self._call_without_rules(positional)
         if is_recorded(leaves):
             body = stage_body(self.kind, call.of(self.fun), call.in_tree, [aval_of(x) for x in leaves])
             expected = Expected(body.out_tree, body.out_avals)
@@ -135,12 +144,25 @@ class CustomFunction(Generic[_Arguments, _Result]):
         function = call.of(self.fun)
 
         def flat(*leaves: object) -> list[Any]:
-            result = function(*pytree.tree_unflatten(call.in_tree, leaves))
+            values = wrap(leaves, [aval_of(x) for x in leaves])
+            result = function(*pytree.tree_unflatten(call.in_tree, values))
             return self._flatten_result("function", self.name, result, trees)
 
         results = self._apply(call, Rule(flat, self.name), None, [to_user_operand(x) for x in leaves], 0, trees)
         made = pytree.tree_unflatten(trees[0], results)
         return made
+
+    def _call_without_rules(self, args: tuple[Any, ...]) -> _Result:
+        """Call the function itself in `vmap`, which has no rule for references that are written to backward."""
+        for trace in current_trace.get().enclosing():
+            if isinstance(trace, StackedTrace) and type(trace) is not BatchTrace:
+                raise NotImplementedError(
+                    f"{self.kind}: {self.name} of references is mapped inside of a function that is differentiated; "
+                    "differentiate inside of vmap: xtrace.vmap(xtrace.grad(f))"
+                )
+            if isinstance(trace, StagingTrace) and not trace.is_tape:
+                trace.effects |= {OWN_DERIVATIVE_EFFECT}
+        return self.fun(*args)
 
     def _check_defined(self) -> None:
         raise NotImplementedError
@@ -189,13 +211,13 @@ class CustomFunction(Generic[_Arguments, _Result]):
         rest = tuple([a for i, a in enumerate(args) if i not in fixed])
         leaves, in_tree = pytree.tree_flatten(rest)
         for position, leaf in enumerate(leaves):
-            if not is_array_like(leaf):
+            if not is_array_like(leaf) and not (self._takes_references and isinstance(leaf, Reference)):
                 raise TypeError(
                     f"{self.kind}: argument {self._paths(fixed, in_tree)[position]} of {self.name}: "
                     f"{abbreviate(leaf)} of type {type(leaf)} is no array; mark it with nondiff_argnums or "
                     "nondiff_argnames"
                 )
-        return Call(fixed, len(args), in_tree), leaves
+        return Call(fixed, len(args), in_tree), unwrap(leaves)
 
     def _paths(self, fixed: dict[int, Any], in_tree: PyTreeDef) -> list[str]:
         """Return how users write the leaves of the arguments that are not fixed."""
@@ -206,15 +228,19 @@ class CustomFunction(Generic[_Arguments, _Result]):
     def _flatten_result(self, role: str, name: str, result: object, trees: list[Any]) -> list[Any]:
         """Return the leaves of the result of the function or of a rule, and note their tree."""
         leaves, tree = pytree.tree_flatten(result)
-        for position, leaf in enumerate(leaves):
+        self._check_results(role, name, leaves, result)
+        trees[:] = [tree]
+        return leaves
+
+    def _check_results(self, role: str, name: str, leaves: Sequence[Any], result: object) -> None:
+        """Raise TypeError for a leaf of a rule's result that is no array."""
+        for leaf in leaves:
             if not is_array_like(leaf):
-                path = key_paths.keystr(pytree.tree_flatten_with_path(result)[0][position][0])
+                path = next(key_paths.keystr(p) for p, x in pytree.tree_flatten_with_path(result)[0] if x is leaf)
                 raise TypeError(
                     f"{self.kind} {role} {name}: {abbreviate(leaf)} of type {type(leaf)} at output{path} is not an "
                     "array"
                 )
-        trees[:] = [tree]
-        return leaves
 
     def _check_primal_out(
         self, rule: str, what: str, result: object, leaves: list[Any], trees: list[Any], expected: Expected | None

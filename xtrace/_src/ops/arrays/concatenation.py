@@ -330,7 +330,7 @@ def _tile_batch(
 
 @linear(
     "tile", ("reps",), abstract=_tile_abstract, emit=_tile_emit, transpose=_tile_transpose, batch=_tile_batch,
-    sums=nonlinear,
+    sharding=sharding_rules.tile, sums=nonlinear,
 )
 def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """Repeat an array along each of its axes.

@@ -16,10 +16,12 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.sharding_rules import whole_along
+from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.gathering import gather
 from xtrace._src.ops.arrays.index_vectors import GatherDimensionNumbers, GatherScatterMode
 from xtrace._src.ops.arrays.shape import expand_dims
+from xtrace._src.stablehlo import symbolic_sizes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
@@ -181,8 +183,11 @@ def _top_k_emit(builder: FunctionBuilder, x: Value, *, k: int, axis: int) -> lis
     if axis != last:
         x = builder.transpose(x, order)
         results = [a.update(shape=(*x.aval.shape[:-1], k)) for a in results]
-    outputs = ", ".join(a.mlir_type for a in results)
-    largest = builder.line_of_many(f"chlo.top_k({x.name}, k = {k}) : {x.aval.mlir_type} -> ({outputs})", results)
+    if is_symbolic(k):
+        largest = symbolic_sizes.write_top_k(builder, x, k, results)
+    else:
+        outputs = ", ".join(a.mlir_type for a in results)
+        largest = builder.line_of_many(f"chlo.top_k({x.name}, k = {k}) : {x.aval.mlir_type} -> ({outputs})", results)
     back = [order.index(i) for i in range(last + 1)]
     return largest if axis == last else [builder.transpose(v, back) for v in largest]
 

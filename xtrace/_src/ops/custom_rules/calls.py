@@ -6,14 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.core.annotations import ArrayLike
-from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.effects import NO_EFFECTS, Effects
+from xtrace._src.core.avals import AbstractRef, ShapedArray
+from xtrace._src.core.effects import NO_EFFECTS, OWN_DERIVATIVE_EFFECT, Effects
 from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.ir import Atom, ClosedJaxpr
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.calls import NO_PLACES, jit_call
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
+from xtrace._src.transforms.discharge import discharge_call
+from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import (
     batch_jaxpr,
     cast_weak_type,
@@ -62,7 +64,19 @@ def emit_inline(builder: FunctionBuilder, *values: Value, call_jaxpr: ClosedJaxp
 
 def effects_of_call(*, call_jaxpr: ClosedJaxpr, **_: object) -> Effects:
     """Return the effects of the jaxpr; a Python function declares none."""
-    return call_jaxpr.effects if isinstance(call_jaxpr, ClosedJaxpr) else NO_EFFECTS
+    if not isinstance(call_jaxpr, ClosedJaxpr):
+        return NO_EFFECTS
+    takes_references = AbstractRef in map(type, call_jaxpr.in_avals)
+    return call_jaxpr.effects | {OWN_DERIVATIVE_EFFECT} if takes_references else call_jaxpr.effects
+
+
+def discharge_inline(
+    keys: Sequence[Any], operands: Sequence[Any], *, call_jaxpr: ClosedJaxpr, **_: object
+) -> tuple[list[Any], list[Any]]:
+    """Apply the equations of the function to the arrays of references."""
+    return discharge_call(
+        lambda closed, values: evaluate(closed.jaxpr, closed.consts, values), keys, operands, call_jaxpr
+    )
 
 
 def evaluate_call(*operands: object, call_jaxpr: Any, name: str, **_: object) -> list[Any]:

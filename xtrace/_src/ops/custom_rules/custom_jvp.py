@@ -16,6 +16,7 @@ from xtrace._src.ops.custom_rules.calls import (
     abstract_call,
     batch_call,
     cast_results,
+    discharge_inline,
     drop_closed_over,
     effects_of_call,
     emit_inline,
@@ -139,7 +140,8 @@ def _find_mapped_tangents(
 
 custom_jvp_call = ListPrimitive(
     "custom_jvp_call", ("name", "call_jaxpr", "jvp", "num_consts", "symbolic_zeros"), abstract=abstract_call,
-    emit=emit_inline, evaluate=evaluate_call, effects=effects_of_call, jvp=_custom_jvp, linearize=_custom_jvp_linearize,
+    emit=emit_inline, evaluate=evaluate_call, effects=effects_of_call, discharge=discharge_inline, jvp=_custom_jvp,
+    linearize=_custom_jvp_linearize,
     partial_evaluate=partial_evaluate_inline, transpose=transpose_inline, batch=_custom_jvp_batch,
     multiple_results=True, memoised=False, unprinted={"num_consts": NEVER_PRINTED},
 )

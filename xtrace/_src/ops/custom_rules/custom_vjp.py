@@ -15,6 +15,7 @@ from xtrace._src.ops.custom_rules.calls import (
     abstract_call,
     batch_call,
     cast_results,
+    discharge_inline,
     drop_closed_over,
     effects_of_call,
     emit_inline,
@@ -120,7 +121,8 @@ custom_vjp_call = ListPrimitive(
     "custom_vjp_call", ("name", "call_jaxpr", "fwd", "bwd", "num_consts", "symbolic_zeros"), abstract=abstract_call,
     emit=emit_inline, evaluate=evaluate_call, effects=effects_of_call, jvp=_custom_vjp_jvp,
     linearize=_custom_vjp_linearize, partial_evaluate=partial_evaluate_inline, transpose=transpose_inline,
-    batch=_custom_vjp_batch, multiple_results=True, memoised=False, unprinted={"num_consts": NEVER_PRINTED},
+    batch=_custom_vjp_batch, discharge=discharge_inline, multiple_results=True, memoised=False,
+    unprinted={"num_consts": NEVER_PRINTED},
 )
 
 

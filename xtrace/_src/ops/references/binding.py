@@ -10,7 +10,7 @@ from typing import Any
 
 from xtrace._src.core import key_paths, pytree
 from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of, is_array_like
-from xtrace._src.core.effects import HIGH_TYPE_EFFECT, REFERENCE_EFFECT, Effects
+from xtrace._src.core.effects import OWN_DERIVATIVE_EFFECT, REFERENCE_EFFECT, Effects
 from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.references import Reference
 from xtrace._src.core.trace import Trace, Tracer, current_trace
@@ -75,10 +75,11 @@ def bind_with_references(
 
     Outside of staging, transformations must not see references, so the primitive is discharged first.
     """
-    if HIGH_TYPE_EFFECT in effects and isinstance(current_trace.get(), StackedTrace):
+    if OWN_DERIVATIVE_EFFECT in effects and isinstance(current_trace.get(), StackedTrace):
         raise NotImplementedError(
-            f"{primitive.name} holds a function with an operation on a high type, whose own derivative would be lost: "
-            "differentiate or map inside of the function, or jit the whole"
+            f"{primitive.name} holds a function with an operation on a high type, or with a custom_vjp function of "
+            "references, whose own derivative would be lost: differentiate or map inside of the function, or jit the "
+            "whole"
         )
     if REFERENCE_EFFECT not in effects or current_trace.get() is innermost_stage():
         return primitive.bind_positional(operands, parameters)

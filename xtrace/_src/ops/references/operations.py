@@ -31,15 +31,27 @@ Indexers = tuple[RefIndexer, ...]
 class Cell:
     """A reference outside of jaxprs; it holds an array or a tracer of the traces in force when it was made.
 
-    stage: the innermost staging trace in force when it was made, or None.
+    stage: the staging trace around the place where it was made, or None. is_shared: whether a user may hold the array,
+    too; compiled programs write to the memory of others in place.
     """
 
-    __slots__ = ("array", "aval", "trace", "stage", "__weakref__")
+    __slots__ = ("array", "aval", "trace", "stage", "is_shared", "__weakref__")
 
     def __init__(self, array: Any) -> None:
         self.array, self.aval = array, AbstractRef(aval_of(array))
         self.trace = current_trace.get()
         self.stage = innermost_stage()
+        self.is_shared = True
+
+    def own(self) -> Any:
+        """Return the array, in memory that nobody else reads."""
+        if self.is_shared:
+            self.replace(self.array.copy())
+        return self.array
+
+    def replace(self, array: Any) -> None:
+        """Hold an array that a program has computed."""
+        self.array, self.is_shared = array, False
 
     def store(self, array: Any) -> None:
         """Replace the array by one of the same type."""
@@ -47,6 +59,7 @@ class Cell:
             raise ValueError(_inner_value(self.aval, array))
         # A NumPy array may be written to afterwards.
         self.array = array if isinstance(array, Array) else to_array(array)
+        self.is_shared = True
 
 
 aval_rules[Cell] = own_aval
@@ -260,6 +273,7 @@ def make_reference(array: Any, memory_space: Any = None, kind: str | None = None
 def get(target: Any, indexers: Indexers = (), traced: Sequence[Any] = ()) -> Any:
     """Return the part of a reference's array at an index."""
     if holds_directly(target):
+        target.is_shared = True
         return read_at(target.array, indexers, traced)
     if not _needs_rules(traced):
         return get_p.bind_positional((target, *traced), (indexers,))

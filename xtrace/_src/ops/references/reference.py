@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from xtrace._src.algebra.vector_space import zeros
+from xtrace._src.algebra.vector_space import convert_to, zeros
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import CONVERSIONS, AbstractRef, ShapedArray, ShapeDtypeStruct, aval_of, is_array_like
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.jax_version import is_newer
 from xtrace._src.core.references import Reference
 from xtrace._src.core.source import describe, user_position
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.references import operations
 from xtrace._src.ops.references.indexing import RefIndexer, indexed_type, parse_index
-from xtrace._src.runtime.arrays import ConcreteArray
+from xtrace._src.runtime.arrays import ConcreteArray, new_array
 from xtrace._src.runtime.transfer import to_array
 
 
@@ -117,8 +118,11 @@ class Ref(Reference):
         return self.target
 
     def unsafe_buffer_pointer(self) -> int:
-        """Return the address of the array's memory; it changes with each write."""
-        return self._array.unsafe_buffer_pointer()
+        """Return the address of the array's memory, in which compiled functions write in place."""
+        self._check_alive()
+        array = self.target.own() if type(self.target) is operations.Cell else self._array
+        result: int = array.unsafe_buffer_pointer()
+        return result
 
     @property
     def at(self) -> _PartMaker:
@@ -175,6 +179,9 @@ class Ref(Reference):
         shown = "" if self._indexers else getattr(self.target, "array", None)
         if shown is None or isinstance(shown, (str, Tracer)):
             return f"Ref({self._part.str_short(short_dtypes=False)})"
+        if type(shown) is ConcreteArray:
+            # An array keeps its values that were shown, and its memory with them.
+            shown = new_array(shown.aval, shown.buffer, shown.signature)
         return f"Ref{repr(shown).removeprefix('Array')}"
 
 
@@ -293,7 +300,9 @@ def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None =
             f"new_ref takes an array, got {abbreviate(init_val)} of type {type(init_val)}; for a pytree, make a "
             "reference of each leaf with xtrace.tree.map(xtrace.new_ref, tree)"
         )
-    value = init_val if isinstance(init_val, Array) else to_array(init_val)
+    value: Any = init_val if isinstance(init_val, Array) else to_array(init_val)
+    if is_newer() and not operations.is_staged():
+        value = convert_to(value, aval_of(value).dtype)
     return Ref(operations.make_reference(value))
 
 
