@@ -146,7 +146,8 @@ class _Plan:
         if any(isinstance(x.aval.dtype, dtypes.ExtendedDType) for x in [*equation.invars, *equation.outvars]):
             if rule is None or primitive is convert:
                 return None
-            return self._bind(_on_elements(rule, [physical_aval(a).ndim - a.ndim for a in avals]), equation)
+            stored = [physical_aval(a).ndim - a.ndim for a in avals]
+            return self._bind(_on_elements(rule, stored) if any(stored) else rule, equation)
         if rule is None and all(a.dtype.kind in "biu" for a in avals):
             rule = EXACT.get(primitive)
         if rule is None and primitive in ROUNDED and all(a.dtype.kind == "f" and a.dtype.itemsize >= 4 for a in avals):
