@@ -32,7 +32,7 @@ def call_forward_rule(
     info = DebugInfo("remat_opt", "forward", None, None)
     rule, itself = [stage_to_jaxpr(f, avals, info) for f in (residuals_first, function)]
     # Residuals that are operands are no results of the equation.
-    given = dict(zip(rule.jaxpr.invars, operands, strict=True))
+    given: dict[Any, Any] = dict(zip(rule.jaxpr.invars, operands, strict=True))
     residuals, results = rule.jaxpr.outvars[: counts[0]], rule.jaxpr.outvars[counts[0] :]
     computed = [v for v in residuals if v not in given]
     rule = ClosedJaxpr(rule.jaxpr.replace(outvars=[*computed, *results]), rule.consts)
@@ -60,7 +60,8 @@ def _abstract(*avals: ShapedArray, fwd_jaxpr: ClosedJaxpr, **_: object) -> list[
 
 
 def _emit(builder: FunctionBuilder, *values: Value, fwd_jaxpr: ClosedJaxpr, **_: object) -> list[Value]:
-    emitted: list[Value] = jit_call.rule("emit")(builder, *values, jaxpr=fwd_jaxpr, name="remat_opt")
+    assert jit_call.emit is not None
+    emitted: list[Value] = jit_call.emit(builder, *values, jaxpr=fwd_jaxpr, name="remat_opt")
     return emitted
 
 
@@ -69,8 +70,9 @@ def _effects(*, fwd_jaxpr: ClosedJaxpr, **_: object) -> Effects:
 
 
 def _rule_of_jit(kind: str) -> Any:
+    rule = getattr(jit_call, kind)
+
     def apply(*arguments: Any, fwd_jaxpr: ClosedJaxpr, **_: object) -> Any:
-        rule = jit_call.rule(kind)
         return rule(*arguments, name="remat_opt", jaxpr=fwd_jaxpr, compiler_options=None, inline=False)
 
     return apply
