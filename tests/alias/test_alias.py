@@ -122,14 +122,14 @@ def test_a_program_is_started_with_little_more_than_it_imports(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
         "import gc, sys\n"
-        "print([m for m in sys.modules if m in ('argparse', 'json') or m.startswith('xtrace.cli.')])\n"
+        "print(sorted(m for m in sys.modules if m in ('argparse', 'json') or m.startswith('xtrace.cli.')))\n"
         "print('xtrace' in sys.modules, 'xtrace.numpy' in sys.modules, gc.isenabled(), gc.get_freeze_count() > 10000)\n"
         "import jax, jax.numpy as jnp\n"
         "x = jnp.arange(3.0)\n"
         "print(len(jax.live_arrays()))\n"
     )
     assert run("", "-m", "xtrace", "run", str(program)) == [
-        "['xtrace.cli.main', 'xtrace.cli.errors', 'xtrace.cli.programs']", "True False True True", "1",
+        "['xtrace.cli.errors', 'xtrace.cli.main', 'xtrace.cli.programs']", "True False True True", "1",
     ]
 
 
