@@ -20,9 +20,12 @@ from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.control_flow.bodies import stage_body
 from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call
-from xtrace._src.ops.custom_rules.remat_opt import call_forward_rule
 from xtrace._src.ops.custom_rules.rule import Rule, to_user_operand, zero_of
 from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    from xtrace._src.ops.custom_rules import remat_opt
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -197,7 +200,7 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
             def function(*values: Any) -> list[Any]:
                 return pytree.tree_leaves(call.of(self.fun)(*pytree.tree_unflatten(call.in_tree, values)))
 
-            results, residuals = call_forward_rule(rule, function, primals)
+            results, residuals = remat_opt.call_forward_rule(rule, function, primals)
             return results, residuals, Rule(rules[0].function, backward_name)
 
         key, forward_rule = None, in_one_equation if self.optimize_remat else flat
