@@ -391,7 +391,7 @@ def _call(checker: CheckTrace, operands: Sequence[Any], *, call_jaxpr: Any) -> l
 
 
 def _remat_opt(checker: CheckTrace, operands: Sequence[Any], *, fwd_jaxpr: ClosedJaxpr, **_: object) -> list[Any]:
-    return checker.inline(fwd_jaxpr, operands)
+    return checker.evaluate_inline(fwd_jaxpr, operands)
 
 
 CALLS: dict[Primitive, Callable[..., list[Any]]] = {

@@ -129,9 +129,8 @@ class ExtendedDType:
     `name` is printed in jaxprs, and `type` is the abstract scalar class. A library derives its own dtypes from this
     class, with hash and equality. `_rules` is an object with functions of the dtype: `physical_element_aval` returns
     the type of the array that stores an element; `convert_from` and `convert_to` say whether a conversion is allowed,
-    or `allow_conversion`, a boolean, says it for both;
-    `tangent_dtype` returns the dtype of tangents, `add` the sum of two of them, `zero` their zero; `full` fills an
-    array with a number.
+    or the boolean `allow_conversion` says it for both; `tangent_dtype` returns the dtype of tangents, `add` the sum of
+    two of them, `zero` their zero; `full` fills an array with a number.
     """
 
     __slots__ = ()
