@@ -10,6 +10,7 @@ from xtrace._src.api.custom_rules.custom_vjp import (
 )
 from xtrace._src.api.custom_rules.linear_call import linear_call
 from xtrace._src.api.custom_rules.symbolic_zeros import SymbolicZero, zero_from_primal
+from xtrace._src.core.public_modules import late_imports as _late_imports
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call as custom_jvp_call_p
 from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call as custom_vjp_call_p
@@ -20,3 +21,7 @@ __all__ = [
 ]
 
 _make_public(globals(), __all__)
+
+# It loads at its first use.
+with _late_imports(globals()):
+    from xtrace._src.ops.custom_rules.remat_opt import remat_opt as remat_opt_p  # noqa: F401

@@ -118,6 +118,21 @@ def test_the_plugin_of_pytest(tmp_path):
     assert "1 failed" in run("", *base, check=False).stdout
 
 
+def test_a_program_is_started_with_little_more_than_it_imports(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import gc, sys\n"
+        "print(sorted(m for m in sys.modules if m in ('argparse', 'json') or m.startswith('xtrace.cli.')))\n"
+        "print('xtrace' in sys.modules, 'xtrace.numpy' in sys.modules, gc.isenabled(), gc.get_freeze_count() > 10000)\n"
+        "import jax, jax.numpy as jnp\n"
+        "x = jnp.arange(3.0)\n"
+        "print(len(jax.live_arrays()))\n"
+    )
+    assert run("", "-m", "xtrace", "run", str(program)) == [
+        "['xtrace.cli.errors', 'xtrace.cli.main', 'xtrace.cli.programs']", "True False True True", "1",
+    ]
+
+
 def test_private_names_that_libraries_use():
     assert set(run("""
         import xtrace

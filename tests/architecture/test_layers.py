@@ -143,6 +143,7 @@ LATE = {
     "xtrace._src.extension.mlir_functions": "a lowering rule that builds MLIR's objects, 35",
     "xtrace._src.host_evaluation.programs": "the first operation outside of programs, 4",
     "xtrace._src.key_reuse.check": "the setting `debug_key_reuse`, 30",
+    "xtrace._src.ops.custom_rules.remat_opt": "a custom_vjp with optimize_remat, 1",
     "xtrace._src.runtime.callbacks": "a program that calls Python, 1",
     "xtrace._src.runtime.resharding": "an array in another layout, or split anew on a GPU, 1",
     "xtrace._src.runtime.compilation_cache": "a folder of compiled programs, 4",

@@ -48,7 +48,7 @@ HOLDING = {
 # They call their only closed jaxpr on their operands; `called_jaxpr` finds it, and features follow it without a rule.
 CALLS = {
     "call", "closed_call", "composite", "custom_jvp_call", "custom_partitioning", "custom_vjp_call", "custom_vmap_call",
-    "jit", "linear_call", "remat2",
+    "jit", "linear_call", "remat2", "remat_opt",
 }
 # They hold functions of elements, which are open jaxprs or functions of Python.
 OF_ELEMENTS = {

@@ -7,8 +7,8 @@ import pytest
 
 import xtrace
 import xtrace.numpy as jnp
-from xtrace.cli.artifacts import is_artifact
 from xtrace.cli.main import main
+from xtrace.cli.programs import is_artifact
 
 SOURCE = '''
 import xtrace

@@ -1,10 +1,15 @@
 """The IR's classes: what they hold, how they are changed, and the jaxprs inside equations."""
 
+import typing
+
+import jax
+import jax.core
 import ml_dtypes
 import numpy as np
 import pytest
 
 import xtrace
+import xtrace.core
 from tests.support.programs import SCALAR, VECTOR
 from xtrace import lax
 from xtrace._src.core.avals import ShapedArray
@@ -125,3 +130,13 @@ def test_values_of_weak_and_boolean_literals_are_those_of_python():
     weak = next(v for e in jaxpr.eqns for v in e.invars if type(getattr(v, "value", None)) is complex)
     assert weak.val == 3j and type(weak.val) is complex and weak.aval.weak_type
     assert jaxpr.outvars[2].val is True
+
+
+def test_an_atom_is_a_variable_or_a_literal():
+    kinds = []
+    for api in (xtrace, jax):
+        jaxpr = api.make_jaxpr(lambda x: x + 1.0)(1.0).jaxpr
+        atoms = [*jaxpr.eqns[0].invars, *jaxpr.outvars, jaxpr, 1.0]
+        parts = [part.__name__ for part in typing.get_args(api.core.Atom)]
+        kinds.append((typing.get_origin(api.core.Atom), parts, [isinstance(x, api.core.Atom) for x in atoms]))
+    assert kinds[0] == kinds[1]

@@ -199,6 +199,36 @@ def test_large_programs_and_those_of_users_are_compiled(compiled):
     assert len(compiled) == 2
 
 
+_LIKE = {"weight": jnp.ones((3, 4)), "bias": (jnp.ones(2, jnp.bfloat16), jnp.arange(3))}
+# Programs of users that read no argument: the state that an optimizer starts from, and such.
+_CONSTANT = {
+    "zeros": lambda tree: (jnp.zeros([], jnp.int32), xtrace.tree.map(jnp.zeros_like, tree)),
+    "filled": lambda tree: xtrace.tree.map(lambda x: jnp.full(x.shape, 0.1), tree),
+    "numbers": lambda tree: (1, 2.5, True, jnp.float32(3)), "counted": lambda tree: jnp.arange(7) * 3 - 2,
+    "nothing": lambda tree: (),
+}
+
+
+@pytest.mark.parametrize("name", _CONSTANT)
+def test_programs_of_users_that_read_no_argument_have_the_bits_of_compiled_ones(name, compiled):
+    function = xtrace.jit(_CONSTANT[name])
+    results = [_bits(function(_LIKE)) for _ in range(3)]
+    assert not compiled
+    results.append(_bits(function(_LIKE)))
+    assert len(compiled) == 1 and all(r == results[0] for r in results)
+
+
+@pytest.mark.parametrize("function", [
+    xtrace.jit(lambda x: jnp.full(3, 0.1) * jnp.full(3, 0.3)), xtrace.jit(lambda x: (x, jnp.zeros(3))),
+    xtrace.jit(lambda x: _MATRIX), xtrace.jit(lambda x: jnp.zeros(3), donate_argnums=0),
+    xtrace.jit(lambda x: jnp.zeros(3), compiler_options={"xla_cpu_enable_fast_math": True}),
+    xtrace.jit(lambda x: jnp.zeros((2**11, 2**10))), xtrace.jit(lambda x: jnp.sin(jnp.zeros(3))),
+])
+def test_other_programs_of_users_are_compiled(function, compiled):
+    function(jnp.ones(3))
+    assert "jit__lambda" in " ".join(compiled)
+
+
 @pytest.mark.parametrize("setting", ["log_compiles", "debug_nans", "debug_key_reuse"])
 def test_settings_that_look_at_programs_have_them_compiled(compiled, setting):
     with getattr(xtrace, setting)(True):

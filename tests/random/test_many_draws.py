@@ -10,7 +10,7 @@ from benchmarks.random_programs import RANDOM_PROGRAMS
 from xtrace import NamedSharding, P, random
 from xtrace._src.stablehlo import repeated_calls
 
-KEPT = 'inlineable = "false"'
+KEPT = 'inlineable = "false", xla_cpu_small_call = "true"'
 
 
 def chain(random, length):
@@ -30,13 +30,22 @@ def text(function, *arguments):
     return xtrace.lower(function, *arguments).as_text()
 
 
-@pytest.mark.parametrize("length", [2, 3, 12])
+@pytest.mark.parametrize("length", [1, 2, 3, 12])
 def test_the_bits_are_the_same(length):
-    assert (KEPT in text(chain(random, length), 1)) == (length > 2)
+    assert (KEPT in text(chain(random, length), 1)) == (length > 1)
     expected = jax.jit(chain(jax.random, length))(7)
     np.testing.assert_array_equal(xtrace.jit(chain(random, length))(7), expected)
     mapped = xtrace.jit(xtrace.vmap(chain(random, length)))(np.arange(4))
     np.testing.assert_array_equal(mapped, jax.jit(jax.vmap(chain(jax.random, length)))(np.arange(4)))
+
+
+def test_xla_is_told_to_make_one_function_of_a_call():
+    def derive(key):
+        return [random.key_data(random.fold_in(key, i)) for i in range(4)]
+
+    lines = xtrace.lower(derive, random.key(0)).compile().as_text().splitlines()
+    calls = [line for line in lines if " call(" in line and 'xla_cpu_small_call="true"' in line]
+    assert len(calls) == 4 and all("threefry2x32" in line for line in calls)
 
 
 def test_a_chain_of_keys_has_fewer_instructions(monkeypatch):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,12 +13,10 @@ import xtrace
 from xtrace.cli.argument_grammar import ACCEPTED, parse_argument
 from xtrace.cli.errors import WRONG_COMMAND, CommandError
 from xtrace.cli.inspection import Request, attempt, load_call
+from xtrace.cli.programs import TEXT_ENDINGS
 from xtrace.cli.results import Result
 
 _PLATFORMS = ("cpu", "cuda", "gpu", "rocm", "tpu")
-_TEXT_ENDINGS = (".mlir", ".stablehlo")
-# Python runs these, although some contain null characters.
-_PYTHON_ENDINGS = (".py", ".pyc", ".pyw", ".pyz", ".zip")
 
 
 def export_function(request: Request, out: str, platforms: str | None, vjp_order: int) -> Result:
@@ -44,19 +41,6 @@ def export_function(request: Request, out: str, platforms: str | None, vjp_order
     return Result(text, {
         "file": out, "function": name, "platforms": exported.platforms, "vjp_order": vjp_order, "bytes": len(data),
     })
-
-
-def is_artifact(path: str) -> bool:
-    """Return whether a file is an exported function or a StableHLO module, not a Python program.
-
-    The ending of its name reveals MLIR text. A null character reveals bytes; Python source has none.
-    """
-    if path.endswith(_PYTHON_ENDINGS) or not os.path.isfile(path):
-        return False
-    if path.endswith(_TEXT_ENDINGS):
-        return True
-    with open(path, "rb") as file:
-        return b"\0" in file.read(1 << 20)
 
 
 def parse_run(words: Sequence[str]) -> argparse.Namespace:
@@ -105,7 +89,7 @@ def _load(path: Path) -> _Artifact:
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}", WRONG_COMMAND) from None
     try:
-        if data.startswith(b"ML\xefR") or path.name.endswith(_TEXT_ENDINGS):
+        if data.startswith(b"ML\xefR") or path.name.endswith(TEXT_ENDINGS):
             call: Any = xtrace.from_stablehlo(data)
             in_tree = None if call.in_avals is None else xtrace.tree.structure(((0,) * len(call.in_avals), {}))
             return _Artifact(call.__name__, call, in_tree, call.in_avals)

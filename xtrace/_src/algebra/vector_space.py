@@ -450,10 +450,14 @@ def _convert_emit(builder: FunctionBuilder, x: Value, *, new_dtype: np.dtype[Any
     return builder.convert(x, new_dtype)
 
 
-def _convert_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: object) -> tuple[Any, Any]:
-    result = convert.bind_positional(primals, tuple(parameters.values()))
-    smooth = dtypes.tangent_dtype(parameters["new_dtype"]) is not dtypes.float0
-    return result, convert.bind_positional(tangents, tuple(parameters.values())) if smooth else None
+def _convert_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, new_dtype: Any, **others: object
+) -> tuple[Any, Any]:
+    result = convert.bind_positional(primals, (new_dtype, *others.values()))
+    of_tangents = dtypes.tangent_dtype(new_dtype)
+    if of_tangents is dtypes.float0:
+        return result, None
+    return result, convert.bind_positional(tangents, (of_tangents, *others.values()))
 
 
 def _convert_transpose(cotangent: Array, operand: UndefinedPrimal, **_: object) -> list[Any]:

@@ -19,7 +19,7 @@ PRIVATE_MODULES: dict[str, tuple[str, ...]] = {
     "jax._src.core": ("xtrace.extend.core", "xtrace.core", "xtrace._src.alias.private_names"),
     "jax._src.dispatch": ("xtrace._src.alias.private_names",),
     "jax._src.dtypes": ("xtrace.dtypes", "xtrace._src.core.dtypes", "xtrace._src.alias.private_names"),
-    "jax._src.earray": ("xtrace._src.alias.private_names",),
+    "jax._src.earray": ("xtrace.experimental",),
     "jax._src.flatten_util": ("xtrace.flatten_util",),
     "jax._src.interpreters": ("xtrace.interpreters",),
     "jax._src.traceback_util": ("xtrace.extend.source_info_util", "xtrace._src.alias.private_names"),

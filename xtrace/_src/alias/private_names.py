@@ -8,10 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.core.annotations import DTypeLike
-from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.avals import physical_aval as physical_aval
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.dtypes import finfo
@@ -75,14 +72,6 @@ def supports_inf(dtype: DTypeLike) -> bool:
 
 class TypedNdArray:
     """The class of jax's constants that keep their dtype in traces; xtrace has no such values."""
-
-
-class EArray:
-    """An array of an extended dtype, constructed from the array of its storage."""
-
-    def __new__(cls, aval: ShapedArray, data: Array) -> Array:  # type: ignore[misc]
-        """Return the array of type `aval`."""
-        return convert_to(data, aval.dtype)
 
 
 def trace_state_clean() -> bool:

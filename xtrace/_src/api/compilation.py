@@ -120,9 +120,13 @@ def options_of_settings() -> dict[str, Any]:
     return options
 
 
-def evaluates_on_host() -> bool:
-    """Return whether NumPy may evaluate small programs: no setting shows compilations, checks or forbids execution."""
+def evaluates_on_host(is_users: bool = False) -> bool:
+    """Return whether NumPy may evaluate small programs: no setting shows compilations, checks or forbids execution.
+
+    is_users: whether the program is a user's.
+    """
     asked = config.log_compiles.value or config.dump_ir_to.value or config.debug_key_reuse.value
+    asked = asked or (is_users and config.explain_cache_misses.value)
     return config.host_evaluation.value and not (asked or config.no_execution.value or config.checks_numbers())
 
 

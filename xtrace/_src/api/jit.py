@@ -389,11 +389,11 @@ class Jitted:
         return traced
 
     def _compile(self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...]) -> CompiledCall:
-        on_host = self.of_library and evaluates_on_host()
-        if on_host and (host := self._evaluate_on_host(static, in_tree, leaves, key)) is not None:
-            return host
         if cache_settings.trace_cache.value and not self.of_library:
             return trace_cache.load_or_compile(self, static, in_tree, leaves, key)
+        on_host = (self.of_library or self.options.is_plain) and evaluates_on_host(not self.of_library)
+        if on_host and (host := self._evaluate_on_host(static, in_tree, leaves, key)) is not None:
+            return host
         return self.compile(self.prepare(static, in_tree, leaves, key, aval_of_value))
 
     def compile(self, prepared: Prepared | ReferenceProgram) -> CompiledCall:
@@ -420,7 +420,7 @@ class Jitted:
             prepared: Any = self.prepare(static, in_tree, values, key, aval_of_value)
             return prepared.compilation.compile()
 
-        host = host_programs.host_program(traced.closed, self._assignment(leaves, traced), compile_for)
+        host = host_programs.host_program(traced.closed, self._assignment(leaves, traced), compile_for, self.of_library)
         return None if host is None else CompiledCall(None, host, traced, (traced.seconds, 0.0, 0.0), host)
 
     def prepare(

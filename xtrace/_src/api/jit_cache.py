@@ -49,6 +49,12 @@ class Options(NamedTuple):
     compilation: str | None = None
 
     @property
+    def is_plain(self) -> bool:
+        """Whether nothing is asked for but a program: no device, donation, sharding or option of the compiler."""
+        asked = self.donated_numbers or self.donated_names or self.device or self.compiler_options or self.compilation
+        return not (asked or self.has_shardings)
+
+    @property
     def has_shardings(self) -> bool:
         """Whether shardings of arguments or results are given."""
         return not (self.in_shardings.is_empty and self.out_shardings.is_empty)

@@ -61,6 +61,7 @@ from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
 from xtrace._src.ops.custom_rules.custom_vjp import custom_lin, custom_vjp_call
 from xtrace._src.ops.custom_rules.custom_vmap import custom_vmap_call
 from xtrace._src.ops.custom_rules.linear_call import linear_call
+from xtrace._src.ops.custom_rules.remat_opt import remat_opt
 from xtrace._src.ops.custom_rules.rule import Rule
 from xtrace._src.ops.device_put import device_put_p
 from xtrace._src.ops.exchanges import (
@@ -389,10 +390,14 @@ def _call(checker: CheckTrace, operands: Sequence[Any], *, call_jaxpr: Any) -> l
     return checker.evaluate_inline(close_jaxpr(call_jaxpr), operands)
 
 
+def _remat_opt(checker: CheckTrace, operands: Sequence[Any], *, fwd_jaxpr: ClosedJaxpr, **_: object) -> list[Any]:
+    return checker.evaluate_inline(fwd_jaxpr, operands)
+
+
 CALLS: dict[Primitive, Callable[..., list[Any]]] = {
     call_p: _call, check_p: _check, closed_call_p: _call, cond_p: _cond, custom_jvp_call: _custom_jvp,
-    custom_vjp_call: _custom_vjp, custom_vmap_call: _custom_vmap, jit_call: _jit, remat_call: _remat, scan_p: _scan,
-    shard_map_p: _shard_map, while_p: _while,
+    custom_vjp_call: _custom_vjp, custom_vmap_call: _custom_vmap, jit_call: _jit, remat_call: _remat,
+    remat_opt: _remat_opt, scan_p: _scan, shard_map_p: _shard_map, while_p: _while,
 }
 
 # The jaxprs of these are not checked, only their results.

@@ -128,9 +128,9 @@ class ExtendedDType:
 
     `name` is printed in jaxprs, and `type` is the abstract scalar class. A library derives its own dtypes from this
     class, with hash and equality. `_rules` is an object with functions of the dtype: `physical_element_aval` returns
-    the type of the array that stores an element; `convert_from` and `convert_to` say whether a conversion is allowed;
-    `tangent_dtype` returns the dtype of tangents, `add` the sum of two of them, `zero` their zero; `full` fills an
-    array with a number.
+    the type of the array that stores an element; `convert_from` and `convert_to` say whether a conversion is allowed,
+    or the boolean `allow_conversion` says it for both; `tangent_dtype` returns the dtype of tangents, `add` the sum of
+    two of them, `zero` their zero; `full` fills an array with a number.
     """
 
     __slots__ = ()
@@ -340,7 +340,8 @@ def converts(source: Any, target: Any) -> bool:
     if isinstance(extended, StoredDType) or extended.trailing_shape or extended.physical != other:
         return False
     rules = extended._rules
-    return bool((rules.convert_to if extended is target else rules.convert_from)(source, target))
+    allows = getattr(rules, "convert_to" if extended is target else "convert_from", None)
+    return bool(rules.allow_conversion if allows is None else allows(source, target))
 
 
 def real_part_dtype(dtype: object) -> Any:

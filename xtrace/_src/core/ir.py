@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.avals import ShapedArray, aval_rules, own_aval
@@ -100,7 +100,8 @@ def scalar_literal(value: Any, dtype: Any, weak_type: bool = False) -> Literal:
     return Literal(number, ShapedArray((), dtype, weak_type))
 
 
-Atom = Var | Literal
+# A `Union`, which jax has here, too: libraries ask for its origin.
+Atom = Union[Var, Literal]  # noqa: UP007
 
 
 class JaxprEqn:

@@ -11,6 +11,7 @@ from xtrace._src.ops.call_primitives import call_p, close_jaxpr, closed_call_p
 from xtrace._src.ops.calls import jit_call
 from xtrace._src.ops.control_flow.cond import cond_p
 from xtrace._src.ops.remat.rematerialization import remat_call
+from xtrace._src.transforms.dce import replace_equation
 from xtrace._src.transforms.jaxpr_transforms import filter_by_mask
 
 _Result = tuple[list[bool], JaxprEqn | None]
@@ -34,7 +35,8 @@ def eliminate(
         used = [v in needed for v in equation.outvars]
         rule = dce_rules.get(equation.primitive)
         if rule is None:
-            rest = equation if any(used) or has_side_effects(equation.effects) else None
+            is_kept = any(used) or has_side_effects(equation.effects)
+            rest = replace_equation(equation, needed) if is_kept else None
             reads = [rest is not None] * len(equation.invars)
         else:
             reads, rest = rule(used, equation)

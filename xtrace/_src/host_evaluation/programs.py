@@ -2,7 +2,8 @@
 
 XLA takes about 30 ms to compile a program of one operation. Many programs of the library run once or twice in a
 process: zeros, new random keys, slices, sums of counters. NumPy evaluates their first calls operation by operation;
-a later call compiles them.
+a later call compiles them. The same goes for programs of users that read no argument, such as the zeros that an
+optimizer starts from.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from xtrace._src.ops.lower_fun import emit_bitcast, jaxpr_of_formula
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.execute import Assignment
 from xtrace._src.runtime.transfer import array_from_host, to_input
+from xtrace._src.transforms.dce import eliminate_dead_code
 from xtrace._src.xla import buffers
 
 # The number of calls that are evaluated before the program is compiled.
@@ -76,20 +78,29 @@ class HostProgram:
 
 
 def host_program(
-    closed: ClosedJaxpr, assignment: Assignment, compile: Callable[[Sequence[Any]], Any]
+    closed: ClosedJaxpr, assignment: Assignment, compile: Callable[[Sequence[Any]], Any], reads: bool = True
 ) -> HostProgram | None:
-    """Return the program of `closed` on the device of `assignment`; None if NumPy's results may differ from XLA's."""
+    """Return the program of `closed` on the device of `assignment`; None if NumPy's results may differ from XLA's.
+
+    reads: whether it may read its arguments.
+    """
     is_placed = assignment.mesh is not None or assignment.layouts is not None
+    if not reads:
+        jaxpr, read = eliminate_dead_code(closed.jaxpr)
+        if any(read) or closed.consts:
+            return None
+        closed = ClosedJaxpr(jaxpr.replace(invars=[]), [])
     if is_placed or (closed.in_avals and assignment.platform != "cpu"):
         return None
-    run = _Plan(closed.jaxpr.invars).make(closed)
+    # XLA knows all numbers of a program that reads none, so that it may simplify any operation that rounds.
+    run = _Plan(closed.jaxpr.invars, roundings=int(reads)).make(closed)
     if run is None:
         return None
     device, out_avals = assignment.device, closed.out_avals
     where = device if assignment.committed else None
 
     def evaluate(values: Sequence[Any]) -> list[ConcreteArray]:
-        arrays = [to_input(x, device) for x in values]
+        arrays = [to_input(x, device) for x in values] if reads else []
         is_there = all(x.device is device and buffers.is_ready(x.buffer) for x in arrays)
         if not is_there or any(guard.value not in (None, "allow") for guard in config.transfer_guards()):
             raise Declined
@@ -109,10 +120,10 @@ def _to_host(x: Any) -> _Values:
 
 
 class _Plan:
-    """Finds the rules of a jaxpr's equations, and counts the elements and the rounded operations."""
+    """Finds the rules of a jaxpr's equations, and counts the elements and the rounded operations that it may have."""
 
-    def __init__(self, inputs: Sequence[Var]) -> None:
-        self.elements, self.rounded, self.inputs = 0, 0, frozenset(inputs)
+    def __init__(self, inputs: Sequence[Var], roundings: int) -> None:
+        self.elements, self.roundings, self.inputs = 0, roundings, frozenset(inputs)
 
     def make(self, closed: ClosedJaxpr) -> _Run | None:
         """Return the function that evaluates a jaxpr; None if an equation has no rule or the jaxpr is too large."""
@@ -124,7 +135,7 @@ class _Plan:
         for equation in jaxpr.eqns:
             self.elements += sum([v.aval.size for v in equation.outvars])
             rule = self._find_rule(equation) if self.elements <= _MAX_ELEMENTS else None
-            if rule is None or self.rounded > 1:
+            if rule is None or self.roundings < 0:
                 return None
             rules.append(rule)
         constants = [_to_host(x) for x in closed.consts]
@@ -146,7 +157,8 @@ class _Plan:
         if any(isinstance(x.aval.dtype, dtypes.ExtendedDType) for x in [*equation.invars, *equation.outvars]):
             if rule is None or primitive is convert:
                 return None
-            return self._bind(_on_elements(rule, [physical_aval(a).ndim - a.ndim for a in avals]), equation)
+            stored = [physical_aval(a).ndim - a.ndim for a in avals]
+            return self._bind(_on_elements(rule, stored) if any(stored) else rule, equation)
         if rule is None and all(a.dtype.kind in "biu" for a in avals):
             rule = EXACT.get(primitive)
         if rule is None and primitive in ROUNDED and all(a.dtype.kind == "f" and a.dtype.itemsize >= 4 for a in avals):
@@ -156,7 +168,7 @@ class _Plan:
             if primitive is div:
                 divisor, whole = equation.invars[1], equation.outvars[0].aval.shape
                 rule = rule if divisor in self.inputs and divisor.aval.shape == whole else None
-            self.rounded += 1
+            self.roundings -= 1
         return None if rule is None else self._bind(rule, equation)
 
     def _bind(self, rule: Callable[..., Any], equation: JaxprEqn) -> _Run:

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from xtrace._src.core.effects import NO_EFFECTS, effects_of_all, has_side_effects
-from xtrace._src.core.ir import Atom, DropVar, Jaxpr
+from xtrace._src.core.ir import Atom, DropVar, Jaxpr, JaxprEqn
+from xtrace._src.core.primitive import Primitive
+
+# For an operation, a function of which results are read, and of its equation, to the equation in its place.
+replacements: dict[Primitive, Callable[[Sequence[bool], JaxprEqn], JaxprEqn]] = {}
+
+
+def replace_equation(equation: JaxprEqn, needed: set[Atom]) -> JaxprEqn:
+    """Return the equation in the place of one, some of whose results are `needed`."""
+    replace = replacements.get(equation.primitive)
+    return equation if replace is None else replace([v in needed for v in equation.outvars], equation)
 
 
 def eliminate_dead_code(jaxpr: Jaxpr) -> tuple[Jaxpr, list[bool]]:
@@ -12,7 +24,7 @@ def eliminate_dead_code(jaxpr: Jaxpr) -> tuple[Jaxpr, list[bool]]:
     Inputs, constvars and equations with effects are kept.
     """
     needed: set[Atom] = set(jaxpr.outvars)
-    kept = []
+    kept, changed = [], False
     for equation in reversed(jaxpr.eqns):
         for variable in equation.outvars:
             if variable in needed:
@@ -20,10 +32,12 @@ def eliminate_dead_code(jaxpr: Jaxpr) -> tuple[Jaxpr, list[bool]]:
         else:
             if not has_side_effects(equation.effects):
                 continue
+        if equation.primitive in replacements:
+            equation, changed = replace_equation(equation, needed), True
         needed.update(equation.invars)
         kept.append(equation)
     read = [v in needed for v in jaxpr.invars]
-    if len(kept) == len(jaxpr.eqns):
+    if len(kept) == len(jaxpr.eqns) and not changed:
         return jaxpr, read
     return jaxpr.replace(eqns=kept[::-1], effects=effects_of_all(kept) if jaxpr.effects else NO_EFFECTS), read
 

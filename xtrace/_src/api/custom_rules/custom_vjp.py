@@ -24,6 +24,10 @@ from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call
 from xtrace._src.ops.custom_rules.rule import Rule, to_user_operand, zero_of
 from xtrace._src.ops.references.binding import wrap
 from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    from xtrace._src.ops.custom_rules import remat_opt
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -102,7 +106,7 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
-        self.symbolic_zeros = False
+        self.symbolic_zeros = self.optimize_remat = False
 
     def defvjp(
         self, fwd: Callable[..., Any], bwd: Callable[..., Any], symbolic_zeros: bool = False,
@@ -112,11 +116,16 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
 
         `bwd` returns a tuple with an entry for each argument; None stands for zero, also of integer arguments. With
         `symbolic_zeros`, `fwd` gets `CustomVJPPrimal` leaves and `bwd` `SymbolicZero` for cotangents that are zero.
-        optimize_remat: accepted, without effect; the result does not depend on it.
+        With `optimize_remat`, a program that calls `fwd` and does not read the residuals calls the function itself.
         """
         check_callable(fwd)
         check_callable(bwd)
-        self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
+        if symbolic_zeros and optimize_remat:
+            raise NotImplementedError(
+                f"remat optimization for custom_vjp does not support symbolic zeros: call {self.name}.defvjp with one "
+                "of symbolic_zeros=True and optimize_remat=True"
+            )
+        self.fwd, self.bwd, self.symbolic_zeros, self.optimize_remat = fwd, bwd, symbolic_zeros, optimize_remat
 
     def _check_defined(self) -> None:
         if self.fwd is None:
@@ -185,12 +194,29 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
 
             return leaves, kept, Rule(back, backward_name)
 
-        key = None
+        def in_one_equation(primals: Sequence[Any], nonzero: Sequence[bool]) -> tuple[list[Any], list[Any], Rule]:
+            rules: list[Rule] = []
+
+            def rule(*values: Any) -> tuple[list[Any], list[Any]]:
+                results, residuals, backward = flat(values, nonzero)
+                rules[:] = [backward]
+                return results, residuals
+
+            def function(*values: Any) -> list[Any]:
+                return pytree.tree_leaves(call.of(self.fun)(*pytree.tree_unflatten(call.in_tree, values)))
+
+            results, residuals = remat_opt.call_forward_rule(rule, function, primals)
+            return results, residuals, Rule(rules[0].function, backward_name)
+
+        key, forward_rule = None, in_one_equation if self.optimize_remat else flat
         if expected is not None:
             same = tuple(map(Same, nondiff))
-            key = (self, fwd, bwd, symbolic_zeros, same, call.in_tree, expected.out_tree, tuple(expected.out_avals))
+            key = (
+                self, fwd, bwd, symbolic_zeros, self.optimize_remat, same, call.in_tree, expected.out_tree,
+                tuple(expected.out_avals),
+            )
         return custom_vjp_call.bind_positional(
-            operands, (self.name, call_jaxpr, Rule(flat, name, key), backward_name, num_consts, symbolic_zeros)
+            operands, (self.name, call_jaxpr, Rule(forward_rule, name, key), backward_name, num_consts, symbolic_zeros)
         )
 
     def _check_references(self, rule: str, values: Iterable[Any], primals: Sequence[Any]) -> None:

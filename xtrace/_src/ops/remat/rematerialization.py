@@ -168,7 +168,7 @@ def _recompute_residuals(parts: PartitionedJaxpr, policy: Any) -> tuple[_Split, 
     inputs = tuple([i for i, v in enumerate(jaxpr.invars) if v in of_jaxpr.read])
     constants = [(v, x) for v, x in zip(jaxpr.constvars, known.consts, strict=True) if v in of_jaxpr.read]
     invars = [*[jaxpr.invars[i] for i in inputs], *saved]
-    recomputed = Jaxpr([v for v, _ in constants], invars, residuals, of_jaxpr.again)
+    recomputed, _ = eliminate_dead_code(Jaxpr([v for v, _ in constants], invars, residuals, of_jaxpr.again))
     split = len(recomputed.invars)
 
     def linear(*values: Array) -> list[Any]:
