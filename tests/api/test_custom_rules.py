@@ -723,6 +723,15 @@ def test_recorded_rules_hold_no_tracers(make):
         xtrace.make_jaxpr(make(OURS))(X)
 
 
+@pytest.mark.parametrize("library", [xtrace, jax], ids=["xtrace", "jax"])
+def test_values_of_primals_need_primals(library):
+    module = library.custom_derivatives
+    x, y = module.CustomVJPPrimal(1.0, True), module.CustomVJPPrimal(2, False)
+    assert module.custom_vjp_primal_tree_values([x, {"y": y}]) == [1.0, {"y": 2}]
+    with pytest.raises(TypeError, match="unexpected leaf type <class 'float'>"):
+        module.custom_vjp_primal_tree_values([x, 2.0])
+
+
 def test_symbolic_zeros_and_zero_tangents():
     module = xtrace.custom_derivatives
     zero = module.SymbolicZero.from_primal_value(np.ones((2, 3), np.float32))

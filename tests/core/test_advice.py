@@ -47,6 +47,8 @@ def fixes(text):
         ("max(x, 0.)", [1.0], "jnp.maximum(x, 0.)"),
         ("min(x, 1., y)", [1.0, 2.0], "jnp.minimum(jnp.minimum(x, 1.), y)"),
         ("any([x > 0, y > 0])", [1.0, 2.0], "jnp.any(jnp.array([x > 0, y > 0]))"),
+        ("any(abs(v) > 1 for v in list(x))", [X], "jnp.any(jnp.array([abs(v) > 1 for v in list(x)]))"),
+        ("all([v > 0 for v in (x, y)])", [1.0, 2.0], "jnp.all(jnp.array([v > 0 for v in (x, y)]))"),
         ("sorted(x)", [X], "jnp.sort(x)"),
         ("0 < x < 1", [1.0], "jnp.logical_and(0 < x, x < 1)"),
         ("not (x > 0 or y > 0)", [1.0, 2.0], "jnp.logical_not(jnp.logical_or(x > 0, y > 0))"),

@@ -41,7 +41,7 @@ function showLinesWith(text) {{
 </html>"""
 
 
-def page_of(closed: ClosedJaxpr, title: str, address: str | None, places: bool) -> str:
+def make_page(closed: ClosedJaxpr, title: str, address: str | None, places: bool) -> str:
     """Return the page of `closed`; with `places`, each equation's source line is beside it.
 
     address: the URL of a source line, a template with ``{file}`` and ``{line}``; places are links to it.

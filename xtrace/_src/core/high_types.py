@@ -50,11 +50,11 @@ class HiType(AbstractValue):
         return self.to_tangent_aval()
 
     def vspace_zero(self) -> Any:
-        """Return the zero of the vector space of which this is the tangent type."""
+        """Return the zero of the vector space with this tangent type."""
         raise _missing(self, "vspace_zero", "returns the zero tangent")
 
     def vspace_add(self, *values: Any) -> Any:
-        """Return the sum of values of the vector space of which this is the tangent type."""
+        """Return the sum of values of the vector space with this tangent type."""
         raise _missing(self, "vspace_add", "returns the sum of tangents")
 
     def str_short(self, short_dtypes: bool = True, **_: object) -> str:
@@ -111,7 +111,7 @@ def _missing(aval: AbstractValue, method: str, contract: str) -> NotImplementedE
 
 
 class HiPspec:
-    """The base class of partition specifications of high types; methods name those of the arrays.
+    """The base class of partition specifications of high types; `to_lo` returns the specifications of the arrays.
 
     Example:
         >>> class Spec(xtrace.experimental.hijax.HiPspec):

@@ -48,7 +48,7 @@ def _find_unsortable(tree: Any, path: tuple[Any, ...]) -> tuple[tuple[Any, ...],
         node = pytree_registry.flatten_one_level_with_keys(tree)
         pairs = [] if node is None else list(node[0])
     except Exception:
-        # A registered class failed to flatten; its own error is the one to show.
+        # A registered class failed to flatten; its own error is shown.
         return None
     for key, child in pairs:
         inner = _find_unsortable(child, (*path, key))

@@ -187,9 +187,9 @@ def count_entries(cache: DiskCache) -> tuple[list[int], int]:
 
 
 def reset_cache() -> None:
-    """Reset the counts of the compilation cache in this process; the folder and its entries stay.
+    """Set the counts of the compilation cache in this process to zero; the folder and its entries stay.
 
-    The counts of `xtrace.cache_info` start at zero again, and the folder is checked again at the next compilation.
+    `xtrace.cache_info` shows these counts. The folder is checked again at the next compilation.
 
     Example:
         >>> from xtrace.experimental.compilation_cache.compilation_cache import reset_cache
@@ -218,9 +218,9 @@ _SIZE = 8
 
 
 class KeptCode(NamedTuple):
-    """The code of a program in the folder: without the HLO that it runs without, if it could be stripped, and whole.
+    """The code of a program in the folder, twice: stripped of the HLO (None if that failed), and whole, compressed.
 
-    The whole is compressed, to a fifth of its size or so.
+    Compression reduces the whole code to about a fifth.
     """
 
     stripped: bytes | None
@@ -228,7 +228,7 @@ class KeptCode(NamedTuple):
 
     @classmethod
     def decode(cls, payload: bytes) -> KeptCode:
-        """Return the code in the payload of an entry; WrongBytesError if it is none."""
+        """Return the code in the payload of an entry; WrongBytesError for other bytes."""
         start = _SIZE
         size = int.from_bytes(payload[:start], "little")
         if len(payload) < start + size:
@@ -237,7 +237,7 @@ class KeptCode(NamedTuple):
 
     @classmethod
     def of_executable(cls, executable: Any) -> KeptCode:
-        """Return the code of a program that was compiled here; XLA's error if the runtime cannot write it."""
+        """Return the code of a program compiled in this process; XLA's error if the runtime cannot write it."""
         code = executables.serialize_executable(executable)
         is_cpu = executable.local_devices()[0].platform == "cpu"
         return cls(strip_executable(code) if is_cpu else None, zlib.compress(code, 1))
@@ -248,14 +248,14 @@ class KeptCode(NamedTuple):
         return b"".join([len(stripped).to_bytes(_SIZE, "little"), stripped, self.compressed])
 
     def read(self) -> bytes:
-        """Return the serialized program, whole; WrongBytesError for other bytes."""
+        """Return the whole serialized program; WrongBytesError if the bytes are damaged."""
         try:
             return zlib.decompress(self.compressed)
         except zlib.error as error:
             raise WrongBytesError(f"a compiled program cannot be decompressed: {error}") from None
 
     def load(self, *compilation: Any) -> Any:
-        """Return the executable; XLA's error if it refuses it. compilation: what `load_executable` takes after it."""
+        """Return the executable, or raise XLA's error. compilation: the other arguments of `load_executable`."""
         if self.stripped is None:
             return executables.load_executable(self.read(), *compilation)
         whole = KeptCode(None, self.compressed)

@@ -81,7 +81,7 @@ def write_field(number: int, value: int | bytes) -> bytes:
 
 
 def replace_fields(message: bytes, number: int, replace: Callable[[bytes], bytes | None]) -> bytes:
-    """Return a message with the content of its fields `number` replaced; those become absent for which it is None."""
+    """Return a message with new contents of its fields `number`; a field is removed if ``replace(content)`` is None."""
     parts, copied, position = [], 0, 0
     for field, value, start, end in spans(message):
         if field == number and value is None:

@@ -1,8 +1,8 @@
-"""Serialized programs without the HLO that their machine code was made from, which load several times faster.
+"""Serialized programs without the HLO of their machine code, which load several times faster.
 
-XLA reads the HLO of a program when it loads it, fusion by fusion, and runs the machine code. A stripped program has
-fusions without instructions, and instructions without metadata; all else is the program's. What describes a program,
-such as its text, is read from the whole one.
+XLA parses the HLO of a program that it loads, fusion by fusion, but runs the machine code only. A stripped program has
+fusions without instructions and instructions without metadata; the rest is unchanged. Descriptions of a program, such
+as its text, are read from the whole one.
 
 Source: the messages of ``xla/service/hlo.proto``, and of ``xla/service/cpu/executable.proto``.
 """
@@ -15,29 +15,29 @@ from typing import Any, NamedTuple
 
 from xtrace._src.xla.protobuf import fields, integers, read_varint, replace_fields, spans, write_field
 
-# The fields that lead to the HLO module: of the serialized program, of its machine code, of the module with its
+# The fields on the path to the HLO module: in the serialized program, in its machine code, in the module with its
 # configuration.
 _PROGRAM, _MODULE_AND_CONFIGURATION, _MODULE = 1, 1, 1
 _COMPUTATION = 3
 _INSTRUCTION, _COMPUTATION_ID, _ROOT_ID = 2, 5, 6
 _NAME, _OPCODE, _SHAPE, _METADATA, _FUSION_KIND, _TARGET, _INSTRUCTION_ID, _CALLED = 1, 2, 3, 7, 11, 28, 35, 38
-# XLA makes machine code of these. It interprets fusions of the kind kCustom.
+# XLA compiles fusions of these kinds to machine code. It interprets fusions of the kind kCustom.
 _COMPILED_FUSIONS = frozenset((b"kLoop", b"kInput", b"kOutput"))
 
 
 class StrippedExecutable:
-    """A loaded program that was stripped: it runs as it is, and is described by the whole program, loaded on demand."""
+    """A loaded program that was stripped; the whole program is loaded on demand, for descriptions."""
 
     def __init__(self, running: Any, load_whole: Callable[[], Any]) -> None:
         self.running = running
         self._whole = functools.cache(load_whole)
 
     def hlo_modules(self) -> list[Any]:
-        """Return the optimised HLO, whole."""
+        """Return the whole optimised HLO."""
         return list(self._whole().hlo_modules())
 
     def cost_analysis(self) -> Any:
-        """Return XLA's estimate of the program's cost, which it makes from the whole HLO."""
+        """Return XLA's estimate of the program's cost, from the whole HLO."""
         return self._whole().cost_analysis()
 
     def __getattr__(self, name: str) -> Any:
@@ -45,7 +45,7 @@ class StrippedExecutable:
 
 
 def strip_executable(code: bytes) -> bytes | None:
-    """Return a serialized program for CPUs without the HLO that it runs without; None for bytes of another kind."""
+    """Return a serialized CPU program without the HLO of its machine code; None for other bytes."""
     try:
         size, start = read_varint(code, 0)
         header, program = code[: start + size], code[start + size :]

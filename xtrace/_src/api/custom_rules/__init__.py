@@ -1,1 +1,1 @@
-"""Functions with rules of the user's own: derivatives, batched forms and transposes."""
+"""Functions with custom rules for derivatives, batching and transposition."""

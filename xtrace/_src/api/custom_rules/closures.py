@@ -1,4 +1,4 @@
-"""`closure_convert`: the values that a function closes over, as arguments."""
+"""`closure_convert`: a closure with its captured values as arguments."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from xtrace._src.transforms.evaluate import evaluate
 
 
 def closure_convert(fun: Callable[..., Any], *example_args: object) -> tuple[Callable[..., Any], list[Any]]:
-    """Convert a function that closes over traced values to one that takes them as arguments.
+    """Convert a function that closes over traced values to a function that takes them as arguments.
 
     Args:
-        fun: a function of arrays or trees of them.
-        example_args: arguments; their structure and types are those of later calls.
+        fun: a function of pytrees of arrays.
+        example_args: arguments with the structure and types of later calls.
 
     Returns:
-        A pair of the function of such arguments, followed by the values, and the list of floating values.
+        A pair of a function and a list of the captured floating values. The function takes the arguments of `fun`
+        followed by these values.
 
     Raises:
-        TypeError: `fun` cannot be called, or an argument holds no arrays.
+        TypeError: `fun` is not callable, or a leaf of an argument is no array.
 
     Example:
         >>> g, values = xtrace.closure_convert(lambda x: 2.0 * x, jnp.ones(2))

@@ -1,4 +1,4 @@
-"""`custom_jvp`: functions whose derivative is given by a rule for tangents."""
+"""`custom_jvp`: functions with a custom rule for tangents."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _Result = TypeVar("_Result")
 class custom_jvp(CustomFunction[_Arguments, _Result]):
     """Return a function with a derivative rule, which `defjvp` or `defjvps` sets.
 
-    A function of arrays alone runs as it is outside of transformations.
+    Outside transformations a call runs `fun` itself.
 
     Args:
-        fun: a function of arrays or trees of them.
-        nondiff_argnums: the positions of arguments without derivatives; the rule gets them first.
+        fun: a function of pytrees of arrays.
+        nondiff_argnums: the positions of arguments without derivatives; they are the first arguments of the rule.
         nondiff_argnames: the names of such arguments.
 
     Raises:
         AttributeError: the function is called before a rule is set.
-        TypeError: `fun` cannot be called, or the result of a rule does not fit the function.
+        TypeError: `fun` is not callable, or the result of a rule does not fit the function.
 
     Example:
         >>> f = xtrace.custom_jvp(jnp.sin)
@@ -61,14 +61,14 @@ class custom_jvp(CustomFunction[_Arguments, _Result]):
         """Set the rule ``jvp(*nondiff, primals, tangents) -> (result, tangent)`` and return it.
 
         primals, tangents: tuples with an entry for each argument. A zero tangent is an array of zeros, or a
-        `SymbolicZero` with `symbolic_zeros`; that of an integer has dtype float0.
+        `SymbolicZero` with `symbolic_zeros`; the tangent of an integer has dtype float0.
         """
         check_callable(jvp)
         self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
-        """Set a rule for each argument: ``rule(tangent, result, *args)`` gives its term of the tangent; None: zero."""
+        """Set a rule for each argument; ``rule(tangent, result, *args)`` returns its term of the tangent, None is 0."""
         if self.nondiff_argnums:
             raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``. Use defjvp")
 
@@ -154,8 +154,7 @@ class custom_jvp(CustomFunction[_Arguments, _Result]):
         return out
 
 
-def _sum_of_terms(result: Array, *terms: Array) -> Array:
+def _sum_of_terms(result: Array, *terms: Array) -> Any:
     if not is_differentiable(aval_of(result)) or not terms:
-        made: Array = zero_of(aval_of(result))
-        return made
+        return zero_of(aval_of(result))
     return functools.reduce(operator.add, terms)

@@ -1,4 +1,4 @@
-"""`custom_vjp` and `custom_gradient`: functions whose reverse-mode derivative is given."""
+"""`custom_vjp` and `custom_gradient`: functions with custom reverse-mode derivatives."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CustomVJPPrimal:
 
     Args:
         value: the array.
-        perturbed: whether the derivative with respect to it is asked for.
+        perturbed: whether the function is differentiated with respect to it.
 
     Example:
         >>> xtrace.custom_derivatives.CustomVJPPrimal(1.0, True).perturbed
@@ -55,10 +55,10 @@ class CustomVJPPrimal:
 
 
 def custom_vjp_primal_tree_values(tree: object) -> Any:
-    """Replace each `CustomVJPPrimal` of a tree by its value.
+    """Replace each `CustomVJPPrimal` in a tree by its value.
 
     Args:
-        tree: a pytree of the leaves that ``fwd`` rules get with ``symbolic_zeros=True``.
+        tree: a pytree of arguments of a ``fwd`` rule with ``symbolic_zeros=True``.
 
     Returns:
         A tree of values.
@@ -71,23 +71,38 @@ def custom_vjp_primal_tree_values(tree: object) -> Any:
         >>> xtrace.custom_derivatives.custom_vjp_primal_tree_values([primal])
         [1.0]
     """
-    return pytree.tree_map(lambda x: x.value if isinstance(x, CustomVJPPrimal) else x, tree)
+    return pytree.tree_map(_value_of_primal, tree)
+
+
+def _value_of_primal(leaf: object) -> Any:
+    if not isinstance(leaf, CustomVJPPrimal):
+        raise TypeError(
+            f"custom_vjp_primal_tree_values: unexpected leaf type {type(leaf)} of {abbreviate(leaf)}; all leaves must "
+            "be CustomVJPPrimal, which fwd rules get with symbolic_zeros=True"
+        )
+    return leaf.value
 
 
 class custom_vjp(CustomFunction[_Arguments, _Result]):
     """Return a function with two rules for reverse mode, which `defvjp` sets.
 
     Args:
+<<<<<<< HEAD
         fun: a function of arrays or trees of them. It may take references, which have no derivatives: both rules can
             read and write them, and `bwd` those that `fwd` returns among the residuals.
         nondiff_argnums: the positions of arguments without derivatives. ``fwd`` gets them in their places, ``bwd``
             first;
             they cannot be traced.
+=======
+        fun: a function of pytrees of arrays.
+        nondiff_argnums: the positions of arguments without derivatives; they cannot be traced. ``fwd`` takes them in
+            their positions, ``bwd`` takes them first.
+>>>>>>> f3cd71a3d2aa47af4a16f4a42850c7667ee20fdf
         nondiff_argnames: the names of such arguments.
 
     Raises:
         AttributeError: the function is called before rules are set.
-        TypeError: `fun` cannot be called, forward mode is asked for, or the result of a rule does not fit the function.
+        TypeError: `fun` is not callable, forward mode is applied, or the result of a rule does not fit the function.
         ValueError: a cotangent has another shape than its argument.
 
     Example:
@@ -114,9 +129,15 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
     ) -> None:
         """Set the rules ``fwd(*args) -> (result, residuals)``, ``bwd(*nondiff, residuals, cotangent) -> cotangents``.
 
+<<<<<<< HEAD
         `bwd` returns a tuple with an entry for each argument; None stands for zero, also of integer arguments. With
         `symbolic_zeros`, `fwd` gets `CustomVJPPrimal` leaves and `bwd` `SymbolicZero` for cotangents that are zero.
         With `optimize_remat`, a program that calls `fwd` and does not read the residuals calls the function itself.
+=======
+        `bwd` returns a tuple with an entry for each argument; None stands for zero, and is allowed for integers. With
+        `symbolic_zeros`, the leaves of `fwd` are `CustomVJPPrimal`, and zero cotangents in `bwd` are `SymbolicZero`.
+        optimize_remat: accepted, without effect.
+>>>>>>> f3cd71a3d2aa47af4a16f4a42850c7667ee20fdf
         """
         check_callable(fwd)
         check_callable(bwd)
@@ -170,12 +191,20 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
             leaves = self._flatten_result("fwd rule", name, result, trees)
             self._check_primal_out(name, "Custom VJP fwd rule", result, leaves, trees, expected)
             out_tree, out_avals = trees[0], [aval_of(x) for x in leaves]
+<<<<<<< HEAD
             kept, residual_tree = pytree.tree_flatten(residuals)
             # References, and Python's booleans, at which the backward rule may look, are left as they are.
             known = {i: x for i, x in enumerate(kept) if type(x) is bool or isinstance(x, Reference)}
             self._check_references(name, known.values(), primals)
             count, kept = len(kept), [x for i, x in enumerate(kept) if i not in known]
             self._check_results("residuals of fwd rule", name, kept, residuals)
+=======
+            residual_trees: list[Any] = []
+            kept = self._flatten_result("residuals of fwd rule", name, residuals, residual_trees)
+            # Python booleans stay Python values: the backward rule may branch on them.
+            known = {i: x for i, x in enumerate(kept) if type(x) is bool}
+            count, kept = len(kept), [x for x in kept if type(x) is not bool]
+>>>>>>> f3cd71a3d2aa47af4a16f4a42850c7667ee20fdf
 
             def back(saved: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
                 zero = symbolic_zero if symbolic_zeros else zero_of
@@ -229,11 +258,11 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
                 )
 
     def _cotangents_in(self, rule: str, call: Call, avals: Sequence[ShapedArray], returned: object) -> list[Any]:
-        """Return the cotangents of the leaves of the arguments that `rule` returned, None for zero."""
+        """Return the result of `rule` as cotangents of the leaves of the arguments, None for zero."""
         returned = tuple(returned) if isinstance(returned, list) else returned
         cotangents, tree = pytree.tree_flatten(returned)
         if tree != call.in_tree:
-            # In place of a container, a cotangent is that of each leaf in it.
+            # A cotangent in place of a container applies to each leaf in the container.
             full = pytree.tree_unflatten(call.in_tree, [object()] * len(avals))
             try:
                 cotangents = pytree.broadcast_prefix(returned, full, is_leaf=lambda x: x is None)
@@ -280,17 +309,17 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
 
 
 def custom_gradient(fun: Callable[..., Any]) -> custom_vjp[..., Any]:
-    """Decorate a function that returns its result and the function of its cotangent.
+    """Return a differentiable function from a function that returns its result and its pullback.
 
     Args:
-        fun: a function that returns a pair: the result, and a function from its cotangent to the cotangents of the
-            arguments, a tuple, or one for a single argument.
+        fun: a function that returns a pair of its result and a function. The latter maps a cotangent of the result to
+            a tuple of cotangents of the arguments, or to a single cotangent for a single argument.
 
     Returns:
-        A function of the result alone, differentiable in reverse mode.
+        A function that returns the result only, differentiable in reverse mode.
 
     Raises:
-        TypeError: `fun` cannot be called, or the cotangents do not fit the arguments.
+        TypeError: `fun` is not callable, or the cotangents do not fit the arguments.
 
     Example:
         >>> f = xtrace.custom_gradient(lambda x: (x**2, lambda cotangent: 5.0 * cotangent))
@@ -322,7 +351,7 @@ def custom_gradient(fun: Callable[..., Any]) -> custom_vjp[..., Any]:
 
 
 class _Backward:
-    """A staged backward function: the values that it closed over are residuals."""
+    """A staged backward function as a pytree; the values in its closure are the leaves."""
 
     __slots__ = ("consts", "program")
 

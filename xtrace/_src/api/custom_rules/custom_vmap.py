@@ -1,4 +1,4 @@
-"""Functions with batched forms of the user's own: `custom_vmap`, and `sequential_vmap` that loops instead."""
+"""Functions with custom batching: `custom_vmap` with a rule, and `sequential_vmap` with a loop."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _Result = TypeVar("_Result")
 class custom_vmap(CustomFunction[_Arguments, _Result]):
     """Return a function with a batching rule, which `def_vmap` sets.
 
-    Under vmap the values are those of the rule; reverse mode takes the derivative of the function itself.
+    Under vmap the rule computes the result; reverse mode differentiates the function itself.
 
     Args:
-        fun: a function of arrays or trees of them.
+        fun: a function of pytrees of arrays.
 
     Raises:
-        AttributeError: the function is mapped before a rule is set.
-        TypeError: `fun` cannot be called.
+        AttributeError: the function is called before a rule is set.
+        TypeError: `fun` is not callable.
         ValueError: the result of the rule does not fit.
 
     Example:
@@ -52,8 +52,8 @@ class custom_vmap(CustomFunction[_Arguments, _Result]):
     def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
         """Set the rule ``vmap_rule(axis_size, in_batched, *args) -> (result, out_batched)`` and return it.
 
-        in_batched: a list with an entry for each argument, of its structure, of booleans; batched results have the axis
-        at 0. out_batched has the structure of the result.
+        in_batched: a list with a tree of booleans for each argument, in its structure: whether a leaf has the mapped
+        axis, which is axis 0. out_batched is the same for the result.
         """
         check_callable(vmap_rule)
         self.vmap_rule = vmap_rule
@@ -73,7 +73,8 @@ class custom_vmap(CustomFunction[_Arguments, _Result]):
         call, leaves = self._split(args)
         body = stage_body(self.kind, self.fun, call.in_tree, [aval_of(x) for x in leaves])
         count, out_tree, name = len(body.consts), body.out_tree, function_name(rule)
-        # An array is the same for all indices, also where an operation around has given it the mapped axis.
+        # Captured arrays are the same for all indices, even if an outer operation gave them the mapped axis; tracers
+        # are not.
         traced = [isinstance(x, Tracer) for x in body.consts]
 
         def flat(size: int, batched: Sequence[bool], values: Sequence[Any]) -> tuple[list[Any], list[bool]]:
@@ -116,16 +117,16 @@ class custom_vmap(CustomFunction[_Arguments, _Result]):
 
 
 def sequential_vmap(f: Callable[..., Any]) -> custom_vmap[..., Any]:
-    """Return a function that vmap calls for one index after the other, in a loop.
+    """Return a function that vmap calls in a loop, once for each index.
 
     Args:
-        f: a function of arrays or trees of them.
+        f: a function of pytrees of arrays.
 
     Returns:
         A function with the arguments and results of `f`.
 
     Raises:
-        TypeError: `f` cannot be called.
+        TypeError: `f` is not callable.
 
     Example:
         >>> xtrace.vmap(xtrace.custom_batching.sequential_vmap(jnp.sin))(jnp.zeros(2))

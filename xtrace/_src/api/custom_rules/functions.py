@@ -1,4 +1,4 @@
-"""What functions with custom rules share: which arguments the rules are about, and calling them."""
+"""The base class of functions with custom rules: their arguments, their calls, and the checks of rules' results."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _Result = TypeVar("_Result")
 
 
 class Call(NamedTuple):
-    """What rules know of a call: its fixed arguments, how many there are in all, and the tree of the others."""
+    """A call of a custom function: its fixed arguments, the number of all, and the structure of the others."""
 
     fixed: dict[int, Any]
     arity: int
     in_tree: Any
 
     def of(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `function` of the arguments that are not fixed."""
+        """Return `function` as a function of the arguments that are not fixed."""
         if not self.fixed:
             return function
         fixed, arity = self.fixed, self.arity
@@ -52,7 +52,7 @@ class Call(NamedTuple):
 
 
 class Same:
-    """Equal to another one that holds the same object."""
+    """A hashable box, equal to boxes of the same object."""
 
     __slots__ = ("value",)
 
@@ -67,14 +67,14 @@ class Same:
 
 
 class Expected(NamedTuple):
-    """What the function itself returned when it was staged; its rules must return the same."""
+    """The structure and types of the result of the staged function; its rules must return the same."""
 
     out_tree: Any
     out_avals: list[ShapedArray]
 
 
 class CustomFunction(Generic[_Arguments, _Result]):
-    """What functions with custom rules share: which arguments the rules are about, and calling them."""
+    """A function with custom rules; fixed arguments (``nondiff``) have no derivatives and bypass the rules."""
 
     kind = "custom"
     _takes_references = False
@@ -101,19 +101,19 @@ class CustomFunction(Generic[_Arguments, _Result]):
                 )
         self.nondiff_argnums = tuple(sorted({*numbers, *map(names.index, chosen)}))
         kinds = [p.kind for p in self.signature.parameters.values()] if self.signature is not None else []
-        # So many positional arguments are all there are.
+        # The number of parameters, if all are positional.
         self.arity = len(kinds) if all(k in POSITIONAL for k in kinds) and kinds else None
 
     def __getattr__(self, name: str) -> Any:
-        # A function of several kinds, such as a custom_vjp of a custom_vmap, is given all its rules by its one name.
+        # In nested custom functions, such as a custom_vjp of a custom_vmap, the outer one has the inner one's methods.
         inner = self.__dict__.get("fun")
         if isinstance(inner, CustomFunction) and hasattr(inner, name):
             return getattr(inner, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        # One of a module is pickled and copied by its name, as Python's functions are. That of a program is not where
-        # another process reads the pickle.
+        # A function in a module is pickled and copied by its name, as Python's functions are; other processes do not
+        # have the functions in `__main__`.
         module = sys.modules.get(self.__module__) if self.__module__ != "__main__" else None
         own_name: str = getattr(self, "__qualname__", "")
         named: Any = module
@@ -129,8 +129,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
             return self.fun(*args)
         positional = self._positional(args, kwargs)
         if concrete:
-            made = self.fun(*positional)
-            return made
+            return self.fun(*positional)
         call, leaves = self._split(positional)
         if isinstance(current_trace.get(), BatchTrace) and AbstractRef in map(type, map(aval_of, leaves)):
             return self._call_without_rules(positional)
@@ -138,7 +137,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
             body = stage_body(self.kind, call.of(self.fun), call.in_tree, [aval_of(x) for x in leaves])
             expected = Expected(body.out_tree, body.out_avals)
             results = self._apply(call, body.jaxpr, expected, [*body.consts, *leaves], len(body.consts), [])
-            made = pytree.tree_unflatten(body.out_tree, results)
+            made: _Result = pytree.tree_unflatten(body.out_tree, results)
             return made
         trees: list[Any] = []
         function = call.of(self.fun)
@@ -189,7 +188,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
         except TypeError as error:
             raise TypeError(f"{self.kind}-decorated function {self.name}: {error}") from None
         bound.apply_defaults()
-        # The function sees keyword-only parameters at their defaults anyway.
+        # Keyword-only parameters keep their defaults; only given ones are an error.
         named = [n for n in bound.kwargs if n in kwargs]
         if named:
             raise TypeError(
@@ -220,13 +219,13 @@ class CustomFunction(Generic[_Arguments, _Result]):
         return Call(fixed, len(args), in_tree), unwrap(leaves)
 
     def _paths(self, fixed: dict[int, Any], in_tree: PyTreeDef) -> list[str]:
-        """Return how users write the leaves of the arguments that are not fixed."""
+        """Return the users' expressions for the leaves of the arguments that are not fixed."""
         static = call_arguments.Static(tuple([(n, None) for n in sorted(fixed)]), ())
         tree = pytree.treedef_tuple((in_tree, pytree.tree_structure({})))
         return call_arguments.argument_paths(self.fun, static, tree)
 
     def _flatten_result(self, role: str, name: str, result: object, trees: list[Any]) -> list[Any]:
-        """Return the leaves of the result of the function or of a rule, and note their tree."""
+        """Return the leaves of a result of the function or of a rule, and set `trees` to its structure."""
         leaves, tree = pytree.tree_flatten(result)
         self._check_results(role, name, leaves, result)
         trees[:] = [tree]
@@ -274,7 +273,7 @@ def _describe_types(tree: Any, leaves: Sequence[Any]) -> str:
 
 
 def check_pair(result: object, message: Callable[[], str]) -> Any:
-    """Return `result`, a pair that a rule returned; TypeError with the message if it is none."""
+    """Return `result` if it is a pair; TypeError with the text ``message()`` otherwise."""
     if not isinstance(result, (tuple, list)) or len(result) != 2:
         raise TypeError(message())
     return result

@@ -1,4 +1,4 @@
-"""`linear_call`: linear functions whose transpose is given."""
+"""`linear_call`: linear functions with a custom transpose."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from xtrace._src.ops.custom_rules.rule import Rule
 def linear_call(
     fun: Callable[..., Any], fun_transpose: Callable[..., Any], residual_args: object, linear_args: object
 ) -> Any:
-    """Call a function that is linear in its second argument, with a transpose of one's own.
+    """Call a function that is linear in its second argument, with a custom transpose.
 
     Args:
-        fun: a function of two trees, linear in the second one.
-        fun_transpose: a function of `residual_args` and a cotangent; it returns a tree like `linear_args`.
+        fun: a function of two pytrees, linear in the second one.
+        fun_transpose: a function of `residual_args` and a cotangent; it returns a tree in the structure of
+            `linear_args`.
         residual_args: the first argument.
         linear_args: the second argument.
 

@@ -1,4 +1,4 @@
-"""Zeros that rules are given in the place of arrays, where they ask for them."""
+"""Symbolic zeros, which rules with ``symbolic_zeros=True`` receive instead of arrays of zeros."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from xtrace._src.ops.custom_rules.rule import zero_of
 
 
 class SymbolicZero:
-    """A zero tangent or cotangent, without data, in rules with ``symbolic_zeros=True``.
+    """A zero tangent or cotangent without data, in rules with ``symbolic_zeros=True``.
 
     Args:
-        aval: its type.
+        aval: the type of the zero.
 
     Example:
         >>> xtrace.custom_derivatives.SymbolicZero(xtrace.typeof(1.0)).shape
@@ -41,7 +41,7 @@ class SymbolicZero:
 
 
 def symbolic_zero(aval: ShapedArray) -> SymbolicZero:
-    """Return the zero tangent of values of this type; of integers it is of dtype float0."""
+    """Return the zero tangent of a value of type `aval`; for integers its dtype is float0."""
     return SymbolicZero(aval if is_differentiable(aval) else ShapedArray(aval.shape, dtypes.float0))
 
 
@@ -49,11 +49,11 @@ def zero_from_primal(val: object, symbolic_zeros: bool = False) -> Any:
     """Return the zero tangent of a value.
 
     Args:
-        val: an array or a tree of them.
-        symbolic_zeros: whether the tangent is a `SymbolicZero`.
+        val: a pytree of arrays.
+        symbolic_zeros: whether tangents are `SymbolicZero` objects.
 
     Returns:
-        A tree like `val`; of integers and booleans of dtype float0.
+        A tree in the structure of `val`; the zeros of integers and booleans have dtype float0.
 
     Raises:
         TypeError: a leaf is no array.

@@ -1,1 +1,1 @@
-"""What users read when something goes wrong: where, why, and what to write instead; see `core/explain.py`, its door."""
+"""Error messages for users: the place, the reason and the correction; `core/explain.py` is the interface."""

@@ -1,4 +1,4 @@
-"""What to write instead: the fix of an error about a traced value, from how the user's program asked for the value."""
+"""Corrections for errors about traced values, derived from the user's expression that needs the value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Case:
-    """One error: where, about which tracer, and where that came from."""
+    """One error: its place, its tracer, and the tracer's origin."""
 
     def __init__(self, site: Site, tracer: Tracer | None, provenance: Provenance | None) -> None:
         self.site, self.tracer, self.provenance = site, tracer, provenance
@@ -27,17 +27,17 @@ class Case:
 
     @property
     def node(self) -> Any:
-        """The syntax tree of the expression, None if it is not known."""
+        """The syntax tree of the expression, or None."""
         return self.site.expression.node if self.site.expression is not None else None
 
     @property
     def parent(self) -> Any:
-        """What is around the expression."""
+        """The node around the expression."""
         around = self.site.expression.around if self.site.expression is not None else ()
         return around[0] if around else None
 
     def static(self) -> list[str]:
-        """How to make the value concrete, if it depends on one argument, which can be marked, or on none."""
+        """The correction that makes the value concrete, if it depends on no argument or on one that can be static."""
         if self.provenance is not None and self.provenance.is_constant():
             return ["compute it with numpy, whose values are known while tracing"]
         candidate = self.provenance.static_candidate() if self.provenance is not None else None
@@ -49,11 +49,11 @@ class Case:
         return [f"make {name} static with {text}, if it takes few values: each one is compiled anew"]
 
     def callee(self) -> str:
-        """The name of the function that the expression calls, empty if it is no call."""
+        """The name of the function in a call, empty for other expressions."""
         return ast.unparse(self.node.func) if isinstance(self.node, ast.Call) else ""
 
     def module_of(self, node: Any) -> tuple[str, str]:
-        """The module and the name in it that ``np.linalg.norm`` or an imported name stands for; empty if unknown."""
+        """The module and the name in it of an expression such as ``np.linalg.norm``; empty if unknown."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.insert(0, node.attr)
@@ -75,19 +75,19 @@ def _home_of(function: object) -> str:
 
 
 def text(fixes: Sequence[str]) -> str:
-    """Return the fixes as the last lines of a message, nothing if there are none."""
+    """Return the corrections as the last lines of a message, or nothing."""
     return "\n  or ".join([f"To fix it: {fixes[0]}", *fixes[1:]]) if fixes else ""
 
 
 # Conditions
 
 
-_TRUTH_FUNCTIONS = {"any": "any", "all": "all"}
+_TRUTH_FUNCTIONS = ("any", "all")
 _CHOOSING = {"max": "maximum", "min": "minimum"}
 
 
 def for_condition(case: Case) -> list[str]:
-    """What to write for a traced condition."""
+    """Return the corrections of a traced condition."""
     writer, node = case.writer, case.node
     if writer is None:
         return _any_condition(case)
@@ -117,7 +117,7 @@ def for_condition(case: Case) -> list[str]:
 
 
 def for_several_truths(case: Case) -> list[str]:
-    """The correction of a traced condition of several elements: a choice for each element, or one for all."""
+    """Return the corrections of a traced condition of several elements: a choice for each element, or one for all."""
     chosen = [fix for fix in for_condition(case) if ".cond(" not in fix and "static" not in fix]
     return [*chosen, "x.any() or x.all(), to ask about all elements at once"]
 
@@ -142,10 +142,9 @@ def _condition_of_builtin(case: Case, writer: Rewriter) -> list[str]:
     (argument,) = arguments
     array = argument if isinstance(call.args[0], ast.Name) else f"{case.jnp}.array({argument})"
     if isinstance(call.args[0], (ast.GeneratorExp, ast.ListComp)):
-        array = f"{case.jnp}.array([{argument.strip('([])')}])"
-    if name in _CHOOSING:
-        return [f"{case.jnp}.{name}({array})"]
-    if name in _TRUTH_FUNCTIONS:
+        items = argument if argument == "..." else f"[{argument[1:-1]}]"
+        array = f"{case.jnp}.array({items})"
+    if name in _CHOOSING or name in _TRUTH_FUNCTIONS:
         return [f"{case.jnp}.{name}({array})"]
     if name == "sorted":
         return [f"{case.jnp}.sort({array})"]
@@ -175,13 +174,13 @@ def _branch(case: Case, writer: Rewriter, test: str, statement: ast.If, around: 
 
 
 _METHODS = {"int": "int", "float": "float", "complex": "complex"}
-# Functions of `math` that have another name in NumPy; those of the same name are found there.
-_MATH_NAMES = {"pow": "power", "fabs": "abs", "fsum": "sum", "dist": "linalg.norm", "modf": "modf"}
+# Functions of `math` with another name in NumPy.
+_MATH_NAMES = {"pow": "power", "fabs": "abs", "fsum": "sum", "dist": "linalg.norm"}
 _NOT_IN_NUMPY = {"factorial": "factorial", "gamma": "gamma", "lgamma": "gammaln", "erf": "erf", "erfc": "erfc"}
 
 
 def for_value(case: Case, asked_by: str) -> list[str]:
-    """What to write where `asked_by` needs the value of a tracer."""
+    """Return the corrections if `asked_by` needs the value of a tracer."""
     missing = re.search(r"without (\w+)", asked_by)
     if missing is not None:
         return _with_size(case, missing[1])
@@ -236,7 +235,7 @@ def _with_size(case: Case, keyword: str) -> list[str]:
 
 
 def _masked(case: Case) -> list[str]:
-    """The other way where positions were only asked for to index with them."""
+    """Return the correction for positions that are used as an index only."""
     if case.callee().endswith((".nonzero", ".where", ".flatnonzero", ".argwhere")):
         return [f"{case.jnp}.where(condition, x, fill), which keeps the shape"]
     return []
@@ -258,7 +257,7 @@ def _known_size(case: Case, asked_by: str) -> list[str]:
 
 
 def for_integer(case: Case) -> list[str]:
-    """What to write where Python needs an integer."""
+    """Return the corrections if Python needs an integer."""
     writer, node, parent = case.writer, case.node, case.parent
     if writer is None:
         return [*case.static(), f"loop with {case.lax}.fori_loop, or index an xtrace array instead of a list"]
@@ -282,7 +281,7 @@ def for_integer(case: Case) -> list[str]:
 
 
 def for_no_integer(case: Case) -> list[str]:
-    """What to write where Python needs an integer and the array holds something else, or several of them."""
+    """Return the corrections if Python needs an integer, and the array has another dtype or several elements."""
     tracer = case.tracer
     if tracer is not None and tracer.aval.shape:
         return ["give it one element of an integer array"]
@@ -309,7 +308,7 @@ def _indexing_of_a_list(case: Case, writer: Rewriter, node: ast.Subscript) -> li
 
 
 def _start_and_size(writer: Rewriter, bounds: ast.Slice) -> tuple[str, str]:
-    """Return where a slice starts, and its length where that is written in it, ``size`` if it is not."""
+    """Return the start of a slice, and its length if it is in the source, otherwise ``size``."""
     lower, upper = bounds.lower, bounds.upper
     start = writer.text(lower) if lower is not None else "0"
     if isinstance(upper, ast.BinOp) and isinstance(upper.op, ast.Add) and lower is not None:
@@ -329,7 +328,7 @@ _CONVERTERS = ("asarray", "array", "asanyarray", "ascontiguousarray", "copy")
 
 
 def for_array(case: Case) -> list[str]:
-    """What to write where NumPy or another library was given a tracer."""
+    """Return the corrections if NumPy or another library received a tracer."""
     writer, node = case.writer, case.node
     generic = [f"the function of the same name in {case.jnp}, which can be traced"]
     if writer is None:
@@ -374,7 +373,7 @@ def _outside(case: Case) -> list[str]:
 
 
 def for_mask(case: Case) -> list[str]:
-    """What to write for an index by a traced mask."""
+    """Return the corrections of an index by a traced mask."""
     writer, node = case.writer, case.node
     if writer is None or not isinstance(node, ast.Subscript):
         return [f"{case.jnp}.where(mask, x, fill), which keeps the shape",
@@ -397,7 +396,7 @@ def for_mask(case: Case) -> list[str]:
 
 
 def _reduction(case: Case) -> str:
-    """The name of the reduction, or of the attribute, that is taken of the expression; empty if it is another use."""
+    """Return the name of the reduction or attribute applied to the expression; empty for other uses."""
     around = case.site.expression.around if case.site.expression is not None else ()
     if around and isinstance(around[0], ast.Attribute):
         name = around[0].attr
@@ -409,10 +408,10 @@ def _reduction(case: Case) -> str:
 
 
 def for_slice(case: Case) -> list[str]:
-    """What to write for a slice with traced bounds."""
+    """Return the corrections of a slice with traced bounds."""
     writer, node = case.writer, case.node
     generic = [f"{case.lax}.dynamic_slice_in_dim(x, start, size) with a fixed size", *case.static()]
-    # x.at[i:j].set(y) asks when it is called.
+    # x.at[i:j].set(y) needs the bounds when it is called.
     method = node.func if isinstance(node, ast.Call) else None
     updated: Any = method.value if isinstance(method, ast.Attribute) else None
     if isinstance(updated, ast.Subscript) and isinstance(updated.value, ast.Attribute) and updated.value.attr == "at":
@@ -444,7 +443,7 @@ def for_slice(case: Case) -> list[str]:
 
 
 def _may_be_traced(case: Case, bounds: ast.Slice) -> bool:
-    """Return whether one of a slice's bounds is more than numbers."""
+    """Whether a bound of a slice contains more than numbers."""
     return any(x is not None and not isinstance(x, ast.Constant) for x in (bounds.lower, bounds.upper, bounds.step))
 
 
@@ -452,7 +451,7 @@ def _may_be_traced(case: Case, bounds: ast.Slice) -> bool:
 
 
 def for_shape(case: Case) -> list[str]:
-    """What to write for a shape with a tracer in it."""
+    """Return the corrections of a shape with a tracer in it."""
     if case.provenance is not None and case.provenance.is_constant():
         corrections = _with_numpy(case)
         if corrections:
@@ -464,7 +463,7 @@ def for_shape(case: Case) -> list[str]:
 
 
 def _with_numpy(case: Case) -> list[str]:
-    """The expression with NumPy's functions in place of xtrace.numpy's, if it has some: NumPy's values are concrete."""
+    """Return the correction with NumPy's functions in place of xtrace.numpy's: NumPy's values are concrete."""
     if case.writer is None:
         return []
     numpy, jnp = case.site.alias("numpy"), case.jnp
@@ -477,7 +476,7 @@ def _with_numpy(case: Case) -> list[str]:
 
 
 class _Concrete(ast.NodeTransformer):
-    """Replaces calls of xtrace.numpy on shapes by calls of NumPy, inside the outermost call."""
+    """A transformer that replaces calls of xtrace.numpy on shapes by calls of NumPy, inside the outermost call."""
 
     def __init__(self, jnp: str, numpy: str, outermost: Any) -> None:
         self.jnp, self.numpy = jnp, numpy
@@ -510,7 +509,7 @@ class _Concrete(ast.NodeTransformer):
 
 
 def for_key(case: Case) -> list[str]:
-    """What to write for a traced key."""
+    """Return the corrections of a traced key."""
     writer, node = case.writer, case.node
     if writer is not None and isinstance(node, ast.Subscript):
         holder, key = writer.text(node.value), writer.text(node.slice)
@@ -522,7 +521,7 @@ def for_key(case: Case) -> list[str]:
 
 
 def for_format(case: Case) -> list[str]:
-    """What to write for a formatted tracer."""
+    """Return the corrections of a formatted tracer."""
     show = f"{case.site.alias('xtrace')}.debug.print"
     pieces, values = _format(case)
     quoted = pieces.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
@@ -530,7 +529,7 @@ def for_format(case: Case) -> list[str]:
 
 
 def _format(case: Case) -> tuple[str, list[str]]:
-    """Return the format and the values of a string that is made from them in one of Python's ways."""
+    """Return the format and the values of a formatted string, for each of Python's notations."""
     node: Any = case.node
     if isinstance(node, ast.JoinedStr):
         pieces, values = "", []
@@ -557,18 +556,18 @@ def _format(case: Case) -> tuple[str, list[str]]:
 
 
 def for_data(case: Case) -> list[str]:
-    """What to write where the data itself is asked for."""
+    """Return the corrections if the data of a tracer is needed."""
     return ["use it outside the traced function, on its arguments and results"]
 
 
 def for_item_assignment(case: Case) -> list[str]:
-    """What to write for an assignment to an item."""
+    """Return the corrections of an assignment to an item."""
     correction = case.writer.item_assignment() if case.writer is not None else None
     return [correction] if correction is not None else []
 
 
 def for_iteration(case: Case) -> list[str]:
-    """What to write for an iteration over a scalar."""
+    """Return the corrections of an iteration over a scalar."""
     writer, node, parent = case.writer, case.node, case.parent
     if writer is not None and isinstance(parent, ast.For) and parent.iter is node:
         counted = ast.Call(ast.Name("range", ast.Load()), [node], [])

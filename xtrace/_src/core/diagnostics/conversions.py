@@ -1,4 +1,4 @@
-"""The errors of traced values that Python, NumPy or a shape asked for: what happened, where, why, what to write."""
+"""Errors of conversions of traced values by Python, NumPy or shapes: event, place, reason and correction."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def check_operands(name: str, operands: Sequence[Any]) -> None:
-    """Raise a TypeError that names the operand no operation accepts, if there is one."""
+    """Raise TypeError if an operand is of a type that no operation accepts."""
     for position, value in enumerate(operands):
         if not isinstance(value, Literal) and not is_array_like(value):
             raise TypeError(f"{name}: argument {position}: {not_an_array(value)}")
@@ -41,7 +41,7 @@ def _message(head: str, tracer: Tracer | None, fixes: Callable[[advice.Case], li
         origin = provenance.text(site) if provenance is not None else ""
         parts = [head, site.excerpt(), origin, advice.text(fixes(advice.Case(site, tracer, provenance)))]
     except Exception:
-        # What explains an error must not take its place.
+        # A failure of the explanation must not replace the error.
         if config.enable_checks.value:
             raise
         return head
@@ -64,7 +64,7 @@ def ambiguous_truth(tracer: Tracer) -> ValueError:
 
 
 def concretization(tracer: Tracer, asked_by: str) -> ConcretizationTypeError:
-    """The error of a tracer whose value a Python function asked for."""
+    """The error of a tracer whose value a Python function needs."""
     head = (
         f"Abstract tracer value encountered where concrete value is expected: {tracer!r}\n"
         f"The problem arose with the `{asked_by}` function."
@@ -73,7 +73,7 @@ def concretization(tracer: Tracer, asked_by: str) -> ConcretizationTypeError:
 
 
 def integer_conversion(tracer: Tracer) -> TypeError:
-    """The error of a tracer used as a Python integer, which one that is no integer, or several, never is."""
+    """The error of a tracer used as a Python integer; one of another dtype or several elements is never one."""
     if not is_integer(tracer.aval.dtype) or tracer.aval.shape:
         head = f"Only a scalar of an integer type can be an index; the traced array is {tracer.aval.str_short(False)}."
         return TypeError(_message(head, tracer, advice.for_no_integer))
@@ -103,7 +103,7 @@ def boolean_index(tracer: Tracer) -> NonConcreteBooleanIndexError:
 
 
 def slice_entry(tracer: Tracer, entry: slice, position: int) -> IndexError:
-    """The error of a traced bound of the slice that is the item `position` of an index."""
+    """The error of a traced bound of a slice, the item `position` of an index."""
     head = (
         f"Slice entries must be static integers. Got {entry} at position {position}\n"
         "The shape of the result would depend on a traced value."
@@ -112,7 +112,7 @@ def slice_entry(tracer: Tracer, entry: slice, position: int) -> IndexError:
 
 
 def traced_shape(tracer: Tracer, entries: Sequence[Any], *, function: str = "") -> TypeError:
-    """The error of a shape given to the operation `name` that has a tracer among its entries."""
+    """The error of a shape with a tracer among its entries, passed to the operation `name`."""
     head = (
         "Shapes must be 1D sequences of concrete values of integer type, got "
         f"[{', '.join(map(repr, entries))}].\n"
@@ -138,7 +138,7 @@ def format_specification(tracer: Tracer, specification: str) -> TypeError:
 
 
 def no_data(tracer: Tracer, what: str) -> ConcretizationTypeError:
-    """The error of using a method or an attribute, `what`, that needs the data of a tracer, or where it is."""
+    """The error of using a method or an attribute, `what`, that needs the data or the place of a tracer."""
     head = (
         f"Abstract tracer value encountered where concrete value is expected: the {what} is not available on traced "
         f"array with shape {tracer.aval.str_short()}, which has no data while Python runs."
@@ -147,7 +147,7 @@ def no_data(tracer: Tracer, what: str) -> ConcretizationTypeError:
 
 
 def no_such_attribute(tracer: Tracer, what: str) -> AttributeError:
-    """The error of asking a tracer for an attribute that only concrete arrays have."""
+    """The error of reading an attribute of a tracer that only concrete arrays have."""
     return AttributeError(
         f"the {what} is not available on traced array with shape {tracer.aval.str_short()}, which is on no device "
         "while Python runs. Use it outside the traced function; xtrace.typeof(x) says what is known of a traced array"

@@ -1,4 +1,4 @@
-"""Excerpts of the user's source: the lines of a position, with a marker under the expression that was running.
+"""Excerpts of the user's source: the lines of a position, with a marker under the expression.
 
 Columns come from Python's own tables (PEP 657). Sources come from `linecache`, which knows the cells of notebooks too.
 """
@@ -15,7 +15,7 @@ from xtrace._src.core.source import Position, resolve
 from xtrace._src.core.tables import memoize
 from xtrace._src.xla.source_locations import Location
 
-# An expression over more lines is shown by its first ones.
+# The number of lines shown of an expression.
 _SHOWN_LINES = 4
 _LONGEST_LINE = 160
 
@@ -30,14 +30,14 @@ class Span(NamedTuple):
 
 
 class Expression(NamedTuple):
-    """What a position was evaluating: its syntax tree and those around it, innermost first, and the file's lines."""
+    """The expression at a position: its node, the nodes around it from the inside out, and the file's lines."""
 
     node: Any
     around: Sequence[Any]
     lines: Sequence[str]
 
     def text(self, node: Any = None) -> str:
-        """Return the source of a node, of this one if none is given, on one line."""
+        """Return the source of a node, by default of this one, on one line."""
         node = self.node if node is None else node
         if node.lineno == node.end_lineno:
             line = self.lines[int(node.lineno) - 1]
@@ -48,7 +48,7 @@ class Expression(NamedTuple):
 def excerpt(position: Position | None, indent: str = "  ") -> str:
     """Return ``FILE:LINE (function)`` and below it the source lines, the expression at `position` marked.
 
-    The place alone where there is no source; a phrase for None. Every line starts with `indent`, the last one does not
+    Without source it is the place only; for None it is a phrase. Every line starts with `indent`, the last one does not
     end with a newline.
     """
     if position is None:
@@ -63,20 +63,20 @@ def excerpt(position: Position | None, indent: str = "  ") -> str:
 
 
 def expression_text(position: Position | None) -> str | None:
-    """Return the source of the expression at a position, on one line; None where it cannot be told."""
+    """Return the source of the expression at a position, on one line; None if unknown."""
     expression = expression_at(position) if position is not None else None
     return expression.text() if expression is not None else None
 
 
 def marked_span(position: Position) -> Span | None:
-    """Return the range that `excerpt` marks, None if it marks nothing."""
+    """Return the range that `excerpt` marks, or None."""
     expression = expression_at(position)
     lines = source_lines(resolve(position).file)
     return _span_of(expression.node, lines) if expression is not None else _span(resolve(position), lines)
 
 
 def source_lines(file: str) -> list[str]:
-    """Return the lines of a file or a notebook's cell, without their ends; none where Python cannot find them."""
+    """Return the lines of a file or a notebook's cell without line ends; an empty list if Python cannot find them."""
     linecache.checkcache(file)
     return [line.rstrip("\r\n") for line in linecache.getlines(file)]
 
@@ -90,7 +90,7 @@ def _parse(text: str) -> ast.AST | None:
 
 
 def expression_at(position: Position) -> Expression | None:
-    """Return the expression at a position; None without source, or where it does not fit Python's table."""
+    """Return the expression at a position; None without source, or if the source does not match Python's table."""
     location = resolve(position)
     if not location.end_column:
         return None
@@ -103,7 +103,7 @@ def expression_at(position: Position) -> Expression | None:
     if not path:
         return None
     node, around = path[0], path[1:]
-    # Before Python 3.12 only whole strings have a place.
+    # Before Python 3.12 the parts of f-strings have no positions.
     while around and isinstance(around[0], (ast.JoinedStr, ast.FormattedValue)) and _is_of_string(node):
         node, around = around[0], around[1:]
     while (inner := _evaluated_part(node, around, position)) is not None:
@@ -116,7 +116,7 @@ def _range_of(node: Any) -> tuple[int, int, int, int]:
 
 
 def _path_to(tree: Any, wanted: tuple[int, int, int, int]) -> list[Any]:
-    """Return the innermost node with the range `wanted` and those around it, outwards; nothing if there is none."""
+    """Return the innermost node with the range `wanted` and then the nodes around it; empty if there is none."""
     start, end = wanted[:2], wanted[2:]
     longest: list[Any] = []
     path: list[Any] = []
@@ -130,7 +130,7 @@ def _path_to(tree: Any, wanted: tuple[int, int, int, int]) -> list[Any]:
 
 
 def _children(node: ast.AST) -> list[Any]:
-    """Return the nodes below one, those without a place of their own replaced by theirs."""
+    """Return the children of a node; children without positions are replaced by their children."""
     children: list[Any] = []
     for child in ast.iter_child_nodes(node):
         children += [child] if hasattr(child, "lineno") or isinstance(child, ast.comprehension) else _children(child)
@@ -145,7 +145,7 @@ def _holds(node: Any, start: tuple[int, int], end: tuple[int, int]) -> bool:
 
 
 def _evaluated_part(node: ast.AST, around: Sequence[Any], position: Position) -> Any:
-    """Return the part of a node that Python was evaluating, None if it is all of it.
+    """Return the part of a node that Python was evaluating, None for the whole node.
 
     Jumps have the range of a whole statement, or of a whole ``a and b``, in some versions of Python.
     """
@@ -171,7 +171,7 @@ def _is_of_string(node: ast.AST) -> bool:
 
 
 def _last_evaluated(parts: Sequence[Any], position: Position) -> Any:
-    """Return the one of `parts` that the instructions before `position` evaluate."""
+    """Return the part among `parts` that the instructions before `position` evaluate."""
     code, offset, _ = position
     ranges = [_range_of(part) for part in parts]
     for line, end_line, column, end_column in reversed(list(code.co_positions())[: offset // 2]):
@@ -194,7 +194,7 @@ def _span(location: Location, lines: Sequence[str]) -> Span | None:
 
 
 def _convert_to_characters(line: int, column: int, end_line: int, end_column: int, lines: Sequence[str]) -> Span | None:
-    """Return a range in bytes as one in characters; None if the file has changed and has no such place."""
+    """Return a range in bytes as a range in characters; None if it is outside the file, which was changed."""
     if not 0 < line <= end_line <= len(lines):
         return None
     first, last = lines[line - 1].encode(), lines[end_line - 1].encode()
@@ -205,7 +205,7 @@ def _convert_to_characters(line: int, column: int, end_line: int, end_column: in
 
 
 def _mark_lines(lines: Sequence[str], line: int, span: Span | None) -> list[str]:
-    """Return the lines of a range without their common indentation, below each the marker."""
+    """Return the lines of a range without their common indentation, each followed by its marker."""
     if not 0 < line <= len(lines) or not lines[line - 1].strip():
         return []
     end_line = span.end_line if span is not None else line
@@ -228,7 +228,7 @@ def _mark_lines(lines: Sequence[str], line: int, span: Span | None) -> list[str]
 
 
 def _marker(text: str, start: int, end: int) -> str:
-    """Return carets that stand below ``text[start:end]``: tabs stay tabs, wide characters take two of them."""
+    """Return carets that align with ``text[start:end]``: tabs stay tabs, wide characters get two carets."""
     before = "".join("\t" if c == "\t" else " " * _width(c) for c in text[:start])
     return before + "^" * sum(1 if c == "\t" else _width(c) for c in text[start:end])
 

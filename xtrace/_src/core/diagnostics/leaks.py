@@ -1,4 +1,4 @@
-"""Traced values that outlived their trace: which, made where, by which function, and what holds them."""
+"""Errors of leaked tracers: the value, its origin, its function, and the object that holds it."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def unexpected_tracer(tracer: Tracer, holder: str = "") -> UnexpectedTracerError
 
 
 def _origin(tracer: Tracer) -> tuple[Position | None, DebugInfo | None]:
-    """Return the place where a tracer was made, unless it is an argument, and the function of its trace."""
+    """Return the place where a tracer was made, None for an argument, and the function of its trace."""
     trace: Any = tracer.owner
     if hasattr(trace, "find_origin"):
         return trace.find_origin(tracer), trace.debug_info
     made_at = None
     info: DebugInfo | None = trace.described() if getattr(trace, "described", None) is not None else None
-    # Linearization records its operations on tangents, so the place where a value with a tangent was made is known.
+    # Linearization records operations on tangents: a value with a tangent has a recorded place.
     for part in ("tangent", "primal", "value"):
         inner = getattr(tracer, part, None)
         if isinstance(inner, Tracer) and made_at is None:
@@ -73,12 +73,12 @@ def _as_argument(tracer: Tracer) -> str:
 
 
 def check_leaks(trace: Trace) -> None:
-    """Raise UnexpectedTracerError for a tracer of `trace`, which has ended, that the user's program still holds."""
+    """Raise UnexpectedTracerError if the user's program still holds a tracer of `trace`, which has ended."""
     if sys.getrefcount(trace) <= _UNHELD:
         return
     gc.collect()
     frozen = gc.get_freeze_count() > 0
-    if frozen:  # the collector does not see frozen objects
+    if frozen:  # frozen objects are invisible to the collector
         gc.unfreeze()
     try:
         for tracer in gc.get_referrers(trace):
@@ -100,26 +100,26 @@ def _references_of_a_local() -> int:
     return _references(value)
 
 
-# How often a trace is referred to that nothing has but the variable of the function that checks it.
+# The reference count of a trace that only the checking function's variable refers to.
 _UNHELD = _references_of_a_local()
 
 
 class _Search:
-    """The search for the holders of a value: up from it, through containers, to something that the user's program has.
+    """The search for the holder of a value: from the value through containers to an object of the user's program.
 
-    xtrace's own running functions, and their containers, are no such thing; neither is a value without holders.
+    Running functions of xtrace and their containers do not count, nor does a value without holders.
     """
 
     def __init__(self) -> None:
         self.seen: set[int] = set()
-        # Lists of the search itself, which refer to everything it looks at.
+        # Lists of the search itself, which refer to all visited objects.
         self.own: set[int] = {id(self.seen)}
         self.locals = list(_running_locals())
         self.own.update(id(entry) for entry in self.locals)
         self.own.add(id(self.locals))
 
     def holder(self, value: object, depth: int) -> str:
-        """Return a phrase for the place that holds `value`, empty if there is none."""
+        """Return a phrase for the holder of `value`, empty if there is none."""
         self.seen.add(id(value))
         for names, held in self.locals:
             if held is value:
@@ -138,7 +138,7 @@ class _Search:
         return ""
 
     def _as_name(self, other: object, value: object, depth: int) -> str:
-        """The phrase where `other` gives the value a name that nothing else has to hold."""
+        """Return the phrase if `other` is the namespace of a module, which needs no further holder."""
         if type(other) is dict:
             module = _owner_of(other, sys.modules.values())
             if module is not None and not _is_internal_module(module.__name__):
@@ -146,7 +146,7 @@ class _Search:
         return ""
 
     def _as_container(self, other: Any, value: Any, depth: int) -> str:
-        """The phrase where something holds `other`, which holds the value."""
+        """Return the phrase if `other` is a container of the value and has a holder itself."""
         kind = type(other)
         if kind is CellType:
             return self._describe_closure(other, depth)
@@ -209,7 +209,7 @@ class _Search:
 
 
 def _running_locals() -> Iterable[tuple[str, Any]]:
-    """The local variables of the user's running functions: to the collector a running frame refers to nothing."""
+    """Return the local variables of the user's running functions, which the collector does not see."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code, variables = frame.f_code, frame.f_locals

@@ -1,4 +1,4 @@
-"""Messages as they reach the user: they name the public function that was called, and have no endless lines."""
+"""Final changes to messages: they name the called public function, and long lines are cut."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from types import CodeType, FrameType, TracebackType
 
 from xtrace._src.core.source import is_internal
 
-# How messages of operations, and Python's about arguments, begin; the name may be a private one.
+# The start of messages of operations, and of Python's messages about arguments; the name may be private.
 _HEAD = re.compile(r"(?:lax\.)?(_?[a-z][\w.]*(?:<locals>\.\w+)*)(?=: | requires ndarray| does not accept dtype|\(\) )")
 _PRIVATE = re.compile(r"<locals>|(?:^|\.)_(?!_)|__call__")
-# An argument of an inner function, from the second on, has another number than in the function that the user called.
+# Arguments of an inner function may have other numbers than the arguments of the called function.
 _LATER = re.compile(r"(?:argument|position) [1-9]")
 _OPERATORS = "xtrace._src.api.operators"
 _ELEMENTWISE = "xtrace._src.api.elementwise_functions"
 _CALLS_OF_PRIMITIVES = ("Primitive.__call__", "operation", "reduction")
-# The modules whose functions name themselves in the messages of functions that they call.
+# The modules whose functions put their own names in front of messages of other functions.
 _MODULES = ("xtrace.numpy", "xtrace.nn", "xtrace.scipy", "xtrace.random", "xtrace.image", _OPERATORS, _ELEMENTWISE)
 
-# The names of public functions and classes, by the module and the name that they are defined with.
+# The public names of functions and classes, by their module and their name in it.
 public_names: dict[tuple[str, str], str] = {}
 
 # A message begins with the event and ends with the correction.
@@ -27,9 +27,9 @@ _LONGEST, _BEGINNING, _END = 1000, 700, 250
 
 
 def name_public_function(error: BaseException, entry: TracebackType | None) -> None:
-    """Let the message of `error`, which leaves a public function by the frames of `entry`, name that function.
+    """Put the name of the called public function into the message of `error`; `entry` is the traceback at its boundary.
 
-    Errors that come out of a function of the user's are left as they are, like those that begin otherwise.
+    Errors from functions of users, and messages that begin differently, are not changed.
     """
     if len(error.args) != 1 or not isinstance(error.args[0], str):
         return
@@ -58,7 +58,7 @@ def name_public_function(error: BaseException, entry: TracebackType | None) -> N
 
 
 def cut_long_lines(error: BaseException, entry: TracebackType | None) -> None:
-    """Cut lines of the message of an error that xtrace raised, or NumPy for it: they hold a whole value."""
+    """Cut long lines, which contain a whole value, in a message of xtrace, or of NumPy called by xtrace."""
     if len(error.args) != 1 or not isinstance(error.args[0], str) or len(error.args[0]) <= _LONGEST:
         return
     while entry is not None and entry.tb_next is not None:
@@ -70,9 +70,9 @@ def cut_long_lines(error: BaseException, entry: TracebackType | None) -> None:
 
 
 def called_function() -> str:
-    """Return the name of the public function that is being called, the innermost one, for the head of a message."""
+    """Return the name of the innermost public function being called, for the head of a message."""
     frame: FrameType | None = sys._getframe(1)
-    # The outermost function of xtrace's, for calls in which no function is public.
+    # The outermost function of xtrace, if no function of the call is public.
     otherwise = ""
     while frame is not None:
         code = frame.f_code
@@ -89,14 +89,14 @@ def called_function() -> str:
 
 
 def _public_name(frame: FrameType, code: CodeType) -> str:
-    """Return the name of the public function whose frame this is, or nothing."""
+    """Return the name of a frame's public function, or nothing."""
     name, module = code.co_qualname, str(frame.f_globals.get("__name__"))
     if name == f"ufunc.{code.co_name}" and "self" in frame.f_locals:
         return f"{frame.f_locals['self'].__name__}.{code.co_name}"
     if name in _CALLS_OF_PRIMITIVES:
         return str(frame.f_locals["self"].__name__)
     if module in (_OPERATORS, _ELEMENTWISE) and name == code.co_name and not name.startswith(("_", "<")):
-        # Functions that these modules make have the names of public functions; their own functions are helpers.
+        # These modules generate public functions, which have public names; their own functions are helpers.
         own = getattr(sys.modules[_OPERATORS], name, None)
         return "" if getattr(own, "__code__", None) is code else name
     root, _, rest = name.partition(".")

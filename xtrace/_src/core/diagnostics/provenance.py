@@ -1,4 +1,4 @@
-"""Where a traced value comes from: the function that is traced, the arguments it depends on, the operations between."""
+"""The origin of a traced value: the traced function, the arguments that it depends on, the operations between."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _SHOWN_OPERATIONS = 5
 
 
 class Provenance:
-    """How a traced value came to be.
+    """The origin of a traced value.
 
-    `debug_info` says which function is traced, `arguments` the paths of the inputs that the value depends on,
-    `operations` those that led to it, `names` what variables are called, `outer` where the values come from that the
-    function closes over, and `note` what else there is to say. `steps` are statements, for want of operations.
+    debug_info: describes the traced function. arguments: the paths of the inputs that the value depends on.
+    operations: the operations that computed it. names: the names of variables. outer: the origins of the values that
+    the function closes over. note: a further sentence. steps: source statements, if no operations are recorded.
     """
 
     __slots__ = ("debug_info", "arguments", "countable", "operations", "names", "outer", "note", "steps")
@@ -39,7 +39,7 @@ class Provenance:
     ) -> None:
         self.debug_info, self.arguments, self.operations = debug_info, arguments, operations
         self.names, self.outer, self.note, self.steps = names or {}, outer, note, steps
-        # Inputs that could be static: scalars, and not numbers that are computed with.
+        # Inputs that could be static: scalars, except numbers used in computations.
         floats = len(operations) < 2
         self.countable = {
             path for v, path in self.names.items() if not v.aval.shape and (floats or not is_inexact(v.aval.dtype))
@@ -50,7 +50,7 @@ class Provenance:
         cls, variable: Atom, inputs: Sequence[Var], equations: Sequence[JaxprEqn], debug_info: DebugInfo,
         constants: Sequence[tuple[Var, Any]] = (),
     ) -> Provenance:
-        """Walk the equations backwards from `variable`; `constants` are the values that the function closes over."""
+        """Return the origin of `variable`, found backwards through equations; `constants` are closure values."""
         needed: set[Atom] = {variable}
         operations = []
         for equation in reversed(equations):
@@ -72,7 +72,7 @@ class Provenance:
         return cls(debug_info, arguments, operations[::-1], names, outer)
 
     def static_candidate(self) -> tuple[str, DebugInfo] | None:
-        """Return the one parameter that the value depends on and whose it is, if it can be made static."""
+        """Return the only parameter that the value depends on, and its function; None if it cannot be static."""
         if len(self.outer) == 1 and not self.arguments:
             return self.outer[0].static_candidate()
         if self.debug_info.transformation != "jit" or self.outer or len(self.arguments) != 1:
@@ -81,14 +81,14 @@ class Provenance:
         return (path, self.debug_info) if path.isidentifier() and path in self.countable else None
 
     def is_constant(self) -> bool:
-        """Return whether the value depends on nothing but constants of the function."""
+        """Whether the value depends on constants of the function only."""
         return not self.arguments and not self.outer and not self.note
 
     def __str__(self) -> str:
         return self.text(None)
 
     def text(self, site: Site | None) -> str:
-        """Return it in words, without the operations that the excerpt at `site` shows."""
+        """Return a description, without the operations that the excerpt at `site` shows."""
         lines = [f"The error occurred while tracing the function {self.debug_info}. {self._reason()}".rstrip()]
         shown = self.all_operations()
         if self.is_constant():
@@ -103,7 +103,7 @@ class Provenance:
         return "\n".join([*lines, *self._operations(shown), *self.steps])
 
     def all_operations(self) -> list[JaxprEqn]:
-        """Return the operations of the enclosing functions and then those of this one."""
+        """Return the operations of the enclosing functions, then the operations of this one."""
         return [e for p in self.outer for e in p.all_operations()] + list(self.operations)
 
     def _reason(self) -> str:
@@ -120,7 +120,7 @@ class Provenance:
     def _operations(self, equations: Sequence[JaxprEqn]) -> list[str]:
         grouped: list[tuple[str, Position | None, int]] = []
         for equation, text in zip(equations, format_equations(equations, self.names), strict=True):
-            # Functions of several operations are one step to the user.
+            # To the user, a function of several operations is one step.
             if grouped and grouped[-1][1] is not None and grouped[-1][1] == equation.source:
                 grouped[-1] = text, equation.source, grouped[-1][2] + 1
             else:
@@ -152,16 +152,15 @@ def _list_names(names: Sequence[str]) -> str:
 
 
 def provenance_of(tracer: Tracer) -> Provenance | None:
-    """Return where `tracer` came from, None if its trace does not know."""
+    """Return the origin of `tracer`, None if its trace has no record."""
     method = getattr(tracer.owner, "provenance_of", None)
     return method(tracer) if method is not None and not isinstance(tracer, Literal) else None
 
 
 def provenance_under(trace: Trace, transformation: str, values: Sequence[Any], note: str) -> Provenance:
-    """Return where a tracer of `trace`, which records nothing, came from: `values` are the values inside it.
+    """Return the origin of a tracer of `trace`, which records nothing; `values` are the values inside the tracer.
 
-    If none of them is recorded, the frames that are running say which function it is, and its source how the value was
-    computed.
+    If none of them is recorded, the function comes from the running frames, and the steps from its source.
     """
     inner = [p for p in [provenance_of(value) for value in values if hasattr(value, "owner")] if p is not None]
     for provenance in inner[:1]:
@@ -191,7 +190,7 @@ def provenance_under(trace: Trace, transformation: str, values: Sequence[Any], n
 
 
 def _function_under(trace: Trace) -> FrameType | None:
-    """Return the frame of the user's function that runs under `trace`: the outermost one that it called."""
+    """Return the frame of the outermost user's function that `trace` called."""
     frame: FrameType | None = sys._getframe(1)
     outermost = None
     while frame is not None:
@@ -204,7 +203,7 @@ def _function_under(trace: Trace) -> FrameType | None:
 
 
 def _leaves_of(trace: Trace, name: str, value: object) -> list[str]:
-    """Return how users write those leaves of an argument that are tracers of `trace`."""
+    """Return the users' expressions for the leaves of an argument that are tracers of `trace`."""
     try:
         leaves, _ = pytree.tree_flatten_with_path(value)
     except (TypeError, ValueError):
@@ -213,16 +212,16 @@ def _leaves_of(trace: Trace, name: str, value: object) -> list[str]:
 
 
 def _involves(trace: Trace, value: object) -> bool:
-    """Return whether a value is a tracer of `trace`, or one that has such a tracer inside."""
+    """Whether a value is a tracer of `trace`, or a tracer around one."""
     owner = getattr(value, "owner", None)
     inside = (getattr(value, "primal", None), getattr(value, "value", None))
     return owner is not None and (owner is trace or any(_involves(trace, x) for x in inside))
 
 
 def _source_slice(expression: Expression) -> tuple[list[ast.expr], list[Any]]:
-    """Return the expressions that one depends on, and the assignments before it that made its names, in order.
+    """Return the expressions on which one depends, and the assignments before it to their names, in order.
 
-    It goes by the order of lines, as if the function had no loops: good enough for a message.
+    It follows the order of lines, as if the function had no loops, which suffices for a message.
     """
     own = next((n for n in expression.around if isinstance(n, (ast.FunctionDef, ast.Lambda))), None)
     assignments = (ast.Assign, ast.AugAssign, ast.AnnAssign)

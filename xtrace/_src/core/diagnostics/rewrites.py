@@ -1,4 +1,4 @@
-"""What to write in place of Python's control flow on traced values, from the user's syntax tree and in its words."""
+"""Replacements of Python's control flow on traced values, made from the user's syntax tree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST = 100
 
 
 class Outcome(NamedTuple):
-    """What a branch does: it gives `name` a value, or returns it, and the value is one array or something else."""
+    """The effect of a branch: it assigns a value to `name`, or returns it; the value is an array or something else."""
 
     name: str
     value: str
@@ -26,7 +26,7 @@ class Outcome(NamedTuple):
 
 
 class Rewriter:
-    """Writes code like that at a site, with the names that modules have there."""
+    """A writer of code for a site, with the names of modules there."""
 
     def __init__(self, site: Site) -> None:
         assert site.expression is not None
@@ -39,7 +39,7 @@ class Rewriter:
         return text if len(text) <= _LONGEST else "..."
 
     def operand(self, node: Any) -> str:
-        """Return the source of a node with parentheses where a method call behind it needs them."""
+        """Return the source of a node, in parentheses if a method call on it needs them."""
         text = self.text(node)
         bare = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant))
         return text if bare or text == "..." else f"({text})"
@@ -50,7 +50,7 @@ class Rewriter:
         return self.text(node) if text == ast.unparse(node) else text
 
     def whole_condition(self) -> tuple[Any, Sequence[Any]]:
-        """Return the condition around the expression, through ``and``, ``or`` and ``not``, and the nodes around it."""
+        """Return the whole condition that contains the expression, and the nodes around it."""
         node, around = self.expression.node, list(self.expression.around)
         while around and (isinstance(around[0], ast.BoolOp) or is_not(around[0])):
             node = around.pop(0)
@@ -59,7 +59,7 @@ class Rewriter:
     def choices(self, test: str, statement: ast.If, around: Sequence[Any]) -> list[str]:
         """Return `statement` with ``where``, if its values are arrays, and with ``cond``.
 
-        Nothing unless both sides give a value to the same names.
+        Returns nothing unless both branches assign the same names.
         """
         first = self.outcome(statement.body)
         after = list(statement.orelse) or _statements_after(statement, around)
@@ -79,7 +79,7 @@ class Rewriter:
         return corrections
 
     def outcome(self, statements: Sequence[Any]) -> Outcome | None:
-        """Return the assignment that statements consist of, None if they do anything else."""
+        """Return the assignment, if statements consist of one, otherwise None."""
         if len(statements) != 1:
             return None
         (statement,) = statements
@@ -95,7 +95,7 @@ class Rewriter:
         return f"{self.jnp}.where({test}, {first}, {second})"
 
     def while_loop(self, test: str, statement: ast.While) -> str:
-        """Return how a loop is written with ``while_loop``."""
+        """Return a loop as a call of ``while_loop``."""
         names = self.carried_names(statement)
         step = self.outcome(statement.body)
         if len(names) == 1:
@@ -109,7 +109,7 @@ class Rewriter:
         )
 
     def fori_loop(self, call: ast.Call, statement: ast.For) -> str:
-        """Return how a loop over ``range(...)`` is written with ``fori_loop``."""
+        """Return a loop over ``range(...)`` as a call of ``fori_loop``."""
         arguments = [self.text(x) for x in call.args]
         low, high = ("0", arguments[0]) if len(arguments) == 1 else (arguments[0], arguments[1])
         index = self.text(statement.target)
@@ -123,14 +123,14 @@ class Rewriter:
         return f"{text}, where body({index}, {_parenthesize(state)}) returns the new {state}"
 
     def carried_names(self, loop: Any) -> list[str]:
-        """Return the names that a loop's body assigns and that the body, or the code after it, reads: its state."""
+        """Return the state of a loop: the names that its body assigns, and that the body or later code reads."""
         functions = [n for n in self.expression.around if isinstance(n, ast.FunctionDef)]
         after = [n for f in functions[:1] for n in ast.walk(f) if getattr(n, "lineno", 0) > loop.end_lineno]
         needed = _read(after)
         stored: list[str] = []
         for statement in loop.body:
             nodes = list(ast.walk(statement))
-            # Read before it is given a value, it has that of the last step.
+            # A name that is read before its assignment has its value from the last step.
             needed |= {name for name in _read(nodes) if name not in stored}
             written = [n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
             stored += [name for name in written if name not in stored]
@@ -156,7 +156,7 @@ class Rewriter:
         return f"{array} = {place}.set(...)"
 
     def with_keyword(self, keyword: str) -> str | None:
-        """Return the call that is the expression with one more keyword argument."""
+        """Return the expression, a call, with one more keyword argument."""
         call = self.expression.node
         if not isinstance(call, ast.Call):
             return None
@@ -170,7 +170,7 @@ def is_not(node: ast.AST) -> bool:
 
 
 class _Logical(ast.NodeTransformer):
-    """Replaces Python's decisions by operations on arrays."""
+    """A transformer that replaces Python's logical operators by operations on arrays."""
 
     def __init__(self, numpy: str) -> None:
         self.numpy = numpy
@@ -233,7 +233,7 @@ def _outcome(statement: ast.stmt) -> Outcome | None:
 
 
 def _statements_after(statement: ast.stmt, around: Sequence[Any]) -> list[Any]:
-    """Return the statements behind one in the block that holds it."""
+    """Return the statements after a statement in its block."""
     for block in ("body", "orelse", "finalbody"):
         statements = getattr(around[0], block, None) if around else None
         if isinstance(statements, list) and statement in statements:
@@ -242,7 +242,7 @@ def _statements_after(statement: ast.stmt, around: Sequence[Any]) -> list[Any]:
 
 
 def _read(nodes: Sequence[Any]) -> set[str]:
-    """Return the names that are read, those of ``x += 1`` among them."""
+    """Return the names that are read, including ``x`` in ``x += 1``."""
     read = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
     return read | {n.target.id for n in nodes if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}
 

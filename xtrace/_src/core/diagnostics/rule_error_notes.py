@@ -1,4 +1,4 @@
-"""Notes on errors of rules: which operation it was, on which types, and where the user asked for it."""
+"""Notes on errors of rules: the operation, the types of its operands, and the user's line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def note_rule(
     """Add to `error`, raised by the rule called `rule`, the operation with the types of its operands and its place.
 
     With `source`, the place of an equation, the note shows the lines there; otherwise the operation is being called,
-    and they are in the traceback. Nothing is added for operations that hold jaxprs: those say more.
+    and they are in the traceback. Operations that hold jaxprs get no note: the notes of their equations say more.
     """
     if primitive.linearize is not None:
         return
@@ -30,8 +30,8 @@ def note_rule(
 
 
 def format_source(source: Position) -> str:
-    """Return the place of an equation and the user's lines there, the expression marked."""
-    # The module that shows sources loads others; only errors need it.
+    """Return the place of an equation, and the user's lines there with the expression marked."""
+    # Imported late: only errors need it.
     return excerpts.excerpt(source)
 
 

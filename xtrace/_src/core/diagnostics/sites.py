@@ -11,12 +11,12 @@ from xtrace._src.core.diagnostics.excerpts import Expression, excerpt, expressio
 from xtrace._src.core.source import Position, is_internal, position_of, resolve
 from xtrace._src.xla.source_locations import Location
 
-# Callers of these know what they pass; the libraries themselves know nothing of traced values.
+# Libraries whose callers are at fault: the libraries themselves do not know traced values.
 _LIBRARIES = sys.stdlib_module_names | {"numpy", "scipy", "pandas", "matplotlib", "seaborn", "sklearn", "PIL"}
 
 
 class Site:
-    """Where an error is raised. It holds a frame, so it must not outlive the making of the message."""
+    """The place where an error is raised. It holds a frame, and must not outlive the composition of the message."""
 
     def __init__(self, frame: FrameType | None) -> None:
         self.frame = frame
@@ -25,7 +25,7 @@ class Site:
 
     @classmethod
     def here(cls) -> Site:
-        """Return the innermost place outside xtrace and outside libraries that know nothing of traced values."""
+        """Return the innermost place outside xtrace and outside libraries that do not know traced values."""
         frame: FrameType | None = sys._getframe(1)
         innermost = None
         while frame is not None:
@@ -37,11 +37,11 @@ class Site:
         return cls(innermost)
 
     def excerpt(self) -> str:
-        """Return the lines of the place with its expression marked, nothing where the place is unknown."""
+        """Return the lines of the place with its expression marked; nothing if the place is unknown."""
         return excerpt(self.position) if self.position is not None else ""
 
     def contains(self, position: Position | None) -> bool:
-        """Return whether a position lies in the marked expression."""
+        """Whether a position is in the marked expression."""
         if position is None or self.position is None:
             return False
         here, there = resolve(self.position), resolve(position)
@@ -53,7 +53,7 @@ class Site:
         return outer[:2] <= inner[:2] and inner[2:] <= outer[2:]
 
     def lookup(self, name: str) -> Any:
-        """Return the object that a name stands for, None if there is none."""
+        """Return the value of a name here, or None."""
         if self.frame is None:
             return None
         for scope in (self.frame.f_locals, self.frame.f_globals, vars(builtins)):
@@ -62,7 +62,7 @@ class Site:
         return None
 
     def alias(self, module: str) -> str:
-        """Return how a module is called here, such as ``jnp`` for ``xtrace.numpy``."""
+        """Return the name of a module here, such as ``jnp`` for ``xtrace.numpy``."""
         parent, _, last = module.rpartition(".")
         if self.frame is not None:
             for scope in (self.frame.f_globals, self.frame.f_locals):
@@ -72,7 +72,7 @@ class Site:
         return f"{self.alias(parent)}.{last}" if parent else last
 
     def name_of_function(self, name: str) -> str:
-        """Return how a function of xtrace's top level is called here: ``jit``, or ``xtrace.jit``."""
+        """Return the name of a function of xtrace's top level here: ``jit``, or ``xtrace.jit``."""
         function = self.lookup(name)
         own = getattr(function, "__module__", None)
         known = isinstance(own, str) and own.partition(".")[0] == "xtrace"

@@ -1,7 +1,7 @@
-"""Leaving xtrace's own frames out of the tracebacks of errors that reach the user.
+"""Removal of xtrace's own frames from the tracebacks of errors that reach the user.
 
 Every function that users call is a boundary: it ends in ``except BaseException as error: hide_frames(error); raise``,
-which costs nothing until something is raised. The setting ``jax_traceback_filtering`` brings the frames back.
+which costs nothing without an error. The setting ``jax_traceback_filtering`` brings the frames back.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _KEPT = (
     "program and all of the text above."
 )
 
-# Python raises these for mistakes in code; a `raise` statement means them.
+# Errors that Python raises for faults in code; raised by a `raise` statement, they are intended.
 _UNFORESEEN = (ArithmeticError, AttributeError, BufferError, LookupError, NameError, SystemError)
 _RAISING = frozenset(opcode.opmap[name] for name in ("RAISE_VARARGS", "RERAISE"))
 
-# Modules whose frames are there only because xtrace calls its own functions through them.
+# Modules through which xtrace calls its own functions; their frames are hidden, too.
 _HELPERS = tuple(os.path.abspath(str(module.__file__)) for module in (contextlib, functools))
 
 
@@ -44,9 +44,9 @@ class UnfilteredStackTrace(Exception):
 
 
 def hide_frames(error: BaseException) -> None:
-    """Take xtrace's frames out of the tracebacks of `error`, of its causes and contexts, and of those in a group.
+    """Remove xtrace's frames from the tracebacks of `error`, of its causes and contexts, and of the errors in a group.
 
-    A note, one for each error, says so. The frames stay where xtrace failed in a way it did not mean to. With the
+    A note, one for each error, says so. The frames stay if the error is an unintended failure of xtrace. With the
     setting at "tracebackhide" they stay, marked for IPython and pytest to skip; at "remove_frames" the error's cause,
     in place of the note, is an `UnfilteredStackTrace` with the whole traceback.
     """
@@ -93,7 +93,7 @@ def _frames(entry: TracebackType | None) -> list[TracebackType]:
 
 
 def _is_hidden(frames: list[TracebackType], position: int) -> bool:
-    """Whether a frame is xtrace's, or one through which xtrace called its own or the user's functions."""
+    """Whether a frame is xtrace's, or belongs to a module through which xtrace called a function."""
     filename = frames[position].tb_frame.f_code.co_filename
     if is_internal(filename):
         return True
@@ -101,7 +101,7 @@ def _is_hidden(frames: list[TracebackType], position: int) -> bool:
 
 
 def _is_unforeseen(error: BaseException, innermost: TracebackType) -> bool:
-    """Whether the error was raised in xtrace's code, but not on purpose."""
+    """Whether the error was raised in xtrace's code unintentionally."""
     code = innermost.tb_frame.f_code
     if not is_internal(code.co_filename):
         return False
@@ -120,15 +120,15 @@ def _relink(error: BaseException, kept: list[TracebackType]) -> None:
 
 
 def _note(error: BaseException, text: str) -> None:
-    """Add a note, unless the error has one of these already."""
+    """Add a note, unless the error already has one of these notes."""
     if not any(_MARK in str(note) for note in getattr(error, "__notes__", ())):
         error.add_note(text)
 
 
 def boundary(function: _Function) -> _Function:
-    """Return `function`, called through a boundary; a function that hides frames itself is returned as it is.
+    """Return a function that calls `function` and hides frames; one that hides frames itself is returned unchanged.
 
-    For functions that are called seldom or do much: the call through takes a tenth of a microsecond. A function that
+    For functions that are called rarely or do much: the extra call takes a tenth of a microsecond. A function that
     was made by another gets its plain name, which Python's errors about arguments say.
     """
     if "<locals>" in function.__qualname__ and function.__qualname__ == function.__code__.co_qualname:
@@ -144,6 +144,6 @@ def boundary(function: _Function) -> _Function:
             hide_frames(error)
             raise
 
-    # What wraps a user's function says so.
+    # A wrapper of a user's function keeps its `__wrapped__`.
     call.__wrapped__ = getattr(function, "__wrapped__", function)
     return call  # type: ignore[return-value]
