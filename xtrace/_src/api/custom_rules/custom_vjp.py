@@ -87,17 +87,10 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
     """Return a function with two rules for reverse mode, which `defvjp` sets.
 
     Args:
-<<<<<<< HEAD
-        fun: a function of arrays or trees of them. It may take references, which have no derivatives: both rules can
-            read and write them, and `bwd` those that `fwd` returns among the residuals.
-        nondiff_argnums: the positions of arguments without derivatives. ``fwd`` gets them in their places, ``bwd``
-            first;
-            they cannot be traced.
-=======
-        fun: a function of pytrees of arrays.
+        fun: a function of pytrees of arrays. It may take references, which have no derivatives: both rules can read and
+            write them, and `bwd` those that `fwd` returns among the residuals.
         nondiff_argnums: the positions of arguments without derivatives; they cannot be traced. ``fwd`` takes them in
             their positions, ``bwd`` takes them first.
->>>>>>> f3cd71a3d2aa47af4a16f4a42850c7667ee20fdf
         nondiff_argnames: the names of such arguments.
 
     Raises:
@@ -129,15 +122,9 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
     ) -> None:
         """Set the rules ``fwd(*args) -> (result, residuals)``, ``bwd(*nondiff, residuals, cotangent) -> cotangents``.
 
-<<<<<<< HEAD
-        `bwd` returns a tuple with an entry for each argument; None stands for zero, also of integer arguments. With
-        `symbolic_zeros`, `fwd` gets `CustomVJPPrimal` leaves and `bwd` `SymbolicZero` for cotangents that are zero.
-        With `optimize_remat`, a program that calls `fwd` and does not read the residuals calls the function itself.
-=======
         `bwd` returns a tuple with an entry for each argument; None stands for zero, and is allowed for integers. With
         `symbolic_zeros`, the leaves of `fwd` are `CustomVJPPrimal`, and zero cotangents in `bwd` are `SymbolicZero`.
-        optimize_remat: accepted, without effect.
->>>>>>> f3cd71a3d2aa47af4a16f4a42850c7667ee20fdf
+        With `optimize_remat`, a program that calls `fwd` and does not read the residuals calls the function itself.
         """
         check_callable(fwd)
         check_callable(bwd)
@@ -191,20 +178,12 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
             leaves = self._flatten_result("fwd rule", name, result, trees)
             self._check_primal_out(name, "Custom VJP fwd rule", result, leaves, trees, expected)
             out_tree, out_avals = trees[0], [aval_of(x) for x in leaves]
-<<<<<<< HEAD
             kept, residual_tree = pytree.tree_flatten(residuals)
-            # References, and Python's booleans, at which the backward rule may look, are left as they are.
+            # References, and Python booleans, on which the backward rule may branch, stay as they are.
             known = {i: x for i, x in enumerate(kept) if type(x) is bool or isinstance(x, Reference)}
             self._check_references(name, known.values(), primals)
             count, kept = len(kept), [x for i, x in enumerate(kept) if i not in known]
             self._check_results("residuals of fwd rule", name, kept, residuals)
-=======
-            residual_trees: list[Any] = []
-            kept = self._flatten_result("residuals of fwd rule", name, residuals, residual_trees)
-            # Python booleans stay Python values: the backward rule may branch on them.
-            known = {i: x for i, x in enumerate(kept) if type(x) is bool}
-            count, kept = len(kept), [x for x in kept if type(x) is not bool]
->>>>>>> f3cd71a3d2aa47af4a16f4a42850c7667ee20fdf
 
             def back(saved: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
                 zero = symbolic_zero if symbolic_zeros else zero_of
