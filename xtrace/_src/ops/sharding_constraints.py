@@ -134,10 +134,11 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     results = []
     for i, (leaf, one) in enumerate(zip(leaves, given, strict=True)):
         own, axes = aval_of(leaf).explicit_sharding, context_abstract_mesh()
-        on_own_mesh = own is not None and (axes.empty or axes.shape_tuple == own.mesh.shape_tuple)
-        sharding = own.update(spec=one) if isinstance(one, PartitionSpec) and on_own_mesh else requested_sharding(
-            "out_shardings", one
-        )
+        is_spec = isinstance(one, PartitionSpec)
+        if is_spec and own is not None and (axes.empty or axes.shape_tuple == own.mesh.shape_tuple):
+            sharding = own.update(spec=one)
+        else:
+            sharding = requested_sharding("out_shardings", one)
         if sharding is not None and not isinstance(sharding, NamedSharding):
             raise TypeError(
                 f"reshard: out_shardings must be NamedShardings or PartitionSpecs, got {abbreviate(sharding)}"
