@@ -133,6 +133,16 @@ def test_a_program_is_started_with_little_more_than_it_imports(tmp_path):
     ]
 
 
+def test_collections_leave_out_what_is_there_until_a_function_is_traced():
+    assert run("""
+        import gc, xtrace
+        xtrace.as_jax()
+        print(gc.get_freeze_count() > 10000, gc.isenabled())
+        xtrace.make_jaxpr(lambda x: x + 1)(1.0)
+        print(gc.get_freeze_count())
+    """) == ["True True", "0"]
+
+
 def test_private_names_that_libraries_use():
     assert set(run("""
         import xtrace

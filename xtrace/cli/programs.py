@@ -26,10 +26,10 @@ def run_program(words: Sequence[str]) -> None:
         )
     if not is_module and not os.path.exists(rest[0]):
         raise CommandError(f"there is no file {rest[0]!r}", WRONG_COMMAND)
+    # What is loaded now stays as long as the process: collections need not look at it.
+    gc.freeze()
     xtrace.as_jax()
     sys.argv = rest
-    # What is loaded now stays as long as the process. No collection need look at it: that is a fifth of an import.
-    gc.freeze()
     sys.path[0] = os.getcwd() if is_module else os.path.dirname(os.path.abspath(rest[0]))
     if is_module:
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)

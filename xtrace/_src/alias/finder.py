@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from xtrace._src.alias.private_modules import PRIVATE_MODULES, make_private_module
+from xtrace._src.core.garbage_collection import freeze_until_tracing
 from xtrace._src.core.jax_version import version
 
 if TYPE_CHECKING:
@@ -150,6 +151,7 @@ def as_jax() -> None:
     logger = logging.getLogger("xtrace")
     logger.parent, logger.name = logging.getLogger("jax"), "jax"
     sys.modules["jax"] = package
+    freeze_until_tracing()
     sys.modules["jax.version"] = package.version = _find_module("jax.version")  # type: ignore[attr-defined]
 
 
