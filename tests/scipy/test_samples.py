@@ -45,6 +45,7 @@ CASES = [
       for order in (0, 1) for mode in ("constant", "nearest", "wrap", "mirror", "reflect")],
     ("ndimage", "map_coordinates", (WHOLE, [x(7), x(2, 7, seed=4)]), {"order": 1, "cval": 2.0}),
     ("ndimage", "map_coordinates", (x(1), [np.arange(-2, 3, dtype=np.int32)]), {"order": 1, "mode": "mirror"}),
+    ("ndimage", "map_coordinates", ([[1.0, 2.0], [3.0, 5.0]], [[0.5, 0.25], (1.0, 0.5)]), {"order": 1}),
     ("cluster.vq", "vq", (x(5, 3), x(2, 3, seed=4)), {}), ("cluster.vq", "vq", (x(5), x(2, seed=4)), {}),
     ("integrate", "trapezoid", (x(3, 4),), {"dx": 0.5, "axis": 0}),
 ]

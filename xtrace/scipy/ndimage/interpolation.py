@@ -8,14 +8,14 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import check_broadcast, convert_to, operand_aval
+from xtrace._src.algebra.vector_space import check_broadcast, convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.elementwise import round as rounded
-from xtrace.numpy.conversion import to_array_operand
+from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.rounding import floor
 from xtrace.numpy.ufuncs import clip, mod, where
 
@@ -80,7 +80,7 @@ def map_coordinates(
 
     Args:
         input: an array of samples.
-        coordinates: an array for each axis of `input`; they broadcast.
+        coordinates: an array, or a list of numbers, for each axis of `input`; they broadcast.
         order: 0 for the nearest sample, 1 for linear interpolation.
         mode: the continuation: ``"constant"`` for `cval`, ``"nearest"`` for the last sample, ``"wrap"`` for a
             periodic continuation, ``"mirror"`` for reflection about the last sample, ``"reflect"`` about its edge.
@@ -101,11 +101,11 @@ def map_coordinates(
     Reference:
         NumPy and SciPy, manual of ``scipy.ndimage.map_coordinates``.
     """
-    aval = operand_aval(input, 0)
+    image = asarray(input)
     given = list(coordinates)
-    if len(given) != aval.ndim:
+    if len(given) != image.ndim:
         raise ValueError(
-            f"map_coordinates: coordinates must be a sequence of length input.ndim = {aval.ndim}, got {len(given)}"
+            f"map_coordinates: coordinates must be a sequence of length input.ndim = {image.ndim}, got {len(given)}"
         )
     if order not in (0, 1):
         raise NotImplementedError(f"map_coordinates: only orders 0 and 1 are implemented, got {abbreviate(order)}")
@@ -113,8 +113,7 @@ def map_coordinates(
         raise NotImplementedError(
             f"map_coordinates: mode must be one of {', '.join(_OUTSIDE)}, got {abbreviate(mode)}"
         )
-    arrays = [to_array_operand(x) for x in given]
+    arrays = list(map(asarray, given))
     check_broadcast([x.shape for x in arrays])
-    image = to_array_operand(input)
     fill = convert_to(to_array_operand(cval), image.dtype)
     return _interpolate(image, fill, *arrays, order=int(order), mode=mode)

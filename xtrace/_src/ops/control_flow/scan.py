@@ -661,6 +661,8 @@ def length_of(length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
         return sizes[0]
     if isinstance(length, Tracer):
         raise explain.concretization(length, f"{called_function()} as its length, which must be known while tracing")
+    if isinstance(length, float) and length.is_integer():  # a duration divided by a step, such as 1.0 / 0.01
+        length = int(length)
     try:
         number = to_size(length)
     except TypeError:
