@@ -46,6 +46,7 @@ JOINED = [
 SPLIT = [
     "jnp.split(x, 3)", "jnp.split(x, 2, 1)", "jnp.split(x, [1, 3], axis=1)", "jnp.split(v, (2,))",
     "jnp.array_split(v, 3)", "jnp.array_split(x, [1, 2], axis=1)", "jnp.array_split(v, 6)", "jnp.hsplit(x, 2)",
+    "jnp.array_split(v, 4 / 2)",
     "jnp.hsplit(v, 2)", "jnp.vsplit(x, 3)", "jnp.dsplit(y, [1])", "jnp.unstack(x)", "jnp.unstack(y, axis=1)",
     "jnp.unstack(z)",
 ]

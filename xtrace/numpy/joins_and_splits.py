@@ -18,6 +18,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.sizes import to_count
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import concatenation
 from xtrace.numpy.conversion import to_array_operand
@@ -366,7 +367,7 @@ def _split(ary: Array, where_to: Any, axis: int, equal: bool) -> list[Any]:
         places = [i + length if i < 0 else i for i in _concrete_integers(where_to)]
         bounds = [0, *[min(max(i, 0), length) for i in places], length]
     else:
-        count = to_known_integer("indices_or_sections", where_to)
+        count = to_known_integer("indices_or_sections", to_count(where_to))
         if count <= 0:
             raise ValueError(f"{called_function()}: the number of sections must be positive, got {count}")
         if equal and length % count:

@@ -6,6 +6,8 @@ import operator
 from collections.abc import Iterable
 from typing import Any, TypeGuard
 
+import numpy as np
+
 from xtrace._src.core.errors import InconclusiveDimensionOperation
 
 # The value of a symbolic variable where a size must be guessed.
@@ -26,6 +28,11 @@ def to_size(value: Any) -> Any:
         return operator.index(value)
     except InconclusiveDimensionOperation:
         return value
+
+
+def to_count(value: Any) -> Any:
+    """Return a whole floating number, such as the quotient ``1.0 / 0.01``, as an integer, and others as they are."""
+    return int(value) if isinstance(value, (float, np.floating)) and value.is_integer() else value
 
 
 def to_sizes(values: Iterable[Any]) -> tuple[Any, ...]:

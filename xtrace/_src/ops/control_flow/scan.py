@@ -16,7 +16,7 @@ from xtrace._src.core.effects import Effects, ordered_effects
 from xtrace._src.core.high_values import call_on_lowered, has_high_values, with_lowered_results
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.primitive import ListPrimitive
-from xtrace._src.core.sizes import is_symbolic, largest, to_size
+from xtrace._src.core.sizes import is_symbolic, largest, to_count, to_size
 from xtrace._src.core.source import call_at
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, tangent_aval
@@ -661,10 +661,8 @@ def length_of(length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
         return sizes[0]
     if isinstance(length, Tracer):
         raise explain.concretization(length, f"{called_function()} as its length, which must be known while tracing")
-    if isinstance(length, float) and length.is_integer():  # a duration divided by a step, such as 1.0 / 0.01
-        length = int(length)
     try:
-        number = to_size(length)
+        number = to_size(to_count(length))
     except TypeError:
         raise TypeError(
             f"{called_function()}: length must be an integer known while tracing, got {abbreviate(length)}. "
