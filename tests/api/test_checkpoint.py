@@ -462,3 +462,22 @@ def test_policies_look_inside_of_loops_and_branches(function, policy):
         xtrace.jit(gradient(OURS))(X / 3, weights), jax.jit(gradient(JAX))(X / 3, weights), strict=True
     ):
         np.testing.assert_allclose(got, expected, rtol=0, atol=256 * 2.0**-23 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("in_a_loop", [False, True])
+def test_a_gradient_with_a_custom_rule_is_differentiated_again(in_a_loop):
+    def derivatives(api):
+        @api.custom_vjp
+        def clipped(x):
+            return x
+
+        clipped.defvjp(lambda x: (x, x), lambda x, g: (api.numpy.clip(g, -0.1, 0.1) * x,))
+
+        def loss(x):
+            step = api.checkpoint(lambda c, _: (api.numpy.sin(clipped(c) * x), None))
+            return api.lax.scan(step, x, None, length=2)[0] if in_a_loop else step(x, None)[0]
+
+        gradient = api.grad(loss)
+        return [api.grad(gradient)(0.3), api.jacfwd(gradient)(0.3), api.jit(api.hessian(loss))(0.3)]
+
+    np.testing.assert_allclose(derivatives(xtrace), derivatives(jax), rtol=1e-6)

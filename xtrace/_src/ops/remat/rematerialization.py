@@ -12,7 +12,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.effects import Effects
-from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
+from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, jaxprs_of
 from xtrace._src.core.primitive import ListPrimitive, primitive
 from xtrace._src.core.sharding_rules import same
 from xtrace._src.core.source import Position, resolve
@@ -20,6 +20,7 @@ from xtrace._src.core.sum_rules import linear_in_all
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.calls import evaluate_as_program, jit_call
+from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.ops.remat.policies import inline_call_equations, split_by_policy
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -150,7 +151,14 @@ class _Split(NamedTuple):
 @memoize_by_owner
 def _linearize_function(closed: ClosedJaxpr, given: tuple[bool, ...], policy: object) -> _Split:
     parts, saves = _recompute_residuals(linearize_jaxpr(closed, given), policy)
-    return parts if saves else parts._replace(known=closed)
+    return parts if saves or _has_custom_vjp(closed.jaxpr) else parts._replace(known=closed)
+
+
+def _has_custom_vjp(jaxpr: Jaxpr) -> bool:
+    """Whether there is a call whose fwd rule takes its place in a gradient, and is what is differentiated again."""
+    return any(
+        e.primitive is custom_vjp_call or any(map(_has_custom_vjp, jaxprs_of(e.parameters))) for e in jaxpr.eqns
+    )
 
 
 @memoize_by_owner
