@@ -481,3 +481,13 @@ def test_a_gradient_with_a_custom_rule_is_differentiated_again(in_a_loop):
         return [api.grad(gradient)(0.3), api.jacfwd(gradient)(0.3), api.jit(api.hessian(loss))(0.3)]
 
     np.testing.assert_allclose(derivatives(xtrace), derivatives(jax), rtol=1e-6)
+
+
+def test_a_gradient_has_the_value_that_a_custom_jvp_rule_states():
+    def derivatives(api):
+        function = api.custom_jvp(lambda x: x)
+        function.defjvp(lambda primals, tangents: (api.numpy.sin(primals[0]), 3.0 * tangents[0]))
+        both = api.value_and_grad(api.checkpoint(lambda x: function(x) * x))
+        return [*both(0.3), api.grad(lambda x: both(x)[0])(0.3)]
+
+    np.testing.assert_allclose(derivatives(xtrace), derivatives(jax), rtol=1e-6)

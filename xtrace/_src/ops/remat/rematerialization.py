@@ -20,6 +20,7 @@ from xtrace._src.core.sum_rules import linear_in_all
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.calls import evaluate_as_program, jit_call
+from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
 from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.ops.remat.policies import inline_call_equations, split_by_policy
@@ -151,13 +152,14 @@ class _Split(NamedTuple):
 @memoize_by_owner
 def _linearize_function(closed: ClosedJaxpr, given: tuple[bool, ...], policy: object) -> _Split:
     parts, saves = _recompute_residuals(linearize_jaxpr(closed, given), policy)
-    return parts if saves or _has_custom_vjp(closed.jaxpr) else parts._replace(known=closed)
+    return parts if saves or _has_custom_rule(closed.jaxpr) else parts._replace(known=closed)
 
 
-def _has_custom_vjp(jaxpr: Jaxpr) -> bool:
-    """Whether there is a call whose fwd rule takes its place in a gradient, and is what is differentiated again."""
+def _has_custom_rule(jaxpr: Jaxpr) -> bool:
+    """Whether there is a call whose rule takes its place in a gradient, and is what is differentiated again."""
     return any(
-        e.primitive is custom_vjp_call or any(map(_has_custom_vjp, jaxprs_of(e.parameters))) for e in jaxpr.eqns
+        e.primitive in (custom_jvp_call, custom_vjp_call) or any(map(_has_custom_rule, jaxprs_of(e.parameters)))
+        for e in jaxpr.eqns
     )
 
 
