@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import weakref
+from contextvars import ContextVar
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from xtrace._src.api import dispatch
 from xtrace._src.api.caches import OnceTable, table_of
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.execute import Program
+from xtrace._src.transforms.scopes import current_scopes
 
 
 @pytest.fixture
@@ -471,6 +473,51 @@ def test_ctrl_c_anywhere_leaves_everything_whole():
     finally:
         signal.signal(signal.SIGALRM, before)
     assert interrupted > 10
+
+
+def interrupt_after(count, function):
+    """Run `function` until the call of that number of gc or of a ContextVar returns, which raises; whether it did."""
+    calls = 0
+
+    def profile(frame, event, argument):
+        nonlocal calls
+        if event == "c_return" and (argument.__self__ is gc or isinstance(argument.__self__, ContextVar)):
+            calls += 1
+            if calls == count:
+                raise KeyboardInterrupt
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        function()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.setprofile(before)
+    return False
+
+
+def test_ctrl_c_after_a_call_that_changes_the_state_undoes_it():
+    """An interrupt comes after the call of a function in C, before its result is stored."""
+    x, scopes = np.arange(3, dtype=np.float32), current_scopes()
+
+    def run(count):
+        @jit
+        @xtrace.vmap
+        @xtrace.grad
+        def f(a):
+            with xtrace.named_scope("inner"):
+                return jnp.sin(a) * count
+
+        f.lower(x).as_text()
+
+    count = 1
+    while interrupt_after(count, lambda: run(count)):  # noqa: B023
+        state = current_trace.get(), current_scopes(), gc.isenabled()
+        current_trace.set(base_trace)
+        assert state == (base_trace, scopes, True), f"call {count}"
+        count += 1
+    assert count > 30
 
 
 def test_ctrl_c_in_one_thread_while_another_waits():

@@ -90,8 +90,9 @@ class CheckTrace(Trace):
         if self.ended:
             raise RuntimeError("the checked function has ended; nothing can be checked in it")
         named = dict(zip(primitive.parameters, parameters, strict=True))
-        token = current_trace.set(self.parent)
+        outer = current_trace.get()
         try:
+            current_trace.set(self.parent)
             if primitive in CALLS:
                 return CALLS[primitive](self, operands, **named)
             if primitive.multiple_results and primitive not in OPAQUE:
@@ -105,7 +106,7 @@ class CheckTrace(Trace):
                 self.check_nan(primitive.name, results if primitive.multiple_results else [results])
             return results
         finally:
-            current_trace.reset(token)
+            current_trace.set(outer)
 
     # Methods for the rules of primitives
 

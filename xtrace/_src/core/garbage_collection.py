@@ -27,20 +27,24 @@ def freeze_until_tracing() -> None:
 
 @contextlib.contextmanager
 def collection_paused() -> Iterator[None]:
-    """Keep the collector off inside the block; with nested or concurrent blocks, until the last one ends."""
+    """Keep the collector off inside the block; with nested or concurrent blocks, until the last one ends.
+
+    An interrupt of the user comes between two calls, and so does another thread: what belongs together has no call in
+    between.
+    """
     global _depth, _was_enabled, _is_frozen
-    with _lock:
-        if _is_frozen:
-            gc.unfreeze()
-            _is_frozen = False
+    if _is_frozen:
+        gc.unfreeze()
+        _is_frozen = False
+    entered = 0
+    try:
         if _depth == 0:
             _was_enabled = gc.isenabled()
-            gc.disable()
         _depth += 1
-    try:
+        entered = 1
+        gc.disable()
         yield
     finally:
-        with _lock:
-            _depth -= 1
-            if _depth == 0 and _was_enabled:
-                gc.enable()
+        _depth -= entered
+        if entered and _depth == 0 and _was_enabled:
+            gc.enable()

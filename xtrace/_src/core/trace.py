@@ -175,11 +175,12 @@ def set_base_trace(evaluate: Evaluator) -> None:
 @contextlib.contextmanager
 def use_trace(trace: Trace) -> Iterator[Trace]:
     """Make `trace` the current one inside the block."""
-    token = current_trace.set(trace)
+    outer = current_trace.get()
     try:
+        current_trace.set(trace)
         yield trace
     finally:
-        current_trace.reset(token)
+        current_trace.set(outer)
 
 
 class _OfConcreteArrays:

@@ -96,8 +96,9 @@ def partially_evaluate(
     instantiate: whether a known result is a result of the jaxpr as well, for all results or for each.
     """
     trace = PartialTrace(current_trace.get(), DebugInfo("partial evaluation", "function", None, None))
-    token = current_trace.set(trace)
+    outer = current_trace.get()
     try:
+        current_trace.set(trace)
         given = [v[1] if v[0] is None else trace.new_input(v[0]) for v in values]
         results = list(function(*given))
         wanted = [instantiate] * len(results) if isinstance(instantiate, bool) else list(instantiate)
@@ -112,7 +113,7 @@ def partially_evaluate(
             else:
                 out.append(PartialVal.known(result))
     finally:
-        current_trace.reset(token)
+        current_trace.set(outer)
         trace.end()
     constants = [variable for variable, _ in trace.constants]
     jaxpr = Jaxpr(constants, trace.inputs, outvars, trace.equations, trace.effects, trace.debug_info)

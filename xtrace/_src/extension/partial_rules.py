@@ -42,15 +42,16 @@ def _from_jax(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., A
                 known.update(split[0].outvars if split[0] is not None else ())
                 flags = tuple([not isinstance(x, Literal) and x not in known for x in rest.invars])
                 unchanged.remember((flags, rest.parameters), True)
-            token = _binding_parts.set((*_binding_parts.get(), primitive))
+            outer = _binding_parts.get()
             try:
+                _binding_parts.set((*outer, primitive))
                 for part in split[:2]:
                     if part is not None:
                         given = [x.val if isinstance(x, Literal) else values[x] for x in part.invars]
                         results = part.primitive.bind(*given, **part.params)
                         values.update(zip(part.outvars, _to_list(part.primitive, results), strict=True))
             finally:
-                _binding_parts.reset(token)
+                _binding_parts.set(outer)
             return [values[v] for v in equation.outvars]
 
         return compute

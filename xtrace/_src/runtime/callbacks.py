@@ -41,11 +41,12 @@ _MAX_PENDING = 64
 def inside_callback() -> Any:
     """A block for a callback: it runs outside of all traces, and `effects_barrier` does not wait in it."""
     _thread.inside += 1
-    token = current_trace.set(base_trace)
+    outer = current_trace.get()
     try:
+        current_trace.set(base_trace)
         yield
     finally:
-        current_trace.reset(token)
+        current_trace.set(outer)
         _thread.inside -= 1
 
 

@@ -126,11 +126,12 @@ class BatchTrace(StackedTrace):
                     return made
             named = dict(zip(primitive.parameters, parameters)) if parameters else {}
             rule = primitive.batch or primitive.rule("batch")
-            token = current_trace.set(self.parent)
+            outer = current_trace.get()
             try:
+                current_trace.set(self.parent)
                 results, where = rule(self.mapped, values, axes, **named)
             finally:
-                current_trace.reset(token)
+                current_trace.set(outer)
         except Exception as error:
             note_rule(error, "batch", primitive, operands)
             raise

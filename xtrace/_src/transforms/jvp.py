@@ -125,11 +125,12 @@ class JVPTrace(StackedTrace):
                 own = primitive.rule("jvp")
             primals = [x.primal if type(x) is JVPTracer and x.owner is self else x for x in operands]
             tangents = [x.tangent if type(x) is JVPTracer and x.owner is self else None for x in operands]
-            token = current_trace.set(self.rules)
+            outer = current_trace.get()
             try:
+                current_trace.set(self.rules)
                 results, out = own(primals, tangents, **dict(zip(primitive.parameters, parameters, strict=True)))
             finally:
-                current_trace.reset(token)
+                current_trace.set(outer)
         except Exception as error:
             note_rule(error, "jvp", primitive, operands)
             raise

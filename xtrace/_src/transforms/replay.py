@@ -203,8 +203,9 @@ class TraceStack:
         inputs = [[recorder.new_input(a).variable for a in given] for recorder, given in zip(recorders, avals)]
         values = stack.unflatten(plan, inputs)
         top = stack.traces[-1] if stack.traces else recorders[0]
-        token = current_trace.set(top)
+        outer = current_trace.get()
         try:
+            current_trace.set(top)
             made, out_tree = function(top, *values)
             outputs: list[list[Atom]] = [[] for _ in recorders]
             residual_specs: list[list[Any]] = [[] for _ in recorders[1:]]
@@ -215,7 +216,7 @@ class TraceStack:
             for x in made:
                 stack._flatten(x, result_specs, outputs)
         finally:
-            current_trace.reset(token)
+            current_trace.set(outer)
             for trace in (*stack.traces, *recorders):
                 trace.end()
         bottom, *tapes = recorders

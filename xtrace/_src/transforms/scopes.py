@@ -39,7 +39,7 @@ _outside: ContextVar[Scopes] = ContextVar("scopes outside of programs", default=
 class scope:
     """A block that adds the scopes `names`, outermost first, to its operations, in every trace that records them."""
 
-    __slots__ = ("names", "before", "token")
+    __slots__ = ("names", "before", "outside")
 
     def __init__(self, *names: str) -> None:
         self.names = names
@@ -55,13 +55,19 @@ class scope:
         for recorder, scopes in self.before:
             recorder.scopes = self._inside(scopes)
         is_outside = not isinstance(recorder, StagingTrace) or isinstance(recorder, Tape)
-        self.token = _outside.set(self._inside(_outside.get())) if is_outside else None
+        self.outside = _outside.get() if is_outside else None
+        if self.outside is not None:
+            try:
+                _outside.set(self._inside(self.outside))
+            except BaseException:  # An interrupt of the user comes after the call.
+                _outside.set(self.outside)
+                raise
 
     def __exit__(self, *_: object) -> None:
         for recorder, scopes in self.before:
             recorder.scopes = scopes
-        if self.token is not None:
-            _outside.reset(self.token)
+        if self.outside is not None:
+            _outside.set(self.outside)
 
 
 class only_scopes(scope):

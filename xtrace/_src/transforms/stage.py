@@ -321,14 +321,15 @@ def stage(
             "forbids that; call it with arguments of these types before, or outside the block"
         )
     trace = StagingTrace(current_trace.get(), debug_info)
-    token = current_trace.set(trace)
+    outer = current_trace.get()
     try:
+        current_trace.set(trace)
         with collection_paused():
             tracers = [trace.new_input(aval) for aval in in_avals]
             results = function(*tracers)
             outvars = [trace.atom(x) for x in results]
     finally:
-        current_trace.reset(token)
+        current_trace.set(outer)
         trace.end()
     constvars, consts = [v for v, _ in trace.constants], [kept for _, kept in trace.constants]
     jaxpr = Jaxpr(constvars, trace.inputs, outvars, trace.equations, trace.effects, debug_info)

@@ -75,11 +75,12 @@ class SparseTrace(Trace):
         assert self.parent is not None
         if not any(type(x) is SparseTracer and x.owner is self for x in operands):
             return self.parent.process(primitive, operands, parameters)
-        token = current_trace.set(self.parent)
+        outer = current_trace.get()
         try:
+            current_trace.set(self.parent)
             results = self._apply(primitive, [self.lower(x) for x in operands], parameters)
         finally:
-            current_trace.reset(token)
+            current_trace.set(outer)
         return [self.lift(x) for x in results] if primitive.multiple_results else self.lift(results)
 
     def lower(self, x: Any) -> Any:

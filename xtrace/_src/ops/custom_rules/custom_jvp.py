@@ -127,14 +127,15 @@ def _find_mapped_tangents(
         is_mapped[:] = [i is not None for i in moved_where]
         return []
 
-    token = _finding_mapped_tangents.set(True)
+    outer = _finding_mapped_tangents.get()
     try:
+        _finding_mapped_tangents.set(True)
         stage(both, [aval_of(x) for x in operands], DebugInfo("vmap", "custom_jvp", None, None))
     except Exception:
         # The rule's error is raised when a derivative is computed.
         return [True] * len(call_jaxpr.out_avals)
     finally:
-        _finding_mapped_tangents.reset(token)
+        _finding_mapped_tangents.set(outer)
     return is_mapped
 
 
