@@ -48,7 +48,6 @@ def auto_axes(
     if f is None:
         return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
     check_callable(f)
-    given = out_sharding
 
     def run(change: _Change, out_sharding: ShardingTree, args: Any, kwargs: Any) -> Any:
         args, kwargs = _cast_all((args, kwargs), change.inner)
@@ -56,20 +55,7 @@ def auto_axes(
             result = f(*args, **kwargs)
         return reshard(result, _on_mesh(out_sharding, change.outer))
 
-    jitted = jit(run, static_argnums=(0, 1), inline=True)
-
-    @functools.wraps(f)
-    def call(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
-        wanted = given if out_sharding is None else out_sharding
-        if wanted is None:
-            raise TypeError(
-                "auto_axes: Missing required keyword argument: 'out_sharding' says how the results of "
-                f"{function_name(f)} are sharded; give it to auto_axes or to the call"
-            )
-        change = _change_of_axes("auto_axes", axes, AxisType.Auto, (args, kwargs, wanted))
-        return jitted(change, _to_sharding_tree(wanted), args, kwargs)
-
-    return call
+    return _jit_on_axes("auto_axes", f, run, axes, AxisType.Auto, "out_sharding", out_sharding)
 
 
 def explicit_axes(
@@ -99,24 +85,32 @@ def explicit_axes(
     if f is None:
         return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
     check_callable(f)
-    given = in_sharding
 
     def run(change: _Change, in_sharding: ShardingTree, args: Any, kwargs: Any) -> Any:
         with override_abstract_mesh(change.inner):
             result = f(*reshard(args, _on_mesh(in_sharding, change.inner)), **_cast_all(kwargs, change.inner))
         return _cast_all(result, change.outer)
 
+    return _jit_on_axes("explicit_axes", f, run, axes, AxisType.Explicit, "in_sharding", in_sharding)
+
+
+def _jit_on_axes(
+    name: str, f: Callable[..., Any], run: Callable[..., Any], axes: Any, axis_type: AxisType, keyword: str, given: Any
+) -> Callable[..., Any]:
+    """Return `f` as ``run(change, shardings, args, kwargs)``; a call may give the shardings as `keyword` instead."""
     jitted = jit(run, static_argnums=(0, 1), inline=True)
+    described = "results" if keyword == "out_sharding" else "arguments"
 
     @functools.wraps(f)
-    def call(*args: Any, in_sharding: Any = None, **kwargs: Any) -> Any:
-        wanted = given if in_sharding is None else in_sharding
+    def call(*args: Any, **kwargs: Any) -> Any:
+        wanted = kwargs.pop(keyword, None)
+        wanted = given if wanted is None else wanted
         if wanted is None:
             raise TypeError(
-                "explicit_axes: Missing required keyword argument: 'in_sharding' says how the arguments of "
-                f"{function_name(f)} are sharded; give it to explicit_axes or to the call"
+                f"{name}: Missing required keyword argument: {keyword!r} says how the {described} of "
+                f"{function_name(f)} are sharded; give it to {name} or to the call"
             )
-        change = _change_of_axes("explicit_axes", axes, AxisType.Explicit, (args, kwargs, wanted))
+        change = _change_of_axes(name, axes, axis_type, (args, kwargs, wanted))
         return jitted(change, _to_sharding_tree(wanted), args, kwargs)
 
     return call
