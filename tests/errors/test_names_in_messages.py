@@ -31,7 +31,7 @@ CALLS = [
     ("x.conj(0)", "conj() takes 1 positional argument"),
     ("xtrace.scipy.stats.norm.pdf([1])", "norm.pdf requires ndarray"),
     ("xtrace.scipy.special.gammaln(x * 1j)", "gammaln does not accept dtype complex64"),
-    ("xtrace.nn.initializers.normal(0.1)(key, (2, 2), 0, 0, 0)", "normal() takes from 2 to 4 positional"),
+    ("xtrace.nn.initializers.normal(0.1)(key, (2, 2), 0, 0, 0)", "normal.<locals>.init() takes from 2 to 4 positional"),
     ("xtrace.flatten_util.ravel_pytree([1])[1](1, 2)", "unravel() takes 2 positional"),
     ("x.argsort(axis=7)", "argsort: axis 7 is out of bounds"),
     ("jnp.linalg.norm(x, axis=9)", "norm: axis 9 is out of bounds"),

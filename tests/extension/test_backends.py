@@ -220,7 +220,7 @@ def test_memories_that_are_not_known_are_in_types_alone():
         traced = package.make_jaxpr(lambda x, p=package: p.device_put(x, p.memory.Space.Any))(1.0)
         assert "f32<any>[]" in str(traced)
     for call in (lambda x: x, xtrace.jit):
-        with pytest.raises(ValueError, match=r"Space\.Any stands for a memory that is not known"):
+        with pytest.raises(ValueError, match=r"Space\.Any stands for an unknown memory"):
             call(lambda x: xtrace.device_put(x, xtrace.memory.Space.Any))(1.0)
 
 
