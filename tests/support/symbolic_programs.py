@@ -209,6 +209,7 @@ def programs(P: Any) -> list[Program]:
         Program("top k", lambda x: lax.top_k(x, 2), ["b, n + 1"], has_gradient=False),
         Program(
             "top k of a size", lambda d, x: lax.top_k(x, d.shape[0]), ["k", "b, n + k"], has_gradient=False,
+            sizes=({"b": 2, "n": 3, "k": 2}, {"b": 1, "n": 1, "k": 1}),
         ),
         Program("top k along the first axis", lambda x: lax.top_k(x, x.shape[0] - 1, axis=0), ["b + 1, n"],
                 has_gradient=False),
