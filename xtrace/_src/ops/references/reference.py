@@ -279,14 +279,14 @@ def new_ref(init_val: ArrayLike, *, memory_space: Any = None, kind: str | None =
         NotImplementedError: `memory_space` or `kind` is given.
 
     Example:
-        >>> total = xtrace.new_ref(0.0)
+        >>> total = xtrace.new_ref(jnp.zeros(()))
         >>> @xtrace.jit
         ... def add(x):
         ...     total[...] += x
         >>> add(3.0), add(4.0)
         (None, None)
         >>> total
-        Ref(7., dtype=float32, weak_type=True)
+        Ref(7., dtype=float32)
     """
     if memory_space is not None or kind is not None:
         raise NotImplementedError(
