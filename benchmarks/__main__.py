@@ -101,7 +101,7 @@ def main() -> int:
     if options.list:
         print("\n".join(row.name for row in rows))
         return 0
-    about = environment()
+    about = environment() | {"rounds": "one short round" if options.quick else "three rounds"}
     print(", ".join(f"{name} {value}" for name, value in about.items()))
     results = measure_rows(rows, options.subject, options.reference, QUICK if options.quick else Plan(), report)
     for library in (options.subject, options.reference):

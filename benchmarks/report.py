@@ -36,7 +36,12 @@ CAUSES = {
     "cold trace": "loading of modules at their first use, which jax has loaded when it is imported",
     "dispatch NumPy": "jaxlib's call that copies an array takes 2.7 us; jax's C++ shares the array's memory",
     "dispatch 2 NumPy": "the same, for each argument",
-    "dispatch compiled": "XLA's execution is 3.4 us of both",
+    "dispatch 200-leaf": "the results are 200 arrays, which jax makes in C++",
+    "dispatch": "XLA's execution takes most of both times",
+    "trace+lower": "5 to 26 us of Python for each line of the module's text",
+    "growth": "the ratio of times is 0.06 at depth 1 and 0.07 at depth 6",
+    "eager jnp.exp(host)": "the copy of the array, as for calls with NumPy arguments",
+    "eager": "XLA's execution takes most of both times",
 }
 
 
@@ -127,7 +132,7 @@ def main() -> None:
     results = json.loads(parser.parse_args().results.read_text())
     about = results["environment"]
     versions = f"jax {about['jax']}, jaxlib {about['jaxlib']}, Python {about['python']}"
-    measured = f"Measured with {versions} on {about['cores']} cores."
+    measured = f"Measured with {versions} on {about['cores']} cores, in {about['rounds']}."
     write_between_marks(REPOSITORY / "README.md", f"{measured}\n\n{summary(results)}")
     write_between_marks(REPOSITORY / "benchmarks" / "README.md", f"{measured}\n\n{all_rows(results)}")
     draw(results)
