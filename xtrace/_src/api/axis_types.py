@@ -107,7 +107,7 @@ def _jit_on_axes(
         wanted = given if wanted is None else wanted
         if wanted is None:
             raise TypeError(
-                f"{name}: Missing required keyword argument: {keyword!r} says how the {described} of "
+                f"{name}: Missing required keyword argument: '{keyword}' says how the {described} of "
                 f"{function_name(f)} are sharded; give it to {name} or to the call"
             )
         change = _change_of_axes(name, axes, axis_type, (args, kwargs, wanted))
