@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import threading
 from collections.abc import Iterator
 
-_lock = threading.Lock()
 _depth = 0
 _was_enabled = False
 _is_frozen = False
@@ -19,10 +17,9 @@ def freeze_until_tracing() -> None:
     Libraries are imported before, and make so many objects that full collections take a fifth of the time.
     """
     global _is_frozen
-    with _lock:
-        if not gc.get_freeze_count():
-            gc.freeze()
-            _is_frozen = True
+    if not gc.get_freeze_count():
+        gc.freeze()
+        _is_frozen = True
 
 
 @contextlib.contextmanager

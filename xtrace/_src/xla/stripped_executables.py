@@ -10,8 +10,8 @@ Source: the messages of ``xla/service/hlo.proto``, and of ``xla/service/cpu/exec
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 from xtrace._src.xla.protobuf import fields, integers, read_varint, replace_fields, spans, write_field
 
@@ -61,44 +61,29 @@ def _strip_machine_code(code: bytes) -> bytes:
     )
 
 
-class _Instruction(NamedTuple):
-    """The bytes of an instruction, and its opcode."""
-
-    message: bytes
-    opcode: bytes
-
-
 def _strip_module(module: bytes) -> bytes:
-    computations = {}
-    for number, value in fields(module):
-        if number == _COMPUTATION:
-            computations[value] = [
-                _Instruction(v, _field(v, _OPCODE, b"")) for n, v in fields(value) if n == _INSTRUCTION
-            ]
     fused = {
         called
-        for instructions in computations.values() for instruction in instructions
-        if instruction.opcode == b"fusion" and _field(instruction.message, _FUSION_KIND, b"") in _COMPILED_FUSIONS
-        for called in integers(_field(instruction.message, _CALLED, b""))
+        for number, computation in fields(module) if number == _COMPUTATION
+        for field, instruction in fields(computation) if field == _INSTRUCTION
+        if _field(instruction, _OPCODE, b"") == b"fusion"
+        and _field(instruction, _FUSION_KIND, b"") in _COMPILED_FUSIONS
+        for called in integers(_field(instruction, _CALLED, b""))
     }
-    return replace_fields(module, _COMPUTATION, functools.partial(_strip_computation, computations, fused))
+    return replace_fields(module, _COMPUTATION, functools.partial(_strip_computation, fused))
 
 
-def _strip_computation(
-    computations: Mapping[bytes, list[_Instruction]], fused: set[int], computation: bytes
-) -> bytes:
-    instructions = computations[computation]
-    if _field(computation, _COMPUTATION_ID, 0) in fused:
-        root = _field(computation, _ROOT_ID, 0)
-        kept = [
-            i.message if i.opcode == b"parameter" else _write_placeholder(i.message, root)
-            for i in instructions
-            if i.opcode == b"parameter" or _field(i.message, _INSTRUCTION_ID, 0) == root
-        ]
-    else:
-        kept = [i.message for i in instructions]
-    written = [write_field(_INSTRUCTION, replace_fields(message, _METADATA, lambda _: None)) for message in kept]
-    return replace_fields(computation, _INSTRUCTION, lambda _: None) + b"".join(written)
+def _strip_computation(fused: set[int], computation: bytes) -> bytes:
+    is_fused = _field(computation, _COMPUTATION_ID, 0) in fused
+    root = _field(computation, _ROOT_ID, 0)
+
+    def strip_instruction(instruction: bytes) -> bytes | None:
+        if is_fused and _field(instruction, _OPCODE, b"") != b"parameter":
+            is_root = _field(instruction, _INSTRUCTION_ID, 0) == root
+            return _write_placeholder(instruction, root) if is_root else None
+        return replace_fields(instruction, _METADATA, lambda _: None)
+
+    return replace_fields(computation, _INSTRUCTION, strip_instruction)
 
 
 def _write_placeholder(instruction: bytes, root: int) -> bytes:
