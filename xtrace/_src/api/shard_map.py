@@ -230,7 +230,7 @@ class ShardMap:
             if entries is not None and entries.spec != (whole if own is None else own.spec):
                 raise ValueError(
                     f"in_specs passed to shard_map: {spec} of {self._argument(count, path)} does not match the specs "
-                    f"of the input, {aval.str_short()}. Leave in_specs out, which takes those of the type, or call "
+                    f"of the input, {aval.str_short(True)}. Leave in_specs out, which takes those of the type, or call "
                     f"xtrace.reshard(x, {spec}) on it first"
                 )
         for dimension, (size, parts) in enumerate(zip(aval.shape, count_shards(mesh, spec, aval.ndim), strict=True)):
@@ -309,7 +309,7 @@ class ShardMap:
             if self.check_vma and sums != wanted:
                 raise ValueError(
                     f"shard_map: out_specs {spec} should have the unreduced and reduced axes of the result: {name} of "
-                    f"{self.name} is {aval.str_short()}. Write {spec.update(**sums._asdict())}, or change it with "
+                    f"{self.name} is {aval.str_short(True)}. Write {spec.update(**sums._asdict())}, or change it with "
                     "lax.psum or lax.pcast"
                 )
             varying = (aval.varying & manual) - named_axes(spec)
