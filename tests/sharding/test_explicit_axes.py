@@ -23,7 +23,7 @@ def operands(lib):
     made = {name: lib.put(X, place(*spec)) for name, spec in specs.items()}
     made["v"] = lib.put(X[0], place("x"))
     made["i"] = lib.put(np.arange(8), place("x"))
-    return made | {"lib": lib, "np": lib.np, "lax": lib.lax, "nn": lib.module.nn, "N": place, "m": lib.module}
+    return made | {"X": X, "lib": lib, "np": lib.np, "lax": lib.lax, "nn": lib.module.nn, "N": place, "m": lib.module}
 
 
 RESULTS = [
@@ -83,6 +83,11 @@ WANTED = [
     "m.jit(lambda: np.zeros((8, 4), out_sharding=P('x')) + np.arange(8., out_sharding=P('x'))[:, None])()",
     "m.jvp(lambda s: np.concatenate([s, a > 1], 1), (a,), (a,))[1]", "m.jvp(lambda s: a - s, (1.,), (1.,))[1]",
     "m.vmap(lambda r: np.sin(r) * 2)(a)", "m.jit(m.grad(lambda a: (a @ c).sum()))(a)",
+    "m.shard_map(lambda b: b * 2, out_specs=P('x'), axis_names={'x'})(d)",
+    "m.jit(m.shard_map(lambda b: b * 2, out_specs=P(None, 'y'), axis_names={'y'}))(d)",
+    "m.grad(lambda d: m.shard_map(lambda b: b * 2, out_specs=P('x'), axis_names={'x'})(d).sum())(d)",
+    "m.shard_map(lambda b: b * 2, out_specs=P('x'), axis_names={'x'})(k)", "np.array(X, out_sharding=P('x'))",
+    "np.zeros((8, 2), device=N('x'))", "np.full_like(a, 2, out_sharding=P('y'))",
 ]
 
 
@@ -96,6 +101,7 @@ def test_the_split_that_is_asked_for(expression):
             results.append(eval(expression, names))
     ours, theirs = results
     assert xtrace.typeof(ours).str_short(True) == jax.typeof(theirs).str_short(short_dtypes=True)
+    assert repr(ours.sharding.spec) == repr(theirs.sharding.spec)
     np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-5, atol=1e-5)
 
 
@@ -212,7 +218,7 @@ REFUSED = [
     ("d @ d", "consistent sharding"), ("a.reshape(2, 4, 8)", "without communication"), ("a[0]", "axis 0"),
     ("a[m.numpy.array([0, 1])]", "axis 0, which is indexed"), ("np.cumsum(a, 0)", "unsharded along axis 0"),
     ("np.sort(a, 0)", "unsharded along axis 0"), ("np.pad(a, 1)", "4 parts do not divide"),
-    ("np.tile(a, (2, 1))", "would be repeated 2 times"),
+    ("np.tile(a, (2, 1))", "would be repeated 2 times"), ("N(m.P.UNCONSTRAINED)", "no mesh axis_types are `Auto`"),
     ("np.roll(a, 1, 0)", "do not divide"), ("np.concatenate([a, c])", "same sharding"),
     ("np.linalg.qr(a)", "unsharded along its last 2 axes"),
     ("lax.dynamic_update_slice(a, np.ones((2, 2)), (0, 0))", "must be equal to update sharding"),

@@ -107,7 +107,7 @@ def _make_array(
     out_sharding: object,
 ) -> Array:
     check_memory_order(order)
-    device = place_of(device, out_sharding)
+    device = place_of(device, out_sharding, max(np.ndim(value), ndmin))
     if device is None and config.mesh.value is not None and not isinstance(value, Array):
         # Arrays are made on the current mesh; lists may contain arrays.
         device = _find_current_sharding(value)
