@@ -214,7 +214,7 @@ def test_reshapes_that_jax_has_a_rule_for(reshape):
 
 def test_the_compiler_has_no_choice_on_explicit_axes():
     for lib in (OURS, THEIRS):
-        with pytest.raises(ValueError, match="cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`"):
+        with pytest.raises(ValueError, match=r"cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`"):
             lib.named("x4y2", lib.P.UNCONSTRAINED, kind="Explicit")
 
 

@@ -107,7 +107,7 @@ def _make_array(
     out_sharding: object,
 ) -> Array:
     check_memory_order(order)
-    device = place_of(device, out_sharding, max(np.ndim(value), ndmin))
+    device = place_of(device, out_sharding, 0)
     if device is None and config.mesh.value is not None and not isinstance(value, Array):
         # Arrays are made on the current mesh; lists may contain arrays.
         device = _find_current_sharding(value)
@@ -120,7 +120,7 @@ def _make_array(
     result = _convert_value(value, wanted, copy)
     if ndmin > result.ndim:
         result = reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
-    return result if device is None else device_put(result, device)
+    return result if device is None else device_put(result, place_of(device, out_sharding, result.ndim))
 
 
 def check_memory_order(order: object) -> None:

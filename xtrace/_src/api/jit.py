@@ -90,8 +90,7 @@ def jit(
 
 
 def jit(
-    fun: Callable[..., Any] | Unspecified = UNSPECIFIED, /, *, in_shardings: object = None,
-    out_shardings: object = None,
+    fun: Callable[..., Any] | Unspecified = UNSPECIFIED, /, *, in_shardings: Any = None, out_shardings: Any = None,
     static_argnums: int | Sequence[int] | None = None, static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None, donate_argnames: str | Sequence[str] | None = None,
     keep_unused: bool = False, device: Device | None = None, backend: str | None = None, inline: bool | Inline = False,
