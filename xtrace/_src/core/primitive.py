@@ -563,7 +563,8 @@ if TYPE_CHECKING:
     class Operation(Primitive, Generic[_Arguments, _Result]):
         """A primitive with the signature of its public function."""
 
-        def __call__(self, *operands: _Arguments.args, **keywords: _Arguments.kwargs) -> _Result: ...
+        __call__: Callable[_Arguments, _Result]
+
         def bind(self, *operands: object, **parameters: object) -> _Result: ...
         def bind_positional(self, operands: Sequence[Any], parameters: tuple[Any, ...] = ()) -> _Result: ...
 
