@@ -403,7 +403,7 @@ _MONOIDS: dict[str, tuple[Callable[..., Array], Callable[[Any], Any]]] = {
 
 
 @primitive(
-    "reduce", ("computation", "dimensions", "jaxpr"), abstract=_reduce_abstract, emit=_reduce_emit, jvp=_reduce_jvp,
+    ("computation", "dimensions", "jaxpr"), abstract=_reduce_abstract, emit=_reduce_emit, jvp=_reduce_jvp,
     batch=_reduce_batch, multiple_results=True,
 )
 def reduce(
