@@ -169,6 +169,35 @@ def test_private_names_that_libraries_use():
     """)) == {"ok"}
 
 
+@pytest.mark.parametrize("statement", [
+    "from jax._src.basearray import Array, ArrayLike; assert Array is xtrace.Array",
+    "from jax._src.array import ArrayImpl; assert isinstance(jnp.ones(1), ArrayImpl)",
+    "from jax._src.mesh import AxisType, Mesh; assert Mesh is xtrace.sharding.Mesh",
+    "from jax._src.mesh import thread_resources as t; m = xtrace.make_mesh((1,), 'x')\n"
+    "        with m: assert t.env.physical_mesh is m\n        assert t.env.physical_mesh.empty",
+    "from jax._src.pjit import pjit; assert pjit is xtrace.experimental.pjit.pjit",
+    "from jax._src.sharding_impls import NamedSharding; assert NamedSharding is xtrace.NamedSharding",
+    "from jax._src.numpy.lax_numpy import asarray; assert asarray is jnp.asarray",
+    "from jax._src.lax import lax as lax_internal; assert lax_internal.add is xtrace.lax.add",
+    "from jax._src.lax.control_flow.loops import scan; assert scan is xtrace.lax.scan",
+    "from jax._src.nn.functions import relu; assert relu is xtrace.nn.relu",
+    "from jax._src.nn.initializers import he_normal; assert he_normal is xtrace.nn.initializers.he_normal",
+    "import jax._src.scipy.special as special; assert special.gammaln is xtrace.scipy.special.gammaln",
+    "from jax._src.interpreters import ad; import jax._src.interpreters.ad as same; assert ad.Zero is same.Zero",
+    "from jax._src import config; assert config.enable_x64.value is False; config.update('jax_enable_x64', True)",
+    "from jax._src.public_test_util import check_grads; assert check_grads is xtrace.test_util.check_grads",
+    "from jax._src.prng import PRNGKeyArray as K; assert isinstance(xtrace.random.key(0), K) and not isinstance(1, K)",
+    "from jax._src.util import split_list, unzip2; assert split_list([1, 2, 3], [1]) == [[1], [2, 3]] and unzip2([])",
+    "from jax._src.util import unzip2; assert unzip2([(1, 2), (3, 4)]) == ((1, 3), (2, 4))",
+])
+def test_names_that_editors_import_from_private_files(statement):
+    assert run(f"""
+        import xtrace, xtrace.numpy as jnp
+        xtrace.as_jax()
+        {statement}
+    """) == []
+
+
 # A test module of a library; without absl its cases are those of unittest.
 LIBRARY_TESTS = r"""
     import jax, jax.numpy as jnp, numpy as np
