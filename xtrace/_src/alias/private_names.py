@@ -16,7 +16,6 @@ from xtrace._src.core.avals import physical_aval as physical_aval
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.dtypes import finfo, issubdtype, prng_key
 from xtrace._src.core.key_paths import ignore_path, keystr
-from xtrace._src.core.mesh import EMPTY_MESH, BaseMesh
 from xtrace._src.core.pytree_differences import find_differences
 from xtrace._src.core.source import excluded_prefixes, is_internal
 from xtrace._src.core.trace import base_trace, current_trace
@@ -88,23 +87,6 @@ def trace_state_clean() -> bool:
 def wait_for_tokens() -> None:
     """Wait until the callbacks of all started programs have run."""
     effects_barrier()
-
-
-class _ResourceEnv:
-    """What ``with mesh:`` has put in force."""
-
-    @property
-    def env(self) -> _ResourceEnv:
-        """The environment: this object."""
-        return self
-
-    @property
-    def physical_mesh(self) -> BaseMesh:
-        """The mesh; the empty mesh if there is none."""
-        return config.naming_mesh.value or EMPTY_MESH
-
-
-thread_resources = _ResourceEnv()
 
 
 class _KeyArrayType(type):
