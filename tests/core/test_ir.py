@@ -140,3 +140,13 @@ def test_an_atom_is_a_variable_or_a_literal():
         parts = [part.__name__ for part in typing.get_args(api.core.Atom)]
         kinds.append((typing.get_origin(api.core.Atom), parts, [isinstance(x, api.core.Atom) for x in atoms]))
     assert kinds[0] == kinds[1]
+
+
+def test_debug_info_has_the_names_of_jax():
+    def weigh(w, b):
+        return w["a"] + b
+
+    got, expected = [api.make_jaxpr(weigh)({"a": 1.0}, 2.0).jaxpr.debug_info for api in (xtrace, jax)]
+    for name in ("func_name", "func_src_info", "arg_names"):
+        assert getattr(got, name) == getattr(expected, name)
+    assert got.traced_for == "make_jaxpr"

@@ -46,6 +46,7 @@ VALUES = {
     "length is a quotient": lambda L: L.lax.scan(lambda c, _: (c + 1, c), 0, None, length=1.5 / 0.5),
     "length and elements": lambda L: L.lax.scan(lambda c, x: (c + x, c), 0.0, L.array(X[:, 0]), length=5),
     "numpy elements": lambda L: L.lax.scan(lambda c, x: (c + x, c), np.zeros(2, np.float32), X),
+    "the pair is a list": lambda L: L.lax.scan(lambda c, x: [c + x, c * 2], L.array(H), L.array(X)),
     "no carry": lambda L: L.lax.scan(lambda c, x: ((), x * 2), (), L.array(X)),
     "pytrees": lambda L: L.lax.scan(
         lambda c, x: ({"a": c["b"], "b": c["a"] + x[0]}, [x[1]["k"], None]),

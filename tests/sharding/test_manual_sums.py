@@ -30,7 +30,7 @@ def run(lib, expression, outs, how):
 
         def of_pieces(*pieces):
             result = eval(expression, names | dict(zip("xwru", pieces, strict=True)))
-            types.append(lib.module.typeof(result).str_short(**{} if lib is OURS else {"short_dtypes": True}))
+            types.append(lib.module.typeof(result).str_short(True))
             return result
 
         function = lib.module.shard_map(of_pieces, mesh=mesh, out_specs=eval(outs, {"P": P}))

@@ -62,6 +62,8 @@ BAD = [
     (lambda: xtrace.pmap(lambda a: a, in_axes=(0, 0))(X), ValueError, "an entry for each of 1 arguments"),
     (lambda: xtrace.pmap(xtrace.pmap(lambda a: a))(np.ones((2, 2))), NotImplementedError, "inside of another pmap"),
     (lambda: xtrace.pmap(3), TypeError, "callable"),
+    (lambda: xtrace.pmap(lambda a, n: a * n, static_broadcasted_argnums=1)(X, n=2), ValueError,
+     "must be passed positionally"),
     (lambda: xtrace.shard_map(lambda a: lax.pcast(a, "x", to="same"), mesh=OURS.mesh("x8"), in_specs=P(),
                               out_specs=P())(X), ValueError, "to must be 'varying', 'reduced' or 'unreduced'"),
     (lambda: xtrace.sharding.auto_axes(lambda a: a)(X), TypeError, "Missing required keyword argument: 'out_sharding'"),

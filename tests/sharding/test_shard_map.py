@@ -351,6 +351,23 @@ def test_mapped_axes_along_wrong_mesh_axes():
         xtrace.vmap(function, spmd_axis_name="y")(np.ones((3, 8)))
 
 
+@pytest.mark.parametrize("expression", [
+    "np.zeros_like(x)", "np.ones_like(x, shape=(3,))", "np.full_like(x, 2.0)", "np.empty_like(x, dtype=int)",
+    "lax.full_like(x, 2)", "np.zeros_like(1.0)", "np.full_like(np.ones(2), x[0])",
+])
+def test_arrays_like_another_vary_as_it_does(expression):
+    types = []
+    for lib in (OURS, THEIRS):
+
+        def record(x, lib=lib):
+            like = eval(expression, {"np": lib.np, "lax": lib.lax, "x": x})
+            types.append(lib.module.typeof(like).str_short(True))
+            return x
+
+        lib.module.shard_map(record, mesh=lib.mesh("x4y2"), in_specs=lib.P("x"), out_specs=lib.P("x"))(np.ones(8, "f"))
+    assert types[0] == types[-1]
+
+
 @pytest.mark.filterwarnings("ignore:jax.experimental.shard_map is deprecated")
 def test_the_experimental_name():
     def run(lib, shard_map):

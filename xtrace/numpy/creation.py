@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.resharding import reshard_as
+from xtrace._src.algebra.varying import vary
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_shape, convert_to, operand_aval
 from xtrace._src.api.devices import device_put
 from xtrace._src.api.inline_jit import inline_jit
@@ -220,7 +221,10 @@ def _fill_like(
     if device is None and not fill.shape:
         device = sharding_like(a, size, weak)
     filled = _fill(size, value, fill, wanted or model.dtype, weak, device)
-    return reshard_as(filled, a.aval) if device is None and isinstance(a, Tracer) and size == model.shape else filled
+    if device is not None or not isinstance(a, Tracer):
+        return filled
+    result: Array = vary(reshard_as(filled, a.aval) if size == model.shape else filled, tuple(a.aval.varying))
+    return result
 
 
 def zeros_like(

@@ -81,6 +81,11 @@ def pmap(
                 f"pmap: {function_name(fun)} is mapped inside of another pmap, which is not supported; use shard_map "
                 "over a mesh of two axes"
             )
+        if any(i >= len(args) for i in static):
+            raise ValueError(
+                f"pmapped function {function_name(fun)} has static_broadcasted_argnums={static} but was called with "
+                f"only {len(args)} positional arguments. All static broadcasted arguments must be passed positionally."
+            )
         fixed = {i % len(args): args[i] for i in static}
         given = tuple([x for i, x in enumerate(args) if i not in fixed])
         axes = _axes_of_arguments(in_axes, given, kwargs, fixed, len(args))

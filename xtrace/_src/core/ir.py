@@ -194,6 +194,12 @@ class DebugInfo:
         """Return the path of each input in the form users write, such as ``x['w'][0]``; computed on demand."""
         return self._argument_paths() if self._argument_paths is not None else ()
 
+    # Names of jax.
+    traced_for = property(lambda self: self.transformation)
+    func_name = property(lambda self: self.function)
+    func_src_info = property(lambda self: f"{self.function} at {self.file}:{self.line}")
+    arg_names = property(lambda self: tuple(self.argument_paths()))
+
     def __str__(self) -> str:
         place = f" at {self.file}:{self.line}" if self.file is not None else ""
         return f"{self.function}{place} for {self.transformation}"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.kinds import NUMBER, check_kind
+from xtrace._src.algebra.varying import vary
 from xtrace._src.algebra.vector_space import (
     ZERO_DERIVATIVE,
     bind_with_sharding,
@@ -225,7 +226,8 @@ def full_like(
     value = scalar_operand(fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
     if sharding is None:
         sharding = sharding_like(x, shape, value.aval.weak_type)
-    return fill_operand(value, shape, sharding)
+    filled: Array = vary(fill_operand(value, shape, sharding), tuple(aval.varying))
+    return filled
 
 
 def zeros_like(x: ArrayLike) -> Array:

@@ -624,8 +624,9 @@ def scan(
     check_carry(name, carry_tree, carry_avals, out_tree[0], body.out_avals[: out_tree[0].num_leaves])
     loop = Loop(size, bool(reverse), steps, len(body.consts), len(carry))
     results = run_scan(body.jaxpr, loop, [*body.consts, *carry, *elements])
-    last, ys = _halves(results, len(carry))
-    return pytree.tree_unflatten(carry_tree, last), pytree.tree_unflatten(out_tree[1], ys)
+    # The pair is a tuple or a list, as the body's is.
+    pair: tuple[_Carry, _Outputs] = pytree.tree_unflatten(body.out_tree, results)
+    return pair
 
 
 def length_of(length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
@@ -681,7 +682,7 @@ def length_of(length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
 def _split_result_tree(body: Body) -> list[PyTreeDef]:
     """Return the trees of the carry and of a step's other results; TypeError unless the body returned a pair."""
     children, data = body.out_tree.children(), body.out_tree.node_data()
-    if data is None or not issubclass(data[0], tuple) or len(children) != 2:
+    if data is None or not issubclass(data[0], (tuple, list)) or len(children) != 2:
         shown = pytree_differences.describe_leaves(body.out_tree, [a.str_short(True) for a in body.out_avals])
         raise TypeError(
             f"scan body output must be a pair, got {shown}. Return (carry, y), with None for y if there is nothing to "
