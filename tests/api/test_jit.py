@@ -436,7 +436,7 @@ def test_a_second_call_runs_neither_python_nor_the_compiler(compilations):
     assert len(traces) == len(compilations) == 2
 
 
-def test_traces_do_not_know_the_device_and_programs_do(compilations):
+def test_traces_and_programs_do_not_know_who_chose_the_device(compilations):
     traces = []
 
     def body(x):
@@ -446,7 +446,7 @@ def test_traces_do_not_know_the_device_and_programs_do(compilations):
     f = jit(body)
     f(floats(1))
     f(xtrace.device_put(floats(1), xtrace.devices()[0]))
-    assert len(traces) == 1 and len(compilations) == 2
+    assert len(traces) == 1 and len(compilations) == 1
 
 
 @pytest.mark.parametrize("setting", [xtrace.enable_x64, xtrace.numpy_dtype_promotion, xtrace.default_matmul_precision])
@@ -849,3 +849,15 @@ def test_the_number_of_kept_programs_is_bounded():
     for n in range(4):
         jitted.lower(np.ones(n + 1, np.float32)).compile()
     assert len(jitted._xtrace_jitted.cache.programs) == 2
+
+
+def test_arrays_that_were_put_on_their_device_need_no_other_program(compilations):
+    jitted, x = jit(lambda x: (jnp.sin(x), x)), floats(1, 2)
+    put = xtrace.device_put(x, xtrace.devices()[0])
+    loose, fixed = jitted(x), jitted(put)
+    assert len(compilations) == 1
+    assert [y.committed for y in loose] == [False, False] and [y.committed for y in fixed] == [True, True]
+    for _ in range(8):  # and so with specialised code
+        assert jitted(x)[0].committed is False and jitted(put)[0].committed is True
+    assert_same(loose, jitted(put))
+    assert len(compilations) == 1 and len(jitted.cache_info().entries) == 2

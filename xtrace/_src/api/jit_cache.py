@@ -171,7 +171,10 @@ class Cache:
 
         A setting that writes compiled programs to files makes each compilation new.
         """
-        return None if config.dump_ir_to.value else self.programs.get(_program_key(traced, assignment, options))
+        if config.dump_ir_to.value:
+            return None
+        program = self.programs.get(_program_key(traced, assignment, options))
+        return None if program is None else program.with_commitment(assignment.committed)
 
     def compile(
         self, traced: TracedFunction, assignment: Assignment, options: Iterable[tuple[str, Any]],
@@ -267,7 +270,8 @@ class Cache:
 
 
 def _program_key(traced: TracedFunction, assignment: Assignment, options: Iterable[tuple[str, Any]]) -> Any:
-    return config.cache_key(), traced, assignment, tuple(options)
+    # Whether the inputs were put on their device explicitly is no part of the executable.
+    return config.cache_key(), traced, assignment._replace(committed=False), tuple(options)
 
 
 def clear_caches() -> None:
