@@ -39,6 +39,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import Literal, scalar_literal
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import comparisons, complex_numbers
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.comparisons import (
@@ -55,6 +56,7 @@ from xtrace._src.ops.comparisons import (
 )
 from xtrace._src.ops.complex_numbers import imag, real
 from xtrace._src.ops.selection import select, select_n
+from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import to_array
 
 # Choice
@@ -225,33 +227,44 @@ def _power_to_integers(x: Any, y: Array) -> Array:
 _power = binary_function("power", lax.pow, "", adjust=as_number, cases={INTEGER: _power_of_integers})
 
 
+def _known_exponent(exponent: Any) -> int | None:
+    kind = type(exponent)
+    if kind is int or kind is bool or isinstance(exponent, np.integer):
+        return operator.index(exponent)
+    if kind is np.ndarray or kind is ConcreteArray or isinstance(exponent, Tracer):
+        if exponent.ndim == 0 and dtypes.is_integer(exponent.dtype):
+            value = exponent.to_concrete_value() if isinstance(exponent, Tracer) else exponent
+            return None if value is None else operator.index(value)
+    return None
+
+
 def power(x1: Any, x2: Any, /) -> Array:
     """Return `x1` to the power `x2`.
 
     Args:
-        x1, x2: arrays or scalars of numbers or booleans whose shapes broadcast. An exponent that is a Python or NumPy
-            integer is multiplied out, which is exact and also differentiable at 0.
+        x1, x2: arrays or scalars of numbers or booleans whose shapes broadcast. An exponent that is one known integer, be it
+            Python's, NumPy's or an array of rank 0 outside `jit`, is multiplied out, which is exact and also
+            differentiable at 0; the result has the dtype of the base.
 
     Returns:
         An array of the broadcast shape and the promoted dtype, int32 for booleans. Integers to negative powers in an
         array have no meaningful result.
 
     Raises:
-        TypeError: an operand is no array or scalar, or `x1` has integers and `x2` is a negative Python integer.
+        TypeError: an operand is no array or scalar, or `x1` has integers and `x2` is one negative integer that is known.
         ValueError: the shapes do not broadcast.
 
     Example:
         >>> jnp.power(jnp.array([1.0, 2.0]), -1)
         Array([1. , 0.5], dtype=float32)
     """
-    kind = type(x2)
-    if kind is int or kind is bool or isinstance(x2, np.integer):
+    if (exponent := _known_exponent(x2)) is not None:
         aval = getattr(x1, "aval", None)
         if aval is None or dtypes.is_boolean(aval.dtype):
             (x1,) = promote(x1, adjust=as_number)
-        return lax.integer_pow.bind_positional((x1,), (operator.index(x2),))
-    exponent = getattr(x2, "aval", None)
-    if exponent is not None and dtypes.is_integer(exponent.dtype):
+        return lax.integer_pow.bind_positional((x1,), (exponent,))
+    exponents = getattr(x2, "aval", None)
+    if exponents is not None and dtypes.is_integer(exponents.dtype):
         base = type(x1) if type(x1) in SCALARS else operand_aval(x1, 0).dtype
         if base in (float, complex) or dtypes.is_inexact(base):
             return _power_to_integers(x1, x2)
