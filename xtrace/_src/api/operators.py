@@ -231,27 +231,27 @@ def _known_exponent(exponent: Any) -> int | None:
     kind = type(exponent)
     if kind is int or kind is bool or isinstance(exponent, np.integer):
         return operator.index(exponent)
-    if kind is np.ndarray or kind is ConcreteArray or isinstance(exponent, Tracer):
-        if exponent.ndim == 0 and dtypes.is_integer(exponent.dtype):
-            value = exponent.to_concrete_value() if isinstance(exponent, Tracer) else exponent
-            return None if value is None else operator.index(value)
-    return None
+    traced = isinstance(exponent, Tracer)
+    if not (traced or kind is ConcreteArray or kind is np.ndarray) or exponent.ndim:
+        return None
+    value = exponent.to_concrete_value() if traced else exponent
+    return operator.index(value) if value is not None and dtypes.is_integer(exponent.dtype) else None
 
 
 def power(x1: Any, x2: Any, /) -> Array:
     """Return `x1` to the power `x2`.
 
     Args:
-        x1, x2: arrays or scalars of numbers or booleans whose shapes broadcast. An exponent that is one known integer, be it
-            Python's, NumPy's or an array of rank 0 outside `jit`, is multiplied out, which is exact and also
-            differentiable at 0; the result has the dtype of the base.
+        x1, x2: arrays or scalars of numbers or booleans whose shapes broadcast. An exponent that is one known integer,
+            be it Python's, NumPy's or an array of rank 0 outside `jit`, is multiplied out, which is exact and also
+            differentiable at 0.
 
     Returns:
-        An array of the broadcast shape and the promoted dtype, int32 for booleans. Integers to negative powers in an
-        array have no meaningful result.
+        An array of the broadcast shape and the promoted dtype, int32 for booleans; of the dtype of `x1` if the exponent
+        is one known integer. Integers to negative powers in other arrays have no meaningful result.
 
     Raises:
-        TypeError: an operand is no array or scalar, or `x1` has integers and `x2` is one negative integer that is known.
+        TypeError: an operand is no array or scalar, or `x1` has integers and `x2` is one known negative integer.
         ValueError: the shapes do not broadcast.
 
     Example:
