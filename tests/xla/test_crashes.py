@@ -4,7 +4,6 @@ Rows run in child processes, several in each, with the code generation that user
 value of an expression of NumPy, or the error. Issues are those in which the program, or one like it, was reported.
 """
 
-import json
 import os
 import signal
 import subprocess

@@ -317,6 +317,7 @@ def convert_array(
     if dtypes.is_complex(aval.dtype) and dtypes.is_boolean(wanted):
         # A conversion would drop the imaginary part first.
         return _nonzero(x if isinstance(x, Array) else asarray(x))
+    warn_of_lost_part(aval.dtype, wanted)
     result = _convert_value(x, wanted, copy, function=function)
     return result if device is None else device_put(result, device)
 
