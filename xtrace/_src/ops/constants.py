@@ -28,6 +28,11 @@ def number_like(x: ArrayLike | Literal, value: object) -> Literal:
     return scalar_literal(value, aval.dtype, aval.weak_type and not aval.shape)
 
 
+def strong_scalar(example: Any, value: object) -> Literal:
+    """Return the strongly typed scalar `value` of the dtype of `example`."""
+    return scalar_literal(value, aval_of(example).dtype)
+
+
 def constants_like(x: ArrayLike, value: Any) -> Any:
     """Return `value` in the shape and dtype of `x`."""
     aval = aval_of(x)
