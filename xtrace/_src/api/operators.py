@@ -37,6 +37,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import Literal, scalar_literal
+from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import comparisons, complex_numbers
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.comparisons import (
@@ -53,6 +54,7 @@ from xtrace._src.ops.comparisons import (
 )
 from xtrace._src.ops.complex_numbers import imag, real
 from xtrace._src.ops.selection import select, select_n
+from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import to_array
 
 # Choice
@@ -267,33 +269,44 @@ def _power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     ...
 
 
+def _known_exponent(exponent: Any) -> int | None:
+    kind = type(exponent)
+    if kind is int or kind is bool or isinstance(exponent, np.integer):
+        return operator.index(exponent)
+    traced = isinstance(exponent, Tracer)
+    if not (traced or kind is ConcreteArray or kind is np.ndarray) or exponent.ndim:
+        return None
+    value = exponent.to_concrete_value() if traced else exponent
+    return operator.index(value) if value is not None and dtypes.is_integer(exponent.dtype) else None
+
+
 def power(x1: Any, x2: Any, /) -> Array:
     """Return `x1` to the power `x2`.
 
     Args:
-        x1, x2: arrays or scalars of numbers or booleans whose shapes broadcast. An exponent that is a Python or NumPy
-            integer is multiplied out, which is exact and also differentiable at 0.
+        x1, x2: arrays or scalars of numbers or booleans whose shapes broadcast. An exponent that is one known integer,
+            be it Python's, NumPy's or an array of rank 0 outside `jit`, is multiplied out, which is exact and also
+            differentiable at 0.
 
     Returns:
-        An array of the broadcast shape and the promoted dtype, int32 for booleans. Integers to negative powers in an
-        array have no meaningful result.
+        An array of the broadcast shape and the promoted dtype, int32 for booleans; of the dtype of `x1` if the exponent
+        is one known integer. Integers to negative powers in other arrays have no meaningful result.
 
     Raises:
-        TypeError: an operand is no array or scalar, or `x1` has integers and `x2` is a negative Python integer.
+        TypeError: an operand is no array or scalar, or `x1` has integers and `x2` is one known negative integer.
         ValueError: the shapes do not broadcast.
 
     Example:
         >>> jnp.power(jnp.array([1.0, 2.0]), -1)
         Array([1. , 0.5], dtype=float32)
     """
-    kind = type(x2)
-    if kind is int or kind is bool or isinstance(x2, np.integer):
+    if (exponent := _known_exponent(x2)) is not None:
         aval = getattr(x1, "aval", None)
         if aval is None or dtypes.is_boolean(aval.dtype):
             (x1,) = promote(x1, adjust=as_number)
-        return lax.integer_pow.bind_positional((x1,), (operator.index(x2),))
-    exponent = getattr(x2, "aval", None)
-    if exponent is not None and dtypes.is_integer(exponent.dtype):
+        return lax.integer_pow.bind_positional((x1,), (exponent,))
+    exponents = getattr(x2, "aval", None)
+    if exponents is not None and dtypes.is_integer(exponents.dtype):
         base = type(x1) if type(x1) in SCALARS else operand_aval(x1, 0).dtype
         if base in (float, complex) or dtypes.is_inexact(base):
             return _power_to_integers(x1, x2)
