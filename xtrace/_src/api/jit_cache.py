@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 import threading
 import time
@@ -156,6 +157,13 @@ class Cache:
         self.cleared = self.warned = False
         # The jitted function on the arrays of high values; made at the first call with such a value.
         self.jitted_on_nodes: Any = None
+
+    def __reduce__(self) -> Any:
+        return operator.attrgetter("cache"), (self.call_shapes.jitted(),)
+
+    def count_programs(self) -> int:
+        """Return the number of compiled programs."""
+        return len(self.compiled.entries)
 
     def hits(self) -> int:
         """Return the number of counted calls that found their program."""

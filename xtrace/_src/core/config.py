@@ -33,6 +33,10 @@ class Key:
     def __init__(self, values: tuple[Any, ...]) -> None:
         self.values = values
 
+    def __reduce__(self) -> Any:
+        # Generated code compares a key by its address, which no key of another process has.
+        return object, ()
+
 
 class _Overrides:
     """The settings that one thread overrides in ``with`` blocks, and the cache key with these values."""
@@ -70,6 +74,9 @@ class _Store:
         self.global_key = Key(())
         self.key_everywhere: Key | None = self.global_key
         self.overriding = 0
+
+    def __reduce__(self) -> str:
+        return "_store"
 
     def intern(self, overrides: dict[str, Any]) -> Key:
         values = tuple(overrides.get(name, self.values.get(name)) for name in self.keyed)

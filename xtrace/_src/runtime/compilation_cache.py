@@ -92,7 +92,8 @@ def compile_or_load(*compilation: Any) -> tuple[Any, KeptCode | None]:
     """
     place = _place_of(*compilation, counted=True)
     found = _read_program(place, *compilation)
-    agreement = distributed.agree_on_program(*compilation[:2], found is not None, place[0].directory if place else "")
+    text, devices = compilation[:2]
+    agreement = distributed.agree_on_program(text, devices, found is not None, place[0].directory if place else "")
     executable, code = _count(place, found if agreement.all_loaded else None)
     if executable is None:
         return _compile_and_keep(place if agreement.stores else None, compilation, agreement.program), None
@@ -159,7 +160,7 @@ def _compile_and_keep(
     place: _Place | None, compilation: tuple[Any, ...], shared: distributed.SharedProgram | None = None
 ) -> Any:
     start = time.perf_counter()
-    executable = executables.compile_text(*compilation, shared)
+    executable = executables.compile_text(*compilation, shared=shared)
     seconds = time.perf_counter() - start
     if place is not None and seconds >= (cache_settings.min_compile_seconds.value or 0):
         attempt("written", lambda: _store(*place, executable, seconds))
