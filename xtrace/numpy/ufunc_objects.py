@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -518,9 +519,8 @@ def as_ufunc(function: Callable[..., Array], nin: int = 2) -> ufunc:
 
 def _add_numpy_parameters(docstring: str) -> str:
     """Return the docstring of an elementwise function, with the parameters of a ufunc as its Args."""
-    operands, rest = docstring.split("\n\n    Returns:", 1)
-    contract, operands = operands.split("Args:\n", 1)
-    return (
-        f"{contract}Args:\n        args:{operands.partition(':')[2]}\n"
-        f"        out, where: not supported; leave them out.\n\n    Returns:{rest}"
-    ).replace("Raises:\n", "Raises:\n        NotImplementedError: `out` or `where` is given.\n", 1)
+    line = re.search(r"Args:(\n *)\S", docstring)[1]  # type: ignore[index]
+    replaced = re.sub(
+        r"(Args:\s*)[^:]*(:[^\n]*)", rf"\1args\2{line}out, where: not supported; leave them out.", docstring, count=1
+    )
+    return replaced.replace("Raises:", f"Raises:{line}NotImplementedError: `out` or `where` is given.", 1)

@@ -545,11 +545,15 @@ def _sum_transpose(cotangent: Array, operand: UndefinedPrimal, *, axes: tuple[in
     return [broadcast_in_dim.bind_positional((cotangent,), (shape, kept, operand.aval.explicit_sharding))]
 
 
-reduce_sum = Reduction(
-    "reduce_sum", SUM, NUMBER, "Return the sum over axes.",
-    ("lax.reduce_sum(jnp.array([[1, 2], [3, 4]]), (0,))", "Array([4, 6], dtype=int32)"),
-    sharded=True, jvp=LINEAR, transpose=_sum_transpose, sums=sum_rules.summation,
-)
+@Reduction.define(SUM, NUMBER, sharded=True, jvp=LINEAR, transpose=_sum_transpose, sums=sum_rules.summation)
+def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: object = None) -> Array:
+    """Return the sum over axes.
+
+    Example:
+        >>> lax.reduce_sum(jnp.array([[1, 2], [3, 4]]), (0,))
+        Array([4, 6], dtype=int32)
+    """
+    ...
 
 
 def zeros(aval: ShapedArray) -> Array:

@@ -13,6 +13,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, common_memory_space
 from xtrace._src.core.boolean_parameters import check_flags, flags_of
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
+from xtrace._src.core.docstrings import complete_docstring
 from xtrace._src.core.effects import NO_EFFECTS, Effects
 from xtrace._src.core.errors import ShardingTypeError
 from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
@@ -230,6 +231,32 @@ class Primitive:
             self.flags = flags_of(operation)
         if not self.is_users:
             _primitives[name] = self
+
+    @classmethod
+    def define(
+        cls, *arguments: Any, **details: Any
+    ) -> Callable[[Callable[_Arguments, _Result]], Operation[_Arguments, _Result]]:
+        """Return the decorator that makes an operation of this family from a function with these arguments.
+
+        The function gives the name, the signature and the docstring; the family's constructor says whether it has a
+        body.
+        """
+
+        def decorate(function: Callable[_Arguments, _Result]) -> Operation[_Arguments, _Result]:
+            return cls(function, *arguments, **details)  # type: ignore[arg-type, return-value]
+
+        return decorate
+
+    def declare(
+        self, declaration: Callable[..., Any], arguments: Mapping[str, str], returns: str, raises: Mapping[str, str]
+    ) -> None:
+        """Take the public name, the signature and the docstring from `declaration`, a function without a body.
+
+        The other arguments are the parts of the docstring that all operations of a family share.
+        """
+        self.__name__ = self.__qualname__ = declaration.__name__
+        self.__signature__ = inspect.signature(declaration)
+        self.__doc__ = complete_docstring(declaration.__doc__, arguments, returns, raises)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         try:

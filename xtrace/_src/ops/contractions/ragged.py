@@ -41,9 +41,9 @@ from xtrace._src.ops.contractions.contraction import (
     dot_general,
     move_axes,
 )
+from xtrace._src.ops.cumulative import cumsum
 from xtrace._src.ops.elementwise import sub
 from xtrace._src.ops.lower_fun import lower_fun
-from xtrace._src.ops.reductions import cumsum
 from xtrace._src.ops.selection import select_n
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
