@@ -9,7 +9,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from xtrace._src.core import compilation_cache_settings as cache_settings
 from xtrace._src.core import monitoring
@@ -77,9 +77,13 @@ _MAX_WARNINGS = 64
 
 
 _Result = TypeVar("_Result")
+# The arguments of `executables.compile_text`.
+_Compilation: TypeAlias = tuple[
+    str, Sequence[Device], Mapping[str, Any] | None, Sequence[Callable[..., Any]], executables.Partitioned | None
+]
 
 
-def compile_or_load(*compilation: Any) -> tuple[Any, KeptCode | None]:
+def compile_or_load(*compilation: *_Compilation) -> tuple[Any, KeptCode | None]:
     """Load the executable of a module from the folder ``jax_compilation_cache_dir``, or compile and store it.
 
     The second result is the code of a loaded executable, None for a compiled one.
@@ -101,12 +105,12 @@ def compile_or_load(*compilation: Any) -> tuple[Any, KeptCode | None]:
     return executable, code
 
 
-def load(*compilation: Any) -> tuple[Any, KeptCode | None]:
+def load(*compilation: *_Compilation) -> tuple[Any, KeptCode | None]:
     """Load the executable of a module from the folder as `compile_or_load` does; None for both if it is not there."""
     return load_at(_place_of(*compilation, counted=True), *compilation)
 
 
-def compile_and_keep(*compilation: Any) -> tuple[Any, KeptCode | None]:
+def compile_and_keep(*compilation: *_Compilation) -> tuple[Any, KeptCode | None]:
     """Compile and store the executable of a module that `load` did not find; see `compile_or_load`."""
     return _compile_and_keep(_place_of(*compilation), compilation), None
 
@@ -138,7 +142,7 @@ def open_cache() -> DiskCache | None:
     return attempt("opened", lambda: _open_cache(directory))
 
 
-def key_in_cache(cache: DiskCache, *compilation: Any) -> bytes | None:
+def key_in_cache(cache: DiskCache, *compilation: *_Compilation) -> bytes | None:
     """Return the key of a program if it is in the folder, else None."""
     place = _place_of(*compilation)
     return place[1] if place is not None and cache.has(place[1]) else None
@@ -157,10 +161,10 @@ def keep_trace(cache: DiskCache, key: bytes, payload: bytes, seconds: float) -> 
 
 
 def _compile_and_keep(
-    place: _Place | None, compilation: tuple[Any, ...], shared: distributed.SharedProgram | None = None
+    place: _Place | None, compilation: _Compilation, shared: distributed.SharedProgram | None = None
 ) -> Any:
     start = time.perf_counter()
-    executable = executables.compile_text(*compilation, shared=shared)
+    executable = executables.compile_text(*compilation, shared)
     seconds = time.perf_counter() - start
     if place is not None and seconds >= (cache_settings.min_compile_seconds.value or 0):
         attempt("written", lambda: _store(*place, executable, seconds))
@@ -285,7 +289,7 @@ class _Loaded(NamedTuple):
     seconds: float
 
 
-def load_at(place: _Place | None, *compilation: Any) -> tuple[Any, KeptCode | None]:
+def load_at(place: _Place | None, *compilation: *_Compilation) -> tuple[Any, KeptCode | None]:
     """Load the executable at a place as `compile_or_load` does; None for both if it is missing, damaged or refused."""
     return _count(place, _read_program(place, *compilation))
 
