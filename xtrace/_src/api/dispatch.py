@@ -540,7 +540,7 @@ def specialise(
 # The objects in the code of all call shapes. Pickles of jitted functions contain their code, so jaxlib's functions are
 # in the rows.
 _COMMON = {
-    "traces": sys.modules[Trace.__module__], "base": base_trace, "cache_key": config.cache_key, "store": config.store(),
+    "traces": sys.modules[Trace.__module__], "base": base_trace, "cache_key": config.cache_key, "store": config.store,
     "ndarray": np.ndarray, "Array": ConcreteArray, "put_at": put_at, "same_static": same_static, "cast": dtypes.cast,
     "forget": _forget,
 }

@@ -71,9 +71,9 @@ def _registrations_below(cls: abc.ABCMeta) -> Iterator[str]:
 
 def _name(cls: type) -> str:
     """Return the name of a class; `LocalRegistrationError` if that is the name of another class or of none."""
-    found: Any = sys.modules.get(cls.__module__)
+    value: Any = sys.modules.get(cls.__module__)
     for part in cls.__qualname__.split("."):
-        found = getattr(found, part, None)
-    if found is not cls and is_written_in_python(cls):
+        value = getattr(value, part, None)
+    if value is not cls and is_written_in_python(cls):
         raise LocalRegistrationError(f"{cls.__module__}.{cls.__qualname__}, which is not found by its name")
     return f"{cls.__module__}.{cls.__qualname__}"

@@ -95,10 +95,10 @@ def compile_or_load(*compilation: *_Compilation) -> tuple[Any, KeptCode | None]:
     compile alone. The first process that uses a folder stores it.
     """
     place = _place_of(*compilation, counted=True)
-    found = _read_program(place, *compilation)
+    loaded = _read_program(place, *compilation)
     text, devices = compilation[:2]
-    agreement = distributed.agree_on_program(text, devices, found is not None, place[0].directory if place else "")
-    executable, code = _count(place, found if agreement.all_loaded else None)
+    agreement = distributed.agree_on_program(text, devices, loaded is not None, place[0].directory if place else "")
+    executable, code = _count(place, loaded if agreement.all_loaded else None)
     if executable is None:
         return _compile_and_keep(place if agreement.stores else None, compilation, agreement.program), None
     distributed.remember_program(executable, agreement.program)
