@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
 import time
+import tracemalloc
 import zlib
 
 import numpy as np
@@ -23,8 +25,10 @@ from xtrace._src.runtime.compilation_cache import KeptCode
 from xtrace._src.runtime.disk_cache import DiskCache, Entry, UnsafeDirectoryError
 from xtrace.cli.main import main
 from xtrace.experimental.compilation_cache.compilation_cache import reset_cache, set_cache_dir
+from xtrace.experimental.serialize_executable import deserialize_and_load
 
 KEY, OTHER = bytes(range(32)), bytes(32)
+TREE = xtrace.tree.structure(((1,), {}))
 
 
 @pytest.fixture
@@ -280,6 +284,69 @@ def test_what_xla_refuses_is_compiled_again(cache, payload):
     assert xtrace.cache_info().rejected >= 1
     hits = xtrace.cache_info().hits
     assert compute(3) == expected and xtrace.cache_info().hits > hits
+
+
+def test_few_bytes_do_not_expand_to_many(cache, monkeypatch):
+    monkeypatch.setattr(compilation_cache, "_MAX_CODE", 1 << 20)
+    expected = compute(3)
+    bomb = zlib.compress(bytes(1 << 26))
+    assert len(bomb) < 1 << 17
+    for payload in (bomb, bomb[: len(bomb) // 2], zlib.compress(b"x") + b"more"):
+        tracemalloc.start()
+        with pytest.raises(WrongBytesError, match="no compressed one of less than 1048576 bytes"):
+            KeptCode(None, payload).read()
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 1 << 22
+    for path in entries(cache):
+        DiskCache(str(cache)).write(bytes.fromhex(path.stem), Entry(KeptCode(None, bomb).encode(), 1.0))
+    with pytest.warns(UserWarning, match="XLA refused a program"):
+        assert compute(3) == expected
+
+
+def test_a_huge_entry_is_not_read(cache):
+    expected = compute(3)
+    (path, *_) = entries(cache)
+    with open(path, "r+b") as file:
+        # Nearly all of it is a hole, which takes no place on the disk.
+        file.truncate(1 << 40)
+    with pytest.warns(UserWarning, match="has 1099511627776 bytes, more than any entry"):
+        assert compute(3) == expected
+    assert xtrace.cache_info().wrong == 1
+
+
+def test_an_entry_that_is_a_pipe_is_refused(tmp_path):
+    shared = DiskCache(str(tmp_path / "programs"))
+    shared.write(OTHER, Entry(b"payload", 1.0))
+    os.mkfifo(tmp_path / "programs" / f"{KEY.hex()}.program", 0o600)
+    with pytest.raises(UnsafeDirectoryError, match="is of another kind"):
+        shared.read(KEY)
+
+
+class Opener:
+    """An object whose pickle opens a file when it is read."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+def test_no_pickle_in_a_file_is_read(cache, tmp_path):
+    expected = compute(3)
+    pickled = pickle.dumps(Opener(str(tmp_path / "opened")))
+    shared = DiskCache(str(cache))
+    for payload in (pickled, KeptCode(None, pickled).encode(), KeptCode(pickled, zlib.compress(pickled)).encode()):
+        for path in entries(cache):
+            shared.write(bytes.fromhex(path.stem), Entry(payload, 1.0))
+        with pytest.warns(UserWarning, match="XLA refused a program"):
+            reset_cache()
+            assert compute(3) == expected
+    for read in (xtrace.export.deserialize, lambda data: deserialize_and_load(data, TREE, TREE)):
+        with pytest.raises(ValueError, match="deserialize"):
+            read(pickled)
+    assert not (tmp_path / "opened").exists()
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import json
 import logging
@@ -661,6 +662,11 @@ RECORDS = {
     "unknown node": lambda record: record | {"out tree": ["deque", None, []]},
     "unknown dtype": lambda record: record | {"out_avals": [[[], "f33", False, 1, None]]},
     "no key": lambda record: record | {"program": "xyz"},
+    "other options": lambda record: record | {"options": "xyz"},
+    "another number of results": lambda record: record | {"out_avals": record["out_avals"] * 2},
+    "another structure": lambda record: record | {"out tree": ["tuple", None, [0, 0]]},
+    "a kept input that is not there": lambda record: record | {"kept": [7], "layouts": None},
+    "a deep structure": lambda record: record | {"out tree": functools.reduce(lambda x, _: [x], range(900), 0)},
 }
 
 

@@ -229,6 +229,8 @@ def _key_of(text: str, compilation: bytes) -> bytes:
 
 # Bytes of the stripped code's length, at the start of a payload.
 _SIZE = 8
+# A serialized program is a protocol buffer, which has less than two gigabytes. Few bytes may expand to many more.
+_MAX_CODE = 1 << 31
 
 
 class KeptCode(NamedTuple):
@@ -263,10 +265,14 @@ class KeptCode(NamedTuple):
 
     def read(self) -> bytes:
         """Return the whole serialized program; WrongBytesError if the bytes are damaged."""
+        stream = zlib.decompressobj()
         try:
-            return zlib.decompress(self.compressed)
+            code = stream.decompress(self.compressed, _MAX_CODE)
         except zlib.error as error:
             raise WrongBytesError(f"a compiled program cannot be decompressed: {error}") from None
+        if not stream.eof or stream.unused_data:
+            raise WrongBytesError(f"a compiled program is no compressed one of less than {_MAX_CODE} bytes")
+        return code
 
     def load(self, *compilation: Any) -> Any:
         """Return the executable, or raise XLA's error. compilation: the other arguments of `load_executable`."""
