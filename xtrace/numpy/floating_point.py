@@ -23,9 +23,10 @@ from xtrace._src.ops import complex_numbers
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.comparisons import bitwise_and, bitwise_not, bitwise_or, eq, gt, lt, ne
 from xtrace._src.ops.complex_numbers import imag, real
+from xtrace._src.ops.constants import strong_scalar
 from xtrace._src.ops.reinterpretation import bitcast_convert_type
 from xtrace._src.runtime.transfer import to_array
-from xtrace.numpy.operands import fill_as, refuse, refuse_complex, strong_scalar
+from xtrace.numpy.operands import fill_as, refuse, refuse_complex
 
 # Kinds of floating-point numbers
 

@@ -6,7 +6,7 @@ from xtrace._src.algebra.kinds import BOOL
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api import operators
 from xtrace._src.api.elementwise_functions import INTEGERS, alias, as_number, elementwise_function
-from xtrace._src.api.operators import truth
+from xtrace._src.api.operators import invert, left_shift, right_shift, truth
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -14,19 +14,46 @@ from xtrace._src.core.avals import aval_of
 from xtrace._src.ops import comparisons
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.comparisons import population_count
-from xtrace.numpy.ufunc_objects import as_ufunc
+from xtrace.numpy.ufunc_objects import as_ufunc, ufunc_of
 
 # Bits
 
-bitwise_and = as_ufunc(operators.bitwise_and)
-bitwise_or = as_ufunc(operators.bitwise_or)
-bitwise_xor = as_ufunc(operators.bitwise_xor)
-invert = operators.invert
+@ufunc_of(operators.bitwise_and)
+def bitwise_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return the bits that are set in both operands.
+
+    Example:
+        >>> jnp.bitwise_and(12, 10)
+        Array(8, dtype=int32, weak_type=True)
+    """
+    ...
+
+
+@ufunc_of(operators.bitwise_or)
+def bitwise_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return the bits that are set in either operand.
+
+    Example:
+        >>> jnp.bitwise_or(12, 10)
+        Array(14, dtype=int32, weak_type=True)
+    """
+    ...
+
+
+@ufunc_of(operators.bitwise_xor)
+def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return the bits that are set in exactly one of the two operands.
+
+    Example:
+        >>> jnp.bitwise_xor(12, 10)
+        Array(6, dtype=int32, weak_type=True)
+    """
+    ...
+
+
 bitwise_invert = alias(invert, "bitwise_invert")
 bitwise_not = alias(invert, "bitwise_not")
-left_shift = operators.left_shift
 bitwise_left_shift = alias(left_shift, "bitwise_left_shift")
-right_shift = operators.right_shift
 bitwise_right_shift = alias(right_shift, "bitwise_right_shift")
 
 

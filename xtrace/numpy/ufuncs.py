@@ -17,7 +17,13 @@ from xtrace._src.api.elementwise_functions import (
     identity,
 )
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import scalar_like, select_where
+from xtrace._src.api.operators import (
+    absolute,
+    power,
+    remainder,
+    scalar_like,
+    select_where,
+)
 from xtrace._src.api.promotion import as_inexact, common_dtype, promote
 from xtrace._src.core import dtypes, jax_version
 from xtrace._src.core.annotations import ArrayLike
@@ -27,11 +33,12 @@ from xtrace._src.core.function_names import copy_with_name
 from xtrace._src.ops import complex_numbers, trigonometry
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.comparisons import bitwise_or, eq, ne
+from xtrace._src.ops.constants import strong_scalar
 from xtrace._src.ops.selection import select
 from xtrace._src.runtime.transfer import to_array
 from xtrace._src.xla.late_modules import late_modules
-from xtrace.numpy.operands import apply_to_parts, refuse_complex, strong_scalar
-from xtrace.numpy.ufunc_objects import as_ufunc
+from xtrace.numpy.operands import apply_to_parts, refuse_complex
+from xtrace.numpy.ufunc_objects import as_ufunc, ufunc_of
 
 with late_modules(globals()):
     from xtrace.numpy import nonzero_elements
@@ -39,11 +46,48 @@ with late_modules(globals()):
 
 # Arithmetic
 
-add = as_ufunc(operators.add)
-subtract = as_ufunc(operators.subtract)
-multiply = as_ufunc(operators.multiply)
-negative = as_ufunc(operators.negative, 1)
-true_divide = operators.true_divide
+@ufunc_of(operators.add)
+def add(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return the sums of elements; of booleans, logical or.
+
+    Example:
+        >>> jnp.add(1, jnp.array([1.0, 2.0]))
+        Array([2., 3.], dtype=float32)
+    """
+    ...
+
+
+@ufunc_of(operators.subtract)
+def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return the differences of elements.
+
+    Example:
+        >>> jnp.subtract(3, jnp.array([1.0, 2.0]))
+        Array([2., 1.], dtype=float32)
+    """
+    ...
+
+
+@ufunc_of(operators.multiply)
+def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return the products of elements; of booleans, logical and.
+
+    Example:
+        >>> jnp.multiply(3, jnp.array([1.0, 2.0]))
+        Array([3., 6.], dtype=float32)
+    """
+    ...
+
+
+@ufunc_of(operators.negative, 1)
+def negative(x: ArrayLike, /) -> Array:
+    """Return the elements with the opposite sign.
+
+    Example:
+        >>> jnp.negative(jnp.array([1.0, -2.0]))
+        Array([-1.,  2.], dtype=float32)
+    """
+    ...
 
 
 @elementwise_function(lax.div, adjust=as_inexact)
@@ -57,14 +101,8 @@ def divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     ...
 
 
-floor_divide = operators.floor_divide
-remainder = operators.remainder
 mod = alias(remainder, "mod")
-divmod = operators.divmod
-power = operators.power
 pow = copy_with_name(power, "pow")
-positive = operators.positive
-absolute = operators.absolute
 abs = alias(absolute, "abs")
 
 
@@ -602,12 +640,6 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
 
 
 _REAL = {BOOL: identity, INTEGER: identity}
-equal = operators.equal
-not_equal = operators.not_equal
-less = operators.less
-less_equal = operators.less_equal
-greater = operators.greater
-greater_equal = operators.greater_equal
 _select_where = inline_jit(select_where)
 
 

@@ -378,7 +378,7 @@ def elementwise_function(
             function: Any = made.unary(by_keyword) if len(names) == 1 else made.binary()
             function.__name__ = function.__qualname__ = name
             function.__doc__, function.__module__, function.__signature__ = doc, "xtrace.numpy", signature
-            function.methods, function.defined_as = made.methods, define
+            function.methods, function.defined_as, function.shared_sections = made.methods, define, sections
             return function  # type: ignore[no-any-return]
 
         return define(declaration.__name__)

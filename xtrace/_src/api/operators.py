@@ -101,34 +101,19 @@ def scalar_like(example: Any, value: Any) -> Literal:
 
 @elementwise_function(lax.add, cases={BOOL: comparisons.bitwise_or})
 def add(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Return the sums of elements; of booleans, logical or.
-
-    Example:
-        >>> jnp.add(1, jnp.array([1.0, 2.0]))
-        Array([2., 3.], dtype=float32)
-    """
+    """Return the sums of elements; of booleans, logical or."""
     ...
 
 
 @elementwise_function(lax.sub, domain="numbers")
 def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Return the differences of elements.
-
-    Example:
-        >>> jnp.subtract(3, jnp.array([1.0, 2.0]))
-        Array([2., 1.], dtype=float32)
-    """
+    """Return the differences of elements."""
     ...
 
 
 @elementwise_function(lax.mul, cases={BOOL: comparisons.bitwise_and})
 def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Return the products of elements; of booleans, logical and.
-
-    Example:
-        >>> jnp.multiply(3, jnp.array([1.0, 2.0]))
-        Array([3., 6.], dtype=float32)
-    """
+    """Return the products of elements; of booleans, logical and."""
     ...
 
 
@@ -145,12 +130,7 @@ def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @elementwise_function(lax.neg, domain="numbers")
 def negative(x: ArrayLike, /) -> Array:
-    """Return the elements with the opposite sign.
-
-    Example:
-        >>> jnp.negative(jnp.array([1.0, -2.0]))
-        Array([-1.,  2.], dtype=float32)
-    """
+    """Return the elements with the opposite sign."""
     ...
 
 
@@ -324,34 +304,19 @@ def power(x1: Any, x2: Any, /) -> Array:
 
 @elementwise_function(comparisons.bitwise_and, domain=INTEGERS)
 def bitwise_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Return the bits that are set in both operands.
-
-    Example:
-        >>> jnp.bitwise_and(12, 10)
-        Array(8, dtype=int32, weak_type=True)
-    """
+    """Return the bits that are set in both operands."""
     ...
 
 
 @elementwise_function(comparisons.bitwise_or, domain=INTEGERS)
 def bitwise_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Return the bits that are set in either operand.
-
-    Example:
-        >>> jnp.bitwise_or(12, 10)
-        Array(14, dtype=int32, weak_type=True)
-    """
+    """Return the bits that are set in either operand."""
     ...
 
 
 @elementwise_function(comparisons.bitwise_xor, domain=INTEGERS)
 def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Return the bits that are set in exactly one of the two operands.
-
-    Example:
-        >>> jnp.bitwise_xor(12, 10)
-        Array(6, dtype=int32, weak_type=True)
-    """
+    """Return the bits that are set in exactly one of the two operands."""
     ...
 
 

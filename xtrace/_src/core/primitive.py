@@ -563,7 +563,8 @@ if TYPE_CHECKING:
     class Operation(Primitive, Generic[_Arguments, _Result]):
         """A primitive with the signature of its public function."""
 
-        def __call__(self, *operands: _Arguments.args, **keywords: _Arguments.kwargs) -> _Result: ...
+        __call__: Callable[_Arguments, _Result]
+
         def bind(self, *operands: object, **parameters: object) -> _Result: ...
         def bind_positional(self, operands: Sequence[Any], parameters: tuple[Any, ...] = ()) -> _Result: ...
 
@@ -572,11 +573,15 @@ else:
 
 
 def primitive(
-    name: str, parameters: Sequence[str] = (), **rules: Any
+    parameters: Sequence[str] = (), *, name: str | None = None, **rules: Any
 ) -> Callable[[Callable[_Arguments, _Result]], Operation[_Arguments, _Result]]:
-    """Decorate a public function, so that its name becomes a primitive with `rules`; a call runs the function."""
+    """Decorate a public function, so that its name becomes a primitive with `rules`; a call runs the function.
+
+    name: the name in the IR, if it is not the function's.
+    """
 
     def define(operation: Callable[_Arguments, _Result]) -> Operation[_Arguments, _Result]:
-        return Primitive(name, parameters, operation=operation, **rules)  # type: ignore[return-value]
+        made = Primitive(name or operation.__name__, parameters, operation=operation, **rules)
+        return made  # type: ignore[return-value]
 
     return define

@@ -43,7 +43,8 @@ from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.shape import rev
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.comparisons import eq
-from xtrace._src.ops.reductions import check_axis, known_size, pad_axis, scalar_like, to_axis
+from xtrace._src.ops.constants import strong_scalar
+from xtrace._src.ops.reductions import check_axis, known_size, pad_axis, to_axis
 from xtrace._src.ops.selection import select
 from xtrace._src.stablehlo import attributes, symbolic_sizes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -64,7 +65,7 @@ def _associative_scan(combine: Callable[[Any, Any], Any], x: Array, axis: int) -
     odd = _associative_scan(combine, pairs, axis)
     before = slice_in_dim(odd, 0, size // 2 - 1, axis=axis) if size % 2 == 0 else odd
     even = concatenate([slice_in_dim(x, 0, 1, axis=axis), combine(before, slice_in_dim(x, 2, size, 2, axis))], axis)
-    zero, parity = scalar_like(x, 0), size % 2
+    zero, parity = strong_scalar(x, 0), size % 2
     return elementwise.add(pad_axis(even, zero, axis, (0, 1 - parity, 1)), pad_axis(odd, zero, axis, (1, parity, 1)))
 
 
@@ -179,7 +180,7 @@ class LogSumExp(Monoid):
 def _replace_infinity(x: Array) -> Array:
     """Return `x` with zero in place of infinity."""
     part = complex_numbers.real(x) if dtypes.is_complex(aval_of(x).dtype) else x
-    return select(eq(part, scalar_like(part, np.inf)), zeros(aval_of(x)), x)
+    return select(eq(part, strong_scalar(part, np.inf)), zeros(aval_of(x)), x)
 
 
 def _softmax_derivative(operand: int) -> Callable[..., Any]:

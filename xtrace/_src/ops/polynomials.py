@@ -120,7 +120,7 @@ def _polynomial_batch(
 
 
 @primitive(
-    "polynomial", ("unroll",), sharding=join, abstract=_polynomial_abstract, emit=_horner, jvp=_polynomial_jvp,
+    ("unroll",), sharding=join, abstract=_polynomial_abstract, emit=_horner, jvp=_polynomial_jvp,
     transpose=_polynomial_transpose, batch=_polynomial_batch,
 )
 def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None = None) -> Array:

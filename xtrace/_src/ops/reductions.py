@@ -46,7 +46,7 @@ from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.callables import check_callable
-from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal, scalar_literal
+from xtrace._src.core.ir import DebugInfo, Jaxpr
 from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.sharding_rules import drop
@@ -57,6 +57,7 @@ from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.arrays.slicing import pad, slice_in_dim
 from xtrace._src.ops.comparisons import eq
+from xtrace._src.ops.constants import strong_scalar
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis, batch
@@ -68,11 +69,6 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 
 # An elementwise function of two lists of arrays, all of one shape.
 _Combination = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
-
-
-def scalar_like(x: Array, value: ArrayLike) -> Literal:
-    dtype = aval_of(x).dtype
-    return scalar_literal(value, dtype)
 
 
 def pad_axis(x: Array, value: object, axis: int, configuration: tuple[int, int, int]) -> Array:
@@ -126,7 +122,7 @@ def _extreme_jvp(
 
 
 def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[int, ...]) -> tuple[Any, Any]:
-    one = [scalar_like(primals[0], 1)]
+    one = [strong_scalar(primals[0], 1)]
     results, moved = jvp(lambda x: _reduce_by_halves(lambda a, b: [mul(a[0], b[0])], [x], one, axes), primals, tangents)
     # The product of no elements is constant.
     return results[0], zeros(aval_of(results[0])) if moved[0] is None else moved[0]
@@ -210,6 +206,7 @@ def to_axis(axis: object, function: str) -> int:
 
 
 def check_axis(name: str, axis: int, operand: ShapedArray) -> None:
+    """Raise ValueError if `operand` has no such axis, counted from the front."""
     if not 0 <= axis < operand.ndim:
         raise ValueError(
             f"{name}: axis {axis} is out of bounds for operand {operand.str_short()}; "
@@ -406,7 +403,7 @@ _MONOIDS: dict[str, tuple[Callable[..., Array], Callable[[Any], Any]]] = {
 
 
 @primitive(
-    "reduce", ("computation", "dimensions", "jaxpr"), abstract=_reduce_abstract, emit=_reduce_emit, jvp=_reduce_jvp,
+    ("computation", "dimensions", "jaxpr"), abstract=_reduce_abstract, emit=_reduce_emit, jvp=_reduce_jvp,
     batch=_reduce_batch, multiple_results=True,
 )
 def reduce(

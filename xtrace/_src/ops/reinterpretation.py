@@ -104,7 +104,7 @@ def _bitcast_batch(
 
 
 @primitive(
-    "bitcast_convert_type", ("new_dtype",), sharding=append_axes, abstract=_bitcast_abstract, emit=_bitcast_emit,
+    ("new_dtype",), sharding=append_axes, abstract=_bitcast_abstract, emit=_bitcast_emit,
     jvp=ZERO_DERIVATIVE,
     batch=_bitcast_batch,
 )
@@ -158,7 +158,7 @@ def _barrier_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[i
 
 
 @primitive(
-    "optimization_barrier", sharding=each_same, sums=each_own, abstract=_barrier_abstract, emit=_barrier_emit,
+    sharding=each_same, sums=each_own, abstract=_barrier_abstract, emit=_barrier_emit,
     multiple_results=True, jvp=_barrier_jvp, transpose=_barrier_transpose, batch=_barrier_batch,
 )
 def optimization_barrier(operand: ArrayLike, /) -> Any:

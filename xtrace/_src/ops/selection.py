@@ -91,7 +91,7 @@ def _select_batch(mapped: Any, operands: Array, axes: Sequence[int]) -> tuple[An
 
 
 @primitive(
-    "select_n", sharding=join, sums=linear_from(1), abstract=_select_abstract, emit=_select_emit,
+    sharding=join, sums=linear_from(1), abstract=_select_abstract, emit=_select_emit,
     jvp=LINEAR, transpose=_select_transpose, batch=_select_batch, moves_elements=True,
 )
 def select_n(which: Any, *cases: object) -> Array:
@@ -182,7 +182,7 @@ def _clamp_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int
     return clamp(bounds[0], x, bounds[1]), 0
 
 
-@primitive("clamp", sharding=join, abstract=_clamp_abstract, emit=_clamp_emit, jvp=_clamp_jvp, batch=_clamp_batch)
+@primitive(sharding=join, abstract=_clamp_abstract, emit=_clamp_emit, jvp=_clamp_jvp, batch=_clamp_batch)
 def clamp(min: object, x: ArrayLike, max: object) -> Array:
     """Clip each element to an interval.
 

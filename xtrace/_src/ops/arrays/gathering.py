@@ -204,7 +204,7 @@ def _add_batching_axis(
 
 
 @primitive(
-    "gather", ("dimension_numbers", "slice_sizes", "indices_are_sorted", "unique_indices", "mode", "fill_value"),
+    ("dimension_numbers", "slice_sizes", "indices_are_sorted", "unique_indices", "mode", "fill_value"),
     sharding=gather_rule, sums=_gather_sums,
     abstract=_gather_abstract, emit=_gather_emit, jvp=_gather_jvp, transpose=_gather_transpose,
     batch=_gather_batch,
