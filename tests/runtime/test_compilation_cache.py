@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import subprocess
@@ -487,6 +488,40 @@ def test_the_programs_used_longest_ago_are_evicted(tmp_path):
     assert shared.read(bytes([1] * 32)) is not None and shared.read(bytes([2] * 32)) is None
     assert not shared.write(bytes([5] * 32), Entry(bytes(5 * size), 1.0), max_size=3500)
     assert shared.read(bytes([5] * 32)) is None and shared.read(bytes([1] * 32)) is not None
+
+
+def test_entries_that_other_processes_delete_meanwhile_are_left_out(tmp_path, monkeypatch):
+    shared = DiskCache(str(tmp_path))
+    for key in (KEY, OTHER):
+        shared.write(key, Entry(b"payload", 1.0))
+    scan, unlink = os.scandir, os.unlink
+
+    class Gone:
+        def __init__(self, entry):
+            self.name, self.path = entry.name, entry.path
+
+        def stat(self, **_):
+            raise FileNotFoundError(self.path)
+
+    @contextlib.contextmanager
+    def scan_late(path):
+        with scan(path) as entries:
+            first, *others = entries
+            yield [Gone(first), *others]
+
+    deleted = []
+
+    def unlink_late(path):
+        if not deleted:
+            unlink(path)
+        deleted.append(path)
+        unlink(path)
+
+    monkeypatch.setattr(os, "scandir", scan_late)
+    assert len(list(shared.files())) == 1 and shared.verify() == (1, [])
+    monkeypatch.setattr(os, "scandir", scan)
+    monkeypatch.setattr(os, "unlink", unlink_late)
+    assert shared.clear() == 1 and not list(tmp_path.iterdir())
 
 
 def test_verification_marks_no_entry_as_used(tmp_path):
