@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import stat
 import subprocess
 import sys
 import textwrap
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 import xtrace
 import xtrace.numpy as jnp
 from xtrace._src.core import compilation_cache_settings as cache_settings
-from xtrace._src.runtime import compilation_cache
+from xtrace._src.runtime import compilation_cache, disk_cache
 from xtrace._src.runtime.checked_bytes import WrongBytesError
 from xtrace._src.runtime.compilation_cache import KeptCode
 from xtrace._src.runtime.disk_cache import DiskCache, Entry, UnsafeDirectoryError
@@ -358,6 +359,54 @@ def test_a_folder_that_others_can_write_is_refused(tmp_path, mode):
     folder.chmod(mode)
     with pytest.raises(UnsafeDirectoryError, match=r"can be written by others .* chmod go-w"):
         DiskCache(str(folder))
+
+
+def test_a_folder_that_others_can_write_later_is_not_written(tmp_path):
+    shared = DiskCache(str(tmp_path / "programs"))
+    shared.write(KEY, Entry(b"payload", 1.0))
+    (tmp_path / "programs").chmod(0o777)
+    with pytest.raises(UnsafeDirectoryError, match="can be written by others"):
+        shared.write(OTHER, Entry(b"payload", 1.0))
+    assert len(list((tmp_path / "programs").iterdir())) == 1
+
+
+def test_what_is_written_is_for_this_user_alone(tmp_path):
+    before = os.umask(0)
+    try:
+        DiskCache(str(tmp_path / "programs")).write(KEY, Entry(b"payload", 1.0))
+    finally:
+        os.umask(before)
+    folder = tmp_path / "programs"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert [stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()] == [0o600]
+
+
+def test_no_link_is_written_through(tmp_path, monkeypatch):
+    shared = DiskCache(str(tmp_path / "programs"))
+    shared.write(OTHER, Entry(b"payload", 1.0))
+    # The name of the temporary file is known to another process.
+    monkeypatch.setattr(os, "urandom", bytes)
+    temporary = tmp_path / "programs" / f"{KEY.hex()}.program.{os.getpid()}.{bytes(8).hex()}.temporary"
+    for plant in (temporary.touch, lambda: temporary.symlink_to(tmp_path / "there")):
+        plant()
+        with pytest.raises(FileExistsError):
+            shared.write(KEY, Entry(b"payload", 1.0))
+        assert shared.read(KEY) is None and not (tmp_path / "there").exists()
+
+
+def test_an_entry_of_another_program_or_version_is_moved_aside(tmp_path):
+    shared, path = DiskCache(str(tmp_path)), tmp_path / f"{KEY.hex()}.program"
+    shared.write(OTHER, Entry(b"payload", 1.0))
+    content = (tmp_path / f"{OTHER.hex()}.program").read_bytes()
+    form = disk_cache._FORMATS[".program"]
+    later = form._replace(version=form.version + 1).encode(*form.decode(content))
+    kind = disk_cache._FORMATS[".trace"].encode(*form.decode(content))
+    for other, words in ((content, "entry of another program"), (later, "in version"), (kind, "no compiled program")):
+        path.write_bytes(other)
+        path.chmod(0o600)
+        with pytest.raises(WrongBytesError, match=words):
+            shared.read(KEY)
+        assert not path.exists()
 
 
 def test_a_link_to_a_folder_is_refused(tmp_path):
