@@ -197,7 +197,8 @@ def _read_metadata(folder: str, path: str, stated: Mapping[str, Any]) -> ZarrArr
         if not all(type(n) is int and n >= least for n in sizes) or len(sizes) != len(shape):
             raise ValueError(f"{name} is {abbreviate(sizes)}")
     if order not in ("C", "F") or separator not in (".", "/") or dtype.hasobject:
-        raise ValueError(f"order, dimension_separator and dtype are {order!r}, {separator!r} and {dtype}")
+        values = abbreviate((order, separator, stated["dtype"]))
+        raise ValueError(f"order, dimension_separator and dtype are {values}")
     fill = 0 if stated["fill_value"] is None else stated["fill_value"]
     # An element that the dtype cannot have is an error here, and not at the first missing chunk.
     np.full((), fill, dtype)
