@@ -157,6 +157,16 @@ class Selection:
         return flags
 
 
+def check_disjoint(fun: Callable[..., Any], static: Selection, donated: Selection) -> None:
+    """Raise ValueError for a parameter that is static and donated."""
+    both = [*(set(static.names) & set(donated.names)), *(set(static.numbers) & set(donated.numbers))]
+    if both:
+        raise ValueError(
+            f"jit: static and donated arguments of {function_name(fun)} cannot intersect; "
+            f"{abbreviate(both[0])} is in both. A static argument has no memory to donate."
+        )
+
+
 def _kind(value: object) -> Any:
     """Return a key that distinguishes values that are equal in Python: 1, 1.0 and True, or 0.0 and -0.0."""
     cls = type(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 import threading
 import time
@@ -186,6 +187,13 @@ class Cache:
             program = make()
             self.programs.remember(_program_key(traced, assignment, options), program)
         return program
+
+    def __reduce__(self) -> Any:
+        return operator.attrgetter("cache"), (self.call_shapes.jitted(),)
+
+    def count_programs(self) -> int:
+        """Return the number of compiled programs."""
+        return len(self.compiled.entries)
 
     def hits(self) -> int:
         """Return the number of counted calls that found their program."""

@@ -123,7 +123,7 @@ class Exported:
 
         Raises:
             TypeError: `mesh` is no mesh.
-            ValueError: the axes of `mesh` differ from those of the export.
+            ValueError: the names, sizes or types of axes of `mesh` differ from those of the export.
         """
         return self._shardings_on("in_shardings_jax", mesh, self._in_named_shardings)
 
@@ -133,7 +133,7 @@ class Exported:
 
         Raises:
             TypeError: `mesh` is no mesh.
-            ValueError: the axes of `mesh` differ from those of the export.
+            ValueError: the names, sizes or types of axes of `mesh` differ from those of the export.
         """
         return self._shardings_on("out_shardings_jax", mesh, self._out_named_shardings)
 
@@ -143,10 +143,11 @@ class Exported:
         if not isinstance(mesh, BaseMesh):
             raise TypeError(f"{method}: mesh must be a Mesh, such as make_mesh returns; got {abbreviate(mesh)}")
         for sharding in shardings:
-            if sharding is not None and sharding.mesh.shape_tuple != mesh.shape_tuple:
+            own = None if sharding is None else sharding.mesh
+            if own is not None and (own.shape_tuple, own.axis_types) != (mesh.shape_tuple, mesh.axis_types):
                 raise ValueError(
-                    f"{method}: {mesh} does not match the mesh used for export, {sharding.mesh}; make one with the "
-                    "same axis names and sizes"
+                    f"{method}: {mesh} does not match the mesh used for export, {own}; make one with the same names, "
+                    "sizes and types of axes"
                 )
         return tuple([s and NamedSharding(mesh, s.spec, s.memory_kind) for s in shardings])
 
