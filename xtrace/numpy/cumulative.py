@@ -15,7 +15,7 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops import reductions
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.comparisons import ne
-from xtrace.numpy.creation import full
+from xtrace.numpy.creation import full, warn_of_lost_part
 from xtrace.numpy.operands import refuse, scalar_of
 from xtrace.numpy.reductions import dtype_of_sum, to_strong
 
@@ -38,6 +38,7 @@ def accumulate(
     """Check the arguments and return the cumulative results of lax's operation `name`."""
     aval = operand_aval(a, 0)
     wanted = dtype_of_sum(a, dtype, promote)
+    warn_of_lost_part(aval.dtype, wanted)
     # A scalar is treated as a vector of one element.
     along = None if axis is None else canonical_axis(axis, aval.ndim or 1)
     along = along if aval.ndim else None
