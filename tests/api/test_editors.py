@@ -17,7 +17,7 @@ def script(line):
     return jedi.Script(IMPORTS + line, project=PROJECT), (IMPORTS.count("\n") + 1, len(line))
 
 
-# What is written, the module of its definition, and whether its documentation is shown: a row of a table has none.
+# What is written, the module of its definition, and whether its documentation is shown.
 DEFINED = [
     ("xtrace.jit", "xtrace._src.api.jit", True),
     ("xtrace.grad", "xtrace._src.api.grad", True),
@@ -27,15 +27,20 @@ DEFINED = [
     ("jnp.dot", "xtrace.numpy.contraction", True),
     ("jnp.linalg.solve", "xtrace.numpy.linalg.solutions", True),
     ("jnp.fft.fft", "xtrace.numpy.fft", True),
-    ("jnp.sin", "xtrace.numpy.ufuncs", False),
+    ("jnp.sin", "xtrace.numpy.ufuncs", True),
+    ("jnp.logical_and", "xtrace.numpy.logic", True),
+    ("jnp.true_divide", "xtrace._src.api.operators", True),
     ("jnp.zeros(3).sum", "xtrace._src.core.arrays", False),
     ("lax.scan", "xtrace._src.ops.control_flow.scan", True),
-    ("lax.tanh", "xtrace._src.ops.elementwise", False),
+    ("lax.tanh", "xtrace._src.ops.trigonometry", True),
+    ("lax.reduce_max", "xtrace._src.ops.reductions", True),
+    ("lax.psum", "xtrace._src.ops.collectives", True),
+    ("lax.scatter_add", "xtrace._src.ops.arrays.gathering", True),
     ("random.normal", "xtrace.random.continuous", True),
     ("nn.softmax", "xtrace.nn.normalization", True),
     ("xtrace.export.export", "xtrace._src.export.export", True),
     ("xtrace.experimental.checkify.checkify", "xtrace._src.checkify.transformation", True),
-    ("xtrace.scipy.special.erf", "xtrace.scipy.special.primitive", False),
+    ("xtrace.scipy.special.erf", "xtrace.scipy.special.primitive", True),
     ("xtrace.jit(lambda x: x).lower", "xtrace._src.api.jitted_type", True),
 ]
 

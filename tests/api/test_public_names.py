@@ -284,9 +284,9 @@ def test_marked_lists_have_every_name(path, text):
 def test_list_of_every_name_is_written_from_its_module():
     module = "xtrace._src.ops.selection"
     listed = f"    from {module} import (  {MARK}\n        outdated as outdated,\n    )\n"
-    names = ["select as select", "select_n as select_n"]
+    names = ["clamp as clamp", "select as select", "select_n as select_n"]
     assert write_lists(listed, False) == listed.replace("outdated as outdated", ", ".join(names))
-    with_alias = [*names, "select_n as select_n_p"]
+    with_alias = [names[0], "clamp as clamp_p", *names[1:], "select_n as select_n_p"]
     assert write_lists(listed, True) == listed.replace("outdated as outdated", ", ".join(with_alias))
     by_hand = listed.replace(f"  {MARK}", "")
     assert write_lists(by_hand, True) == by_hand

@@ -52,7 +52,7 @@ def test_parameters_may_come_in_any_order(new_primitive):
 
 
 def test_a_public_operation_is_what_calling_runs(new_primitive):
-    @primitive("doubled", ("times",), abstract=same, emit=emit)
+    @primitive(("times",), name="doubled", abstract=same, emit=emit)
     def doubled(x, times=1):
         """Twice the operand."""
         return doubled.bind(x, times=2 * times)

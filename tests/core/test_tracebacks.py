@@ -19,7 +19,7 @@ from tests.architecture.source_tree import ROOT
 from xtrace import lax, random
 from xtrace._src.core import config
 from xtrace._src.core.source import is_internal
-from xtrace._src.ops import elementwise
+from xtrace._src.ops import trigonometry
 
 PACKAGE = os.path.dirname(xtrace.__file__)
 
@@ -184,7 +184,7 @@ def test_frames_stay_where_xtrace_itself_fails(failure, filtering, monkeypatch):
     source = "def rule(*_, **__): " + ("assert False" if failure is AssertionError else "{}[0]")
     made = {}
     exec(compile(source, os.path.join(PACKAGE, "rules.py"), "exec"), made)
-    monkeypatch.setattr(elementwise.tan, "abstract", made["rule"])
+    monkeypatch.setattr(trigonometry.tan, "abstract", made["rule"])
     error = error_of(lambda: xtrace.jit(lambda x: lax.tan(x))(np.float16(1)))
     assert type(error) is failure and frames(error)[-1] == "<xtrace>"
     assert any("it is a bug" in note for note in error.__notes__)

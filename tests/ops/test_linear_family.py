@@ -20,7 +20,7 @@ def _transposed(cotangent, operand, *, shift, axis):
     return rotate(cotangent, operand.aval.shape[axis] - shift, axis)
 
 
-@linear("rotate_in_test", ("shift", "axis"), emit=lower_fun(_written), transpose=_transposed, axes=("axis",))
+@linear(("shift", "axis"), name="rotate_in_test", emit=lower_fun(_written), transpose=_transposed, axes=("axis",))
 def rotate(x, shift, axis=0):
     """Rotate the elements of `x` along an axis by `shift` places."""
     return rotate.bind(x, shift=shift, axis=canonical_axis(axis, x.ndim))

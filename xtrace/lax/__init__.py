@@ -62,19 +62,21 @@ with _late_imports(globals()):
         conv_transpose_shape_tuple as conv_transpose_shape_tuple, padtype_to_pads as padtype_to_pads,
     )
     from xtrace._src.ops.elementwise import (  # every name
-        RoundingMethod as RoundingMethod, abs as abs, abs as abs_p, acos as acos, acos as acos_p, acosh as acosh,
-        acosh as acosh_p, add as add, add as add_p, asin as asin, asin as asin_p, asinh as asinh, asinh as asinh_p,
-        atan as atan, atan2 as atan2, atan2 as atan2_p, atan as atan_p, atanh as atanh, atanh as atanh_p, cbrt as cbrt,
-        cbrt as cbrt_p, ceil as ceil, ceil as ceil_p, clamp as clamp, clamp as clamp_p, cos as cos, cos as cos_p,
-        cosh as cosh, cosh as cosh_p, div as div, div as div_p, exp as exp, exp2 as exp2, exp2 as exp2_p, exp as exp_p,
-        expm1 as expm1, expm1 as expm1_p, floor as floor, floor as floor_p, integer_pow as integer_pow,
-        integer_pow as integer_pow_p, is_finite as is_finite, is_finite as is_finite_p, log as log, log1p as log1p,
-        log1p as log1p_p, log2 as log2, log2 as log2_p, log as log_p, logistic as logistic, logistic as logistic_p,
-        max as max, max as max_p, min as min, min as min_p, mulhi as mulhi, mulhi as mulhi_p, nextafter as nextafter,
-        nextafter as nextafter_p, pow as pow, pow as pow_p, reciprocal as reciprocal, rem as rem, rem as rem_p,
-        round as round, round as round_p, rsqrt as rsqrt, rsqrt as rsqrt_p, sign as sign, sign as sign_p, sin as sin,
-        sin as sin_p, sinh as sinh, sinh as sinh_p, sqrt as sqrt, sqrt as sqrt_p, square as square, square as square_p,
-        sub as sub, sub as sub_p, tan as tan, tan as tan_p, tanh as tanh, tanh as tanh_p,
+        RoundingMethod as RoundingMethod, abs as abs, abs as abs_p, add as add, add as add_p, cbrt as cbrt,
+        cbrt as cbrt_p, ceil as ceil, ceil as ceil_p, div as div, div as div_p, exp as exp, exp2 as exp2,
+        exp2 as exp2_p, exp as exp_p, expm1 as expm1, expm1 as expm1_p, floor as floor, floor as floor_p,
+        integer_pow as integer_pow, integer_pow as integer_pow_p, is_finite as is_finite, is_finite as is_finite_p,
+        log as log, log1p as log1p, log1p as log1p_p, log2 as log2, log2 as log2_p, log as log_p, logistic as logistic,
+        logistic as logistic_p, max as max, max as max_p, min as min, min as min_p, mulhi as mulhi, mulhi as mulhi_p,
+        nextafter as nextafter, nextafter as nextafter_p, pow as pow, pow as pow_p, reciprocal as reciprocal,
+        rem as rem, rem as rem_p, round as round, round as round_p, rsqrt as rsqrt, rsqrt as rsqrt_p, sign as sign,
+        sign as sign_p, sqrt as sqrt, sqrt as sqrt_p, square as square, square as square_p, sub as sub, sub as sub_p,
+    )
+    from xtrace._src.ops.trigonometry import (  # every name
+        acos as acos, acos as acos_p, acosh as acosh, acosh as acosh_p, asin as asin, asin as asin_p, asinh as asinh,
+        asinh as asinh_p, atan as atan, atan2 as atan2, atan2 as atan2_p, atan as atan_p, atanh as atanh,
+        atanh as atanh_p, cos as cos, cos as cos_p, cosh as cosh, cosh as cosh_p, sin as sin, sin as sin_p,
+        sinh as sinh, sinh as sinh_p, tan as tan, tan as tan_p, tanh as tanh, tanh as tanh_p,
     )
     from xtrace._src.ops.comparisons import (
         bitwise_and as and_p, bitwise_and as bitwise_and, bitwise_not as bitwise_not, bitwise_or as bitwise_or,
@@ -91,7 +93,7 @@ with _late_imports(globals()):
         real as real, real as real_p,
     )
     from xtrace._src.ops.selection import (  # every name
-        select as select, select_n as select_n, select_n as select_n_p,
+        clamp as clamp, clamp as clamp_p, select as select, select_n as select_n, select_n as select_n_p,
     )
     from xtrace._src.ops.reinterpretation import (  # every name
         bitcast_convert_type as bitcast_convert_type, bitcast_convert_type as bitcast_convert_type_p,
@@ -102,11 +104,13 @@ with _late_imports(globals()):
         FftType as FftType, fft as fft, fft as fft_p,
     )
     from xtrace._src.ops.arrays.gathering import (
-        gather as gather, gather as gather_p, index_take as index_take, scatter as scatter, scatter_add as scatter_add,
-        scatter_add as scatter_add_p, scatter_apply as scatter_apply, scatter_max as scatter_max,
-        scatter_max as scatter_max_p, scatter_min as scatter_min, scatter_min as scatter_min_p,
-        scatter_mul as scatter_mul, scatter_mul as scatter_mul_p, scatter as scatter_p, scatter_sub as scatter_sub,
-        scatter_sub as scatter_sub_p,
+        gather as gather, gather as gather_p, scatter as scatter, scatter_add as scatter_add,
+        scatter_add as scatter_add_p, scatter_max as scatter_max, scatter_max as scatter_max_p,
+        scatter_min as scatter_min, scatter_min as scatter_min_p, scatter_mul as scatter_mul,
+        scatter_mul as scatter_mul_p, scatter as scatter_p, scatter_sub as scatter_sub, scatter_sub as scatter_sub_p,
+    )
+    from xtrace._src.ops.arrays.indexing import (
+        index_take as index_take, scatter_apply as scatter_apply,
     )
     from xtrace._src.ops.arrays.index_vectors import (
         GatherDimensionNumbers as GatherDimensionNumbers, GatherScatterMode as GatherScatterMode,
@@ -122,13 +126,16 @@ with _late_imports(globals()):
         rng_bit_generator as rng_bit_generator_p, rng_uniform as rng_uniform, rng_uniform as rng_uniform_p,
     )
     from xtrace._src.ops.reductions import (
-        argmax as argmax, argmax as argmax_p, argmin as argmin, argmin as argmin_p, cumlogsumexp as cumlogsumexp,
-        cumlogsumexp as cumlogsumexp_p, cummax as cummax, cummax as cummax_p, cummin as cummin, cummin as cummin_p,
-        cumprod as cumprod, cumprod as cumprod_p, cumsum as cumsum, cumsum as cumsum_p, reduce as reduce,
+        argmax as argmax, argmax as argmax_p, argmin as argmin, argmin as argmin_p, reduce as reduce,
         reduce_and as reduce_and, reduce_and as reduce_and_p, reduce_max as reduce_max, reduce_max as reduce_max_p,
         reduce_min as reduce_min, reduce_min as reduce_min_p, reduce_or as reduce_or, reduce_or as reduce_or_p,
         reduce as reduce_p, reduce_prod as reduce_prod, reduce_prod as reduce_prod_p, reduce_xor as reduce_xor,
         reduce_xor as reduce_xor_p,
+    )
+    from xtrace._src.ops.cumulative import (
+        cumlogsumexp as cumlogsumexp, cumlogsumexp as cumlogsumexp_p, cummax as cummax, cummax as cummax_p,
+        cummin as cummin, cummin as cummin_p, cumprod as cumprod, cumprod as cumprod_p, cumsum as cumsum,
+        cumsum as cumsum_p,
     )
     from xtrace._src.ops.sharding_constraints import (
         sharding_constraint_p as sharding_constraint_p, with_sharding_constraint as with_sharding_constraint,
@@ -183,9 +190,12 @@ with _late_imports(globals()):
     )
     from xtrace._src.ops.special import (
         bessel_i0e as bessel_i0e, bessel_i0e as bessel_i0e_p, bessel_i1e as bessel_i1e, bessel_i1e as bessel_i1e_p,
-        betainc as betainc, digamma as digamma, digamma as digamma_p, erf as erf, erf_inv as erf_inv,
-        erf_inv as erf_inv_p, erf as erf_p, erfc as erfc, erfc as erfc_p, igamma as igamma,
-        igamma_grad_a as igamma_grad_a, igamma_grad_a as igamma_grad_a_p, igamma as igamma_p, igammac as igammac,
-        igammac as igammac_p, lgamma as lgamma, lgamma as lgamma_p, polygamma as polygamma, polygamma as polygamma_p,
-        random_gamma_grad as random_gamma_grad, betainc as regularized_incomplete_beta_p, zeta as zeta, zeta as zeta_p,
+        digamma as digamma, digamma as digamma_p, erf as erf, erf_inv as erf_inv, erf_inv as erf_inv_p, erf as erf_p,
+        erfc as erfc, erfc as erfc_p, lgamma as lgamma, lgamma as lgamma_p, polygamma as polygamma,
+        polygamma as polygamma_p, zeta as zeta, zeta as zeta_p,
+    )
+    from xtrace._src.ops.incomplete_functions import (
+        betainc as betainc, igamma as igamma, igamma_grad_a as igamma_grad_a, igamma_grad_a as igamma_grad_a_p,
+        igamma as igamma_p, igammac as igammac, igammac as igammac_p, random_gamma_grad as random_gamma_grad,
+        betainc as regularized_incomplete_beta_p,
     )

@@ -64,19 +64,22 @@ with _late_imports(globals()):
     from xtrace.numpy.cumulative import (
         cumprod as cumprod, cumsum as cumsum, cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum,
     )
+    from xtrace._src.api.operators import (
+        absolute as absolute, divmod as divmod, equal as equal, floor_divide as floor_divide, greater as greater,
+        greater_equal as greater_equal, invert as invert, left_shift as left_shift, less as less,
+        less_equal as less_equal, not_equal as not_equal, positive as positive, power as power, remainder as remainder,
+        right_shift as right_shift, true_divide as true_divide,
+    )
     from xtrace.numpy.ufuncs import (  # every name
-        abs as abs, absolute as absolute, acos as acos, acosh as acosh, add as add, arccos as arccos,
-        arccosh as arccosh, arcsin as arcsin, arcsinh as arcsinh, arctan as arctan, arctan2 as arctan2,
-        arctanh as arctanh, asin as asin, asinh as asinh, atan as atan, atan2 as atan2, atanh as atanh, cbrt as cbrt,
-        clip as clip, cos as cos, cosh as cosh, deg2rad as deg2rad, degrees as degrees, divide as divide,
-        divmod as divmod, equal as equal, exp as exp, exp2 as exp2, expm1 as expm1, fabs as fabs,
-        float_power as float_power, floor_divide as floor_divide, fmax as fmax, fmin as fmin, fmod as fmod,
-        greater as greater, greater_equal as greater_equal, hypot as hypot, less as less, less_equal as less_equal,
-        log as log, log10 as log10, log1p as log1p, log2 as log2, maximum as maximum, minimum as minimum, mod as mod,
-        multiply as multiply, negative as negative, not_equal as not_equal, positive as positive, pow as pow,
-        power as power, rad2deg as rad2deg, radians as radians, reciprocal as reciprocal, remainder as remainder,
-        sign as sign, sin as sin, sinh as sinh, sqrt as sqrt, square as square, subtract as subtract, tan as tan,
-        tanh as tanh, true_divide as true_divide, where as where,
+        abs as abs, acos as acos, acosh as acosh, add as add, arccos as arccos, arccosh as arccosh, arcsin as arcsin,
+        arcsinh as arcsinh, arctan as arctan, arctan2 as arctan2, arctanh as arctanh, asin as asin, asinh as asinh,
+        atan as atan, atan2 as atan2, atanh as atanh, cbrt as cbrt, clip as clip, cos as cos, cosh as cosh,
+        deg2rad as deg2rad, degrees as degrees, divide as divide, exp as exp, exp2 as exp2, expm1 as expm1,
+        fabs as fabs, float_power as float_power, fmax as fmax, fmin as fmin, fmod as fmod, hypot as hypot, log as log,
+        log10 as log10, log1p as log1p, log2 as log2, maximum as maximum, minimum as minimum, mod as mod,
+        multiply as multiply, negative as negative, pow as pow, rad2deg as rad2deg, radians as radians,
+        reciprocal as reciprocal, sign as sign, sin as sin, sinh as sinh, sqrt as sqrt, square as square,
+        subtract as subtract, tan as tan, tanh as tanh, where as where,
     )
     from xtrace.numpy.special_functions import (  # every name
         i0 as i0, logaddexp as logaddexp, logaddexp2 as logaddexp2, sinc as sinc,
@@ -96,9 +99,8 @@ with _late_imports(globals()):
     from xtrace.numpy.logic import (  # every name
         bitwise_and as bitwise_and, bitwise_count as bitwise_count, bitwise_invert as bitwise_invert,
         bitwise_left_shift as bitwise_left_shift, bitwise_not as bitwise_not, bitwise_or as bitwise_or,
-        bitwise_right_shift as bitwise_right_shift, bitwise_xor as bitwise_xor, invert as invert,
-        left_shift as left_shift, logical_and as logical_and, logical_not as logical_not, logical_or as logical_or,
-        logical_xor as logical_xor, right_shift as right_shift,
+        bitwise_right_shift as bitwise_right_shift, bitwise_xor as bitwise_xor, logical_and as logical_and,
+        logical_not as logical_not, logical_or as logical_or, logical_xor as logical_xor,
     )
     from xtrace.numpy.namespace_info import __array_namespace_info__ as __array_namespace_info__
     from xtrace.numpy.selection import (  # every name

@@ -6,6 +6,7 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import equal
 from xtrace._src.api.promotion import dtype_of_all
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
@@ -14,7 +15,6 @@ from xtrace.numpy import reductions
 from xtrace.numpy.broadcasting import broadcast_arrays
 from xtrace.numpy.conversion import array, asarray
 from xtrace.numpy.floating_point import isclose
-from xtrace.numpy.ufuncs import equal
 
 
 @inline_jit

@@ -9,7 +9,7 @@ import numpy as np
 
 from xtrace._src.algebra.kinds import COMPLEX
 from xtrace._src.algebra.vector_space import convert_to, operand_aval
-from xtrace._src.api.elementwise_functions import identity, unary_function
+from xtrace._src.api.elementwise_functions import elementwise_function, identity
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import scalar_like
 from xtrace._src.api.promotion import promote
@@ -17,7 +17,7 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
-from xtrace._src.ops import complex_numbers
+from xtrace._src.ops import complex_numbers, trigonometry
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.comparisons import eq, ne
 from xtrace.numpy.conversion import asarray
@@ -28,30 +28,54 @@ def _make_zero_part(x: Array) -> Array:
     return fill_as(x, 0, weak=aval_of(x).weak_type)
 
 
-conjugate = unary_function(
-    "conjugate", identity, "Return the complex conjugates of elements.",
-    cases={COMPLEX: lambda x: complex_numbers.conj(x)},
-    example=("jnp.conjugate(1.0 + 2.0j)", "Array(1.-2.j, dtype=complex64, weak_type=True)"),
-)
+@elementwise_function(identity, cases={COMPLEX: lambda x: complex_numbers.conj(x)})
+def conjugate(x: ArrayLike, /) -> Array:
+    """Return the complex conjugates of elements.
 
-conj = unary_function(
-    "conj", identity, "Return the complex conjugates of elements; another name of `conjugate`.",
-    cases={COMPLEX: lambda x: complex_numbers.conj(x)},
-    example=("jnp.conj(1.0 + 2.0j)", "Array(1.-2.j, dtype=complex64, weak_type=True)"),
-)
+    Example:
+        >>> jnp.conjugate(1.0 + 2.0j)
+        Array(1.-2.j, dtype=complex64, weak_type=True)
+    """
+    ...
 
-real = unary_function(
-    "real", identity, "Return the real parts of elements.", cases={COMPLEX: complex_numbers.real}, names=("val",),
+
+@elementwise_function(identity, cases={COMPLEX: lambda x: complex_numbers.conj(x)})
+def conj(x: ArrayLike, /) -> Array:
+    """Return the complex conjugates of elements; another name of `conjugate`.
+
+    Example:
+        >>> jnp.conj(1.0 + 2.0j)
+        Array(1.-2.j, dtype=complex64, weak_type=True)
+    """
+    ...
+
+
+@elementwise_function(
+    identity, cases={COMPLEX: complex_numbers.real},
     returns="the promoted dtype; for complex numbers the dtype of their parts",
-    example=("jnp.real(1.0 + 2.0j)", "Array(1., dtype=float32, weak_type=True)"),
 )
+def real(val: ArrayLike, /) -> Array:
+    """Return the real parts of elements.
 
-imag = unary_function(
-    "imag", _make_zero_part, "Return the imaginary parts of elements, zero for real numbers.",
-    cases={COMPLEX: complex_numbers.imag}, names=("val",),
+    Example:
+        >>> jnp.real(1.0 + 2.0j)
+        Array(1., dtype=float32, weak_type=True)
+    """
+    ...
+
+
+@elementwise_function(
+    _make_zero_part, cases={COMPLEX: complex_numbers.imag},
     returns="the promoted dtype; for complex numbers the dtype of their parts",
-    example=("jnp.imag(1.0 + 2.0j)", "Array(2., dtype=float32, weak_type=True)"),
 )
+def imag(val: ArrayLike, /) -> Array:
+    """Return the imaginary parts of elements, zero for real numbers.
+
+    Example:
+        >>> jnp.imag(1.0 + 2.0j)
+        Array(2., dtype=float32, weak_type=True)
+    """
+    ...
 
 
 def _as_default_float(dtype: np.dtype[Any], weak: bool) -> tuple[Any, bool]:
@@ -62,15 +86,15 @@ def _as_default_float(dtype: np.dtype[Any], weak: bool) -> tuple[Any, bool]:
 def _angle(z: ArrayLike, *, deg: bool) -> Array:
     (x,) = promote(z, adjust=_as_default_float)
     if dtypes.is_complex(aval_of(x).dtype):
-        angle = lax.atan2(complex_numbers.imag(x), complex_numbers.real(x))
+        angle = trigonometry.atan2(complex_numbers.imag(x), complex_numbers.real(x))
     else:
         given = aval_of(z)
         if given.shape:
-            angle = lax.atan2(fill_as(x, 0.0, weak=given.weak_type and dtypes.is_inexact(given.dtype)), x)
+            angle = trigonometry.atan2(fill_as(x, 0.0, weak=given.weak_type and dtypes.is_inexact(given.dtype)), x)
         else:  # As in JAX, the 0 for a single number has the default dtype.
             default = dtypes.default_float(config.enable_x64.value)
             wider = max(aval_of(x).dtype, default, key=dtypes.bit_width)
-            angle = lax.atan2(fill_as(x, 0.0, wider), convert_to(x, wider))
+            angle = trigonometry.atan2(fill_as(x, 0.0, wider), convert_to(x, wider))
     return lax.mul(angle, scalar_like(angle, 180 / math.pi)) if deg else angle
 
 

@@ -12,9 +12,10 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.ops import reductions
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.comparisons import ne
+from xtrace._src.ops.cumulative import cumprod as cumprod_of_axis
+from xtrace._src.ops.cumulative import cumsum as cumsum_of_axis
 from xtrace.numpy.creation import full, warn_of_lost_part
 from xtrace.numpy.operands import refuse, scalar_of
 from xtrace.numpy.reductions import dtype_of_sum, to_strong
@@ -25,7 +26,7 @@ def _accumulate(a: Any, *, name: str, axis: int | None, compute: Any, dtype: np.
     a = to_strong(a, compute)
     if axis is None:
         a, axis = reshape(a, (a.size,)), 0
-    totals = getattr(reductions, name)(a, axis)
+    totals = (cumsum_of_axis if name == "cumsum" else cumprod_of_axis)(a, axis)
     if initial:
         first = full((*a.shape[:axis], 1, *a.shape[axis + 1 :]), 0 if name == "cumsum" else 1, compute)
         totals = concatenate([first, totals], axis)

@@ -9,6 +9,7 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import not_equal
 from xtrace._src.api.promotion import as_inexact, common_dtype, dtype_of_all, promote
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviate
@@ -25,7 +26,7 @@ from xtrace.numpy.manipulation import moveaxis, ravel
 from xtrace.numpy.operands import axes_of, cast_to, only_axis, refuse, slice_axis
 from xtrace.numpy.ordering import searchsorted
 from xtrace.numpy.reductions import sum
-from xtrace.numpy.ufuncs import abs, clip, mod, not_equal, subtract, where
+from xtrace.numpy.ufuncs import abs, clip, mod, subtract, where
 
 
 @inline_jit

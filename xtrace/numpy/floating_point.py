@@ -10,7 +10,7 @@ from xtrace._src.algebra.kinds import BOOL, COMPLEX, INTEGER, UNSIGNED
 from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api import operators
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
-from xtrace._src.api.elementwise_functions import REAL_NUMBERS, binary_function, unary_function
+from xtrace._src.api.elementwise_functions import REAL_NUMBERS, elementwise_function
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import cast_as, scalar_like, select_where
 from xtrace._src.api.promotion import as_inexact, promote, promote_dtypes
@@ -18,13 +18,15 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.function_names import set_function_name
 from xtrace._src.ops import complex_numbers
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.comparisons import bitwise_and, bitwise_not, bitwise_or, eq, gt, lt, ne
 from xtrace._src.ops.complex_numbers import imag, real
+from xtrace._src.ops.constants import strong_scalar
 from xtrace._src.ops.reinterpretation import bitcast_convert_type
 from xtrace._src.runtime.transfer import to_array
-from xtrace.numpy.operands import fill_as, refuse, refuse_complex, strong_scalar
+from xtrace.numpy.operands import fill_as, refuse, refuse_complex
 
 # Kinds of floating-point numbers
 
@@ -40,33 +42,61 @@ def _is_infinite(x: Array) -> Array:
     return eq(lax.abs(x), strong_scalar(x, math.inf))
 
 
-isfinite = unary_function(
-    "isfinite", lax.is_finite, "Return whether elements are neither infinite nor NaN.",
-    cases={COMPLEX: _is_finite_complex, BOOL: _fill_result(True), INTEGER: _fill_result(True)}, returns="dtype bool",
-    example=("jnp.isfinite(jnp.array([1.0, jnp.inf]))", "Array([ True, False], dtype=bool)"),
+@elementwise_function(
+    lax.is_finite, cases={COMPLEX: _is_finite_complex, BOOL: _fill_result(True), INTEGER: _fill_result(True)},
+    returns="dtype bool",
 )
+def isfinite(x: ArrayLike, /) -> Array:
+    """Return whether elements are neither infinite nor NaN.
 
-isinf = unary_function(
-    "isinf", _is_infinite, "Return whether elements are infinite; complex numbers are if one part is.", cases={
+    Example:
+        >>> jnp.isfinite(jnp.array([1.0, jnp.inf]))
+        Array([ True, False], dtype=bool)
+    """
+    ...
+
+
+@elementwise_function(
+    _is_infinite, cases={
         COMPLEX: lambda x: bitwise_or(_is_infinite(real(x)), _is_infinite(imag(x))), BOOL: _fill_result(False),
         INTEGER: _fill_result(False),
-    },
-    returns="dtype bool", example=("jnp.isinf(jnp.array([1.0, jnp.inf]))", "Array([False,  True], dtype=bool)"),
+    }, returns="dtype bool",
 )
+def isinf(x: ArrayLike, /) -> Array:
+    """Return whether elements are infinite; complex numbers are if one part is.
 
-isnan = unary_function(
-    "isnan", lambda x: ne(x, x), "Return whether elements are NaN; complex numbers are if one part is.",
-    returns="dtype bool", example=("jnp.isnan(jnp.array([1.0, jnp.nan]))", "Array([False,  True], dtype=bool)"),
-)
+    Example:
+        >>> jnp.isinf(jnp.array([1.0, jnp.inf]))
+        Array([False,  True], dtype=bool)
+    """
+    ...
+
+
+@elementwise_function(lambda x: ne(x, x), returns="dtype bool")
+def isnan(x: ArrayLike, /) -> Array:
+    """Return whether elements are NaN; complex numbers are if one part is.
+
+    Example:
+        >>> jnp.isnan(jnp.array([1.0, jnp.nan]))
+        Array([False,  True], dtype=bool)
+    """
+    ...
+
+
+def _define_comparison_with(value: float, name: str) -> Callable[[Any], Array]:
+    def function(x: ArrayLike, /) -> Array:
+        """Return whether elements equal `value`."""
+        ...
+
+    refused = refuse_complex(ValueError, function=name)
+    return elementwise_function(
+        lambda x: eq(x, strong_scalar(x, value)),
+        cases={COMPLEX: refused, BOOL: _fill_result(False), INTEGER: _fill_result(False)},
+    )(set_function_name(function, name))
+
 
 _is_infinity = {
-    name: unary_function(
-        name, lambda x, value=value: eq(x, strong_scalar(x, value)), "",
-        cases={
-            COMPLEX: refuse_complex(ValueError, function=name), BOOL: _fill_result(False), INTEGER: _fill_result(False),
-        },
-    )
-    for name, value in (("isposinf", math.inf), ("isneginf", -math.inf))
+    name: _define_comparison_with(value, name) for name, value in (("isposinf", math.inf), ("isneginf", -math.inf))
 }
 
 
@@ -212,15 +242,21 @@ def _has_sign_bit(x: Array) -> Array:
     return operators.less(bitcast_convert_type(x, _INTEGERS[width]), 0)
 
 
-signbit = unary_function(
-    "signbit", _has_sign_bit, "Return whether elements have the sign bit set: they are below zero, or -0.0.", cases={
+@elementwise_function(
+    _has_sign_bit, cases={
         COMPLEX: refuse_complex(ValueError, function="signbit"), BOOL: _fill_result(False),
         INTEGER: lambda x: lt(x, strong_scalar(x, 0)), UNSIGNED: _fill_result(False),
-    },
-    domain=REAL_NUMBERS, returns="dtype bool",
+    }, domain=REAL_NUMBERS, returns="dtype bool",
     raises={"ValueError": "the operand is complex.", "NotImplementedError": "a floating dtype has fewer than 8 bits."},
-    example=("jnp.signbit(jnp.array([1.0, -0.0]))", "Array([False,  True], dtype=bool)"),
 )
+def signbit(x: ArrayLike, /) -> Array:
+    """Return whether elements have the sign bit set: they are below zero, or -0.0.
+
+    Example:
+        >>> jnp.signbit(jnp.array([1.0, -0.0]))
+        Array([False,  True], dtype=bool)
+    """
+    ...
 
 
 def _copysign(x: Array, y: ArrayLike) -> Array:
@@ -228,17 +264,28 @@ def _copysign(x: Array, y: ArrayLike) -> Array:
     return select_where(signbit(y), lax.neg(size), size)
 
 
-copysign = binary_function(
-    "copysign", _copysign, "Return elements of size |x1| with the signs of `x2`.", adjust=as_inexact,
-    cases={COMPLEX: refuse_complex(function="copysign")}, domain=REAL_NUMBERS,
-    example=("jnp.copysign(2.0, -1.0)", "Array(-2., dtype=float32, weak_type=True)"),
+@elementwise_function(
+    _copysign, adjust=as_inexact, cases={COMPLEX: refuse_complex(function="copysign")}, domain=REAL_NUMBERS
 )
+def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return elements of size |x1| with the signs of `x2`.
 
-nextafter = binary_function(
-    "nextafter", lax.nextafter, "Return the numbers next to `x` in the direction of `y`.", adjust=as_inexact,
-    names=("x", "y"), domain=REAL_NUMBERS,
-    example=("jnp.nextafter(0.0, 1.0)", "Array(1.e-45, dtype=float32, weak_type=True)"),
-)
+    Example:
+        >>> jnp.copysign(2.0, -1.0)
+        Array(-2., dtype=float32, weak_type=True)
+    """
+    ...
+
+
+@elementwise_function(lax.nextafter, adjust=as_inexact, domain=REAL_NUMBERS)
+def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Return the numbers next to `x` in the direction of `y`.
+
+    Example:
+        >>> jnp.nextafter(0.0, 1.0)
+        Array(1.e-45, dtype=float32, weak_type=True)
+    """
+    ...
 
 
 @custom_jvp

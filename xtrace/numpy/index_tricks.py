@@ -20,7 +20,7 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops import elementwise
+from xtrace._src.ops import elementwise, selection
 from xtrace._src.ops.comparisons import lt
 from xtrace._src.ops.selection import select_n
 from xtrace.numpy.broadcasting import meshgrid
@@ -80,7 +80,7 @@ def _compute_indices(indices: Array, *, shape: tuple[int, ...]) -> list[Any]:
 
     if dtypes.is_signed(wide):
         rest = select_n(lt(rest, number(0)), rest, elementwise.add(rest, number(total)))
-    rest = elementwise.clamp(number(0), rest, number(max(total - 1, 0)))
+    rest = selection.clamp(number(0), rest, number(max(total - 1, 0)))
     coordinates = []
     for size in reversed(shape):
         coordinates.append(convert_to(elementwise.rem(rest, number(max(size, 1))), dtype, weak))
@@ -160,7 +160,7 @@ def _compute_positions(
         index = convert_to(index, dtype, False)
         length = scalar_of(size, dtype)
         if mode == "clip":
-            index = elementwise.clamp(scalar_of(0, dtype), index, scalar_of(size - 1, dtype))
+            index = selection.clamp(scalar_of(0, dtype), index, scalar_of(size - 1, dtype))
         elif mode == "wrap":
             index = wrap_indices(index, size)
         total = index if total is None else elementwise.add(elementwise.mul(total, length), index)

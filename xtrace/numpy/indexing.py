@@ -427,7 +427,7 @@ def _take_window(x: Array, operands: list[Any], plan: Plan) -> Array:
     return slicing.slice(x, starts, limits, strides)
 
 
-def to_position(index: object, length: int, signed: bool, dtype: DTypeLike) -> Any:
+def to_position(index: Any, length: int, signed: bool, dtype: DTypeLike) -> Any:
     """Return an index as a position of type `dtype`; a negative one counts from the end if `signed`."""
     if isinstance(index, np.ndarray):
         return np.where((index < 0) & signed, index + length, index).astype(dtype)

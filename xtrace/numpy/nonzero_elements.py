@@ -18,7 +18,7 @@ from xtrace._src.core.integers import to_integer
 from xtrace._src.core.jax_version import is_newer
 from xtrace._src.core.sizes import bit_length
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops import elementwise, reductions
+from xtrace._src.ops import cumulative, elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import iota
 from xtrace._src.ops.comparisons import bitwise_and, lt, ne
@@ -101,7 +101,7 @@ def find_nth_elements(numbers: Any, size: int, dtype: DTypeLike) -> tuple[Any, A
     low = broadcast_in_dim(scalar_of(0, dtype), (size,), ())
     if not length or not size:
         return low, lt(low, low)
-    counts = reductions.cumsum(convert_to(numbers, dtype), 0)
+    counts = cumulative.cumsum(convert_to(numbers, dtype), 0)
     high = broadcast_in_dim(scalar_of(length, dtype), (size,), ())
 
     # One binary search finds all positions together.

@@ -23,7 +23,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.ir import Literal, scalar_literal
+from xtrace._src.core.ir import Literal
 from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import Tracer
@@ -169,11 +169,6 @@ def select_or_fill(mask: ArrayLike, x: ArrayLike, other: ArrayLike) -> Array:
         broadcast_operand_to(mask, own, shape, function="where"), fill,
         broadcast_operand_to(x, aval.shape, shape, function="where"),
     )
-
-
-def strong_scalar(example: Any, value: object) -> Literal:
-    """Return the strongly typed scalar `value` of the dtype of `example`."""
-    return scalar_literal(value, aval_of(example).dtype)
 
 
 def fill_as(x: ArrayLike, value: ArrayLike, dtype: np.dtype[Any] | None = None, weak: bool = False) -> Array:

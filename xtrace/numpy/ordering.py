@@ -17,7 +17,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.sizes import bit_length, is_known_to_exceed
-from xtrace._src.ops import complex_numbers, reductions
+from xtrace._src.ops import complex_numbers, cumulative, reductions
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing, sorting
 from xtrace._src.ops.arrays.concatenation import concatenate
@@ -266,7 +266,7 @@ def _search_by_sorting(a: Array, v: Array, side: str) -> Array:
     order = sorting.sort((concatenate(parts, 0), places), 0)[1]
     start, stop = scalar_of(first, dtypes.int32), scalar_of(first + count, dtypes.int32)
     is_value = bitwise_and(ge(order, start), lt(order, stop))
-    passed = reductions.cumsum(convert_to(bitwise_not(is_value), dtypes.int32), 0)
+    passed = cumulative.cumsum(convert_to(bitwise_not(is_value), dtypes.int32), 0)
     # Sorting by the original positions restores the order of the values.
     ranks = sorting.sort((order, passed), 0)[1]
     return reshape(slicing.slice_in_dim(ranks, first, first + count), v.shape)

@@ -13,10 +13,10 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.ops import elementwise
+from xtrace._src.ops import elementwise, selection
 from xtrace._src.ops.arrays.index_vectors import GatherScatterMode
 from xtrace._src.ops.comparisons import lt
-from xtrace._src.ops.reductions import cumsum
+from xtrace._src.ops.cumulative import cumsum
 from xtrace._src.ops.selection import select_n
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.indexing import getitem
@@ -134,7 +134,7 @@ def _put(a: Array, ind: Array, v: Array, *, mode: str | None) -> Array:
         ind = elementwise.rem(ind, size)
     if mode != "clip":
         ind = select_n(lt(ind, zero), ind, elementwise.add(ind, size))
-    ind = elementwise.clamp(zero, ind, scalar_of(a.size - 1, dtypes.int32))
+    ind = selection.clamp(zero, ind, scalar_of(a.size - 1, dtypes.int32))
     values = convert_to(v if v.size == 1 else resize(v, (ind.size,)), a.dtype)
     values = reshape(values, ()) if values.size == 1 else values
     return reshape(ravel(a).at[ind].set(values, mode="drop"), a.shape)

@@ -7,7 +7,7 @@ from typing import Any
 from xtrace._src.algebra.kinds import BOOL, COMPLEX, INTEGER
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api import operators
-from xtrace._src.api.elementwise_functions import REAL_NUMBERS, identity, unary_function
+from xtrace._src.api.elementwise_functions import REAL_NUMBERS, elementwise_function, identity
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import round_decimals, select_where
 from xtrace._src.api.promotion import as_inexact, promote
@@ -22,21 +22,41 @@ from xtrace.numpy.operands import apply_to_parts, refuse
 # Rounding
 
 _UNROUNDED = {BOOL: identity, INTEGER: identity}
-floor = unary_function(
-    "floor", lax.floor, "Return the largest integers not above the elements.", cases=_UNROUNDED,
-    domain=REAL_NUMBERS, example=("jnp.floor(-1.5)", "Array(-2., dtype=float32, weak_type=True)"),
-)
 
-ceil = unary_function(
-    "ceil", lax.ceil, "Return the smallest integers not below the elements.", cases=_UNROUNDED,
-    domain=REAL_NUMBERS, example=("jnp.ceil(-1.5)", "Array(-1., dtype=float32, weak_type=True)"),
-)
 
-trunc = unary_function(
-    "trunc", lambda x: select(operators.less(x, 0), lax.ceil(x), lax.floor(x)),
-    "Return the elements rounded towards zero.", cases=_UNROUNDED, by_keyword=True, domain=REAL_NUMBERS,
-    example=("jnp.trunc(-1.5)", "Array(-1., dtype=float32, weak_type=True)"),
+@elementwise_function(lax.floor, cases=_UNROUNDED, domain=REAL_NUMBERS)
+def floor(x: ArrayLike, /) -> Array:
+    """Return the largest integers not above the elements.
+
+    Example:
+        >>> jnp.floor(-1.5)
+        Array(-2., dtype=float32, weak_type=True)
+    """
+    ...
+
+
+@elementwise_function(lax.ceil, cases=_UNROUNDED, domain=REAL_NUMBERS)
+def ceil(x: ArrayLike, /) -> Array:
+    """Return the smallest integers not below the elements.
+
+    Example:
+        >>> jnp.ceil(-1.5)
+        Array(-1., dtype=float32, weak_type=True)
+    """
+    ...
+
+
+@elementwise_function(
+    lambda x: select(operators.less(x, 0), lax.ceil(x), lax.floor(x)), cases=_UNROUNDED, domain=REAL_NUMBERS
 )
+def trunc(x: ArrayLike) -> Array:
+    """Return the elements rounded towards zero.
+
+    Example:
+        >>> jnp.trunc(-1.5)
+        Array(-1., dtype=float32, weak_type=True)
+    """
+    ...
 
 
 def _round_half_to_even(x: Array) -> Array:
@@ -47,12 +67,18 @@ def _as_float(x: Array) -> Array:
     return convert_to(x, dtypes.default_float(config.enable_x64.value))
 
 
-rint = unary_function(
-    "rint", _round_half_to_even, "Return the elements rounded to integers, halves to even.",
-    cases={BOOL: _as_float, INTEGER: _as_float, COMPLEX: apply_to_parts(_round_half_to_even)},
+@elementwise_function(
+    _round_half_to_even, cases={BOOL: _as_float, INTEGER: _as_float, COMPLEX: apply_to_parts(_round_half_to_even)},
     returns="the promoted dtype, for integers and booleans the default floating dtype",
-    example=("jnp.rint(2.5)", "Array(2., dtype=float32, weak_type=True)"),
 )
+def rint(x: ArrayLike, /) -> Array:
+    """Return the elements rounded to integers, halves to even.
+
+    Example:
+        >>> jnp.rint(2.5)
+        Array(2., dtype=float32, weak_type=True)
+    """
+    ...
 
 
 @inline_jit(static=("decimals", "out"), public=True)

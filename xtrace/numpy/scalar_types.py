@@ -51,7 +51,7 @@ class ScalarType(type):
         return f"<class 'jax.numpy.{cls.__name__}'>"
 
 
-def _define_scalar_class(dtype: DType) -> Any:
+def _define_scalar_class(dtype: DType) -> ScalarType:
     contents = {
         "dtype": dtype, "__module__": "xtrace.numpy", "__slots__": (),
         "__doc__": docstring(

@@ -28,7 +28,7 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.jax_version import is_newer
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops import elementwise, reductions
+from xtrace._src.ops import reductions, selection
 from xtrace._src.ops.arrays.concatenation import stack
 from xtrace._src.ops.arrays.creation import full
 from xtrace._src.ops.arrays.gathering import gather
@@ -206,7 +206,7 @@ def _choose(a: ArrayLike, *cases: ArrayLike, mode: str) -> Array:
     if mode == "wrap":
         index = wrap_indices(index, len(cases))
     elif mode == "clip":
-        index = elementwise.clamp(scalar_of(0, dtypes.int32), index, scalar_of(len(cases) - 1, dtypes.int32))
+        index = selection.clamp(scalar_of(0, dtypes.int32), index, scalar_of(len(cases) - 1, dtypes.int32))
     values = [broadcast_operand_to(cast(x, v, dtype, False), v.shape, shape) for x, v in zip(cases, avals, strict=True)]
     return values[0] if len(values) == 1 else select_n(broadcast_operand_to(index, own, shape), *values)
 

@@ -25,7 +25,8 @@ from xtrace._src.ops.arrays import sorting
 from xtrace._src.ops.arrays.concatenation import split
 from xtrace._src.ops.arrays.creation import iota
 from xtrace._src.ops.comparisons import bitwise_and, bitwise_not, bitwise_or, eq, ge, lt, ne
-from xtrace._src.ops.reductions import argmax, cumsum, reduce_or
+from xtrace._src.ops.cumulative import cumsum
+from xtrace._src.ops.reductions import argmax, reduce_or
 from xtrace._src.ops.selection import select_n
 from xtrace._src.runtime.transfer import committed_device
 from xtrace.numpy.broadcasting import broadcast_to

@@ -10,14 +10,14 @@ from xtrace._src.algebra.kinds import COMPLEX
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api import operators
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
-from xtrace._src.api.elementwise_functions import REAL_NUMBERS, binary_function, unary_function
+from xtrace._src.api.elementwise_functions import REAL_NUMBERS, elementwise_function
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import scalar_like, select_where
 from xtrace._src.api.promotion import as_inexact, promote
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
-from xtrace._src.ops import complex_numbers
+from xtrace._src.ops import complex_numbers, trigonometry
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.comparisons import eq, ne
 from xtrace._src.ops.selection import select
@@ -71,19 +71,31 @@ def _logaddexp_of_complex(exponential: Callable[[Any], Any], scale: float) -> Ca
     return of_complex
 
 
-logaddexp = binary_function(
-    "logaddexp", _logaddexp(lax.exp, 1), "Return log(exp(x1) + exp(x2)), without overflow.", adjust=as_inexact,
-    cases={COMPLEX: _logaddexp_of_complex(lax.exp, 1)},
-    example=("jnp.logaddexp(0.0, -jnp.inf)", "Array(0., dtype=float32, weak_type=True)"),
-)
+@as_ufunc
+@elementwise_function(_logaddexp(lax.exp, 1), adjust=as_inexact, cases={COMPLEX: _logaddexp_of_complex(lax.exp, 1)})
+def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return log(exp(x1) + exp(x2)), without overflow.
 
-logaddexp2 = binary_function(
-    "logaddexp2", _logaddexp(lax.exp2, 1 / math.log(2)), "Return log2(2**x1 + 2**x2), without overflow.",
-    adjust=as_inexact, cases={COMPLEX: _logaddexp_of_complex(lax.exp2, 1 / math.log(2))},
-    example=("jnp.logaddexp2(3.0, 3.0)", "Array(4., dtype=float32, weak_type=True)"),
-)
+    Example:
+        >>> jnp.logaddexp(0.0, -jnp.inf)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    ...
 
-logaddexp, logaddexp2 = as_ufunc(logaddexp), as_ufunc(logaddexp2)
+
+@as_ufunc
+@elementwise_function(
+    _logaddexp(lax.exp2, 1 / math.log(2)), adjust=as_inexact,
+    cases={COMPLEX: _logaddexp_of_complex(lax.exp2, 1 / math.log(2))},
+)
+def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return log2(2**x1 + 2**x2), without overflow.
+
+    Example:
+        >>> jnp.logaddexp2(3.0, 3.0)
+        Array(4., dtype=float32, weak_type=True)
+    """
+    ...
 
 
 def _sinc_at_zero_value(x: Array, order: int) -> Array:
@@ -122,7 +134,7 @@ def sinc(x: Any, /) -> Array:
     (x,) = promote(x, adjust=as_inexact)
     zero = operators.equal(x, 0)
     scaled = select_where(zero, scalar_like(x, 1.0), operators.multiply(x, math.pi))
-    return select_where(zero, _sinc_at_zero(x, 0), lax.div(lax.sin(scaled), scaled))
+    return select_where(zero, _sinc_at_zero(x, 0), lax.div(trigonometry.sin(scaled), scaled))
 
 
 def _i0(x: Array) -> Array:
@@ -130,10 +142,18 @@ def _i0(x: Array) -> Array:
     return lax.mul(lax.exp(lax.mul(x, lax.sign(x))), bessel_i0e(x))
 
 
-i0 = unary_function(
-    "i0", _i0, "Return the modified Bessel function of the first kind of order 0.", adjust=as_inexact,
-    cases={COMPLEX: refuse_complex(ValueError, function="i0")}, by_keyword=True, domain=REAL_NUMBERS,
+@elementwise_function(
+    _i0, adjust=as_inexact, cases={COMPLEX: refuse_complex(ValueError, function="i0")}, domain=REAL_NUMBERS,
     raises={"ValueError": "the operand is complex."},
-    reference="NIST Digital Library of Mathematical Functions, section 10.25.",
-    example=("jnp.i0(0.0).round(4)", "Array(1., dtype=float32, weak_type=True)"),
 )
+def i0(x: ArrayLike) -> Array:
+    """Return the modified Bessel function of the first kind of order 0.
+
+    Example:
+        >>> jnp.i0(0.0).round(4)
+        Array(1., dtype=float32, weak_type=True)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 10.25.
+    """
+    ...

@@ -17,6 +17,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.ops import cumulative as scans
 from xtrace._src.ops import elementwise
 from xtrace._src.ops import reductions as operations
 from xtrace._src.ops.comparisons import bitwise_and, bitwise_or, bitwise_xor, eq
@@ -172,11 +173,11 @@ METHODS: dict[str, dict[str, Any]] = {
     "subtract": {"at": _make_at("subtract")},
     "negative": {},
     "maximum": {
-        "reduce": _make_extremum_reduction(reductions.max), "accumulate": _make_accumulation(operations.cummax),
+        "reduce": _make_extremum_reduction(reductions.max), "accumulate": _make_accumulation(scans.cummax),
         "at": _make_extremum_at("max"),
     },
     "minimum": {
-        "reduce": _make_extremum_reduction(reductions.min), "accumulate": _make_accumulation(operations.cummin),
+        "reduce": _make_extremum_reduction(reductions.min), "accumulate": _make_accumulation(scans.cummin),
         "at": _make_extremum_at("min"),
     },
     "logaddexp": {"identity": -math.inf, "reduce": _make_log_sum_exp("logaddexp", math.e)},

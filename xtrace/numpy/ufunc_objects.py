@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.docstrings import complete_docstring
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.function_names import set_function_name
 from xtrace._src.core.integers import to_integer
@@ -507,20 +509,35 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: ob
     return ufunc(func, nin, nout, identity=identity)
 
 
-def as_ufunc(function: Callable[..., Array], nin: int = 2) -> ufunc:
-    """Return the ufunc of a function of arrays, with the methods for its name in `ufunc_methods`."""
+def ufunc_of(function: Any, nin: int = 2) -> Callable[[Callable[..., Array]], ufunc]:
+    """Return the decorator that makes the ufunc of an elementwise function, which needs a docstring for users.
+
+    The decorated function has no body: it gives the signature and the docstring.
+    """
+
+    def decorate(declaration: Callable[..., Array]) -> ufunc:
+        return _make_ufunc(function, nin, complete_docstring(declaration.__doc__, *function.shared_sections))
+
+    return decorate
+
+
+def as_ufunc(function: Callable[..., Array]) -> ufunc:
+    """Return the ufunc of a function of two arrays, with the methods for its name in `ufunc_methods`."""
+    return _make_ufunc(function, 2, function.__doc__)
+
+
+def _make_ufunc(function: Callable[..., Array], nin: int, doc: str | None) -> ufunc:
     name = function.__name__
     made = ufunc(function, nin, 1, name=name, call=function)
     made._own_name, made.__module__ = name, "xtrace.numpy"
-    made.__doc__ = _add_numpy_parameters(function.__doc__ or "")
+    made.__doc__ = _add_numpy_parameters(doc or "")
     return made
 
 
 def _add_numpy_parameters(docstring: str) -> str:
     """Return the docstring of an elementwise function, with the parameters of a ufunc as its Args."""
-    operands, rest = docstring.split("\n\n    Returns:", 1)
-    contract, operands = operands.split("Args:\n", 1)
-    return (
-        f"{contract}Args:\n        args:{operands.partition(':')[2]}\n"
-        f"        out, where: not supported; leave them out.\n\n    Returns:{rest}"
-    ).replace("Raises:\n", "Raises:\n        NotImplementedError: `out` or `where` is given.\n", 1)
+    line = re.search(r"Args:(\n *)\S", docstring)[1]  # type: ignore[index]
+    replaced = re.sub(
+        r"(Args:\s*)[^:]*(:[^\n]*)", rf"\1args\2{line}out, where: not supported; leave them out.", docstring, count=1
+    )
+    return replaced.replace("Raises:", f"Raises:{line}NotImplementedError: `out` or `where` is given.", 1)

@@ -13,26 +13,32 @@ from xtrace._src.api.elementwise_functions import (
     REAL_NUMBERS,
     alias,
     as_number,
-    binary_function,
+    elementwise_function,
     identity,
-    unary_function,
 )
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import scalar_like, select_where
+from xtrace._src.api.operators import (
+    absolute,
+    power,
+    remainder,
+    scalar_like,
+    select_where,
+)
 from xtrace._src.api.promotion import as_inexact, common_dtype, promote
 from xtrace._src.core import dtypes, jax_version
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.function_names import copy_with_name
-from xtrace._src.ops import complex_numbers
+from xtrace._src.ops import complex_numbers, trigonometry
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.comparisons import bitwise_or, eq, ne
+from xtrace._src.ops.constants import strong_scalar
 from xtrace._src.ops.selection import select
 from xtrace._src.runtime.transfer import to_array
 from xtrace._src.xla.late_modules import late_modules
-from xtrace.numpy.operands import apply_to_parts, refuse_complex, strong_scalar
-from xtrace.numpy.ufunc_objects import as_ufunc
+from xtrace.numpy.operands import apply_to_parts, refuse_complex
+from xtrace.numpy.ufunc_objects import as_ufunc, ufunc_of
 
 with late_modules(globals()):
     from xtrace.numpy import nonzero_elements
@@ -40,29 +46,75 @@ with late_modules(globals()):
 
 # Arithmetic
 
-add = as_ufunc(operators.add)
-subtract = as_ufunc(operators.subtract)
-multiply = as_ufunc(operators.multiply)
-negative = as_ufunc(operators.negative, 1)
-true_divide = operators.true_divide
-divide = binary_function(
-    "divide", lax.div, "Return the quotients of elements as floating numbers.", adjust=as_inexact,
-    example=("jnp.divide(1, 2)", "Array(0.5, dtype=float32, weak_type=True)"),
-)
+@ufunc_of(operators.add)
+def add(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return the sums of elements; of booleans, logical or.
 
-floor_divide = operators.floor_divide
-remainder = operators.remainder
+    Example:
+        >>> jnp.add(1, jnp.array([1.0, 2.0]))
+        Array([2., 3.], dtype=float32)
+    """
+    ...
+
+
+@ufunc_of(operators.subtract)
+def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return the differences of elements.
+
+    Example:
+        >>> jnp.subtract(3, jnp.array([1.0, 2.0]))
+        Array([2., 1.], dtype=float32)
+    """
+    ...
+
+
+@ufunc_of(operators.multiply)
+def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return the products of elements; of booleans, logical and.
+
+    Example:
+        >>> jnp.multiply(3, jnp.array([1.0, 2.0]))
+        Array([3., 6.], dtype=float32)
+    """
+    ...
+
+
+@ufunc_of(operators.negative, 1)
+def negative(x: ArrayLike, /) -> Array:
+    """Return the elements with the opposite sign.
+
+    Example:
+        >>> jnp.negative(jnp.array([1.0, -2.0]))
+        Array([-1.,  2.], dtype=float32)
+    """
+    ...
+
+
+@elementwise_function(lax.div, adjust=as_inexact)
+def divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return the quotients of elements as floating numbers.
+
+    Example:
+        >>> jnp.divide(1, 2)
+        Array(0.5, dtype=float32, weak_type=True)
+    """
+    ...
+
+
 mod = alias(remainder, "mod")
-divmod = operators.divmod
-power = operators.power
 pow = copy_with_name(power, "pow")
-positive = operators.positive
-absolute = operators.absolute
 abs = alias(absolute, "abs")
-float_power = binary_function(
-    "float_power", lax.pow, "Return `x` to the power `y` as floating numbers.", adjust=as_inexact, names=("x", "y"),
-    example=("jnp.float_power(2, -1)", "Array(0.5, dtype=float32, weak_type=True)"),
-)
+
+
+@elementwise_function(lax.pow, adjust=as_inexact)
+def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Return `x` to the power `y` as floating numbers.
+
+    Example:
+        >>> jnp.float_power(2, -1)
+        Array(0.5, dtype=float32, weak_type=True)
+    """
+    ...
 
 
 @inline_jit
@@ -94,26 +146,48 @@ def _reciprocal(x: Array) -> Array:
     return lax.integer_pow.bind_positional((x,), (-1,))
 
 
-reciprocal = unary_function(
-    "reciprocal", _reciprocal, "Return 1 / x as floating numbers.", adjust=as_inexact,
-    example=("jnp.reciprocal(4)", "Array(0.25, dtype=float32, weak_type=True)"),
-)
+@elementwise_function(_reciprocal, adjust=as_inexact)
+def reciprocal(x: ArrayLike, /) -> Array:
+    """Return 1 / x as floating numbers.
 
-square = unary_function(
-    "square", lax.square, "Return the squares of elements.", adjust=as_number,
-    example=("jnp.square(3)", "Array(9, dtype=int32, weak_type=True)"),
-)
+    Example:
+        >>> jnp.reciprocal(4)
+        Array(0.25, dtype=float32, weak_type=True)
+    """
+    ...
 
-sign = unary_function(
-    "sign", lax.sign, "Return the signs of elements: -1, 0 or 1; of complex numbers, x / abs(x).", domain="numbers",
-    example=("jnp.sign(-2.5)", "Array(-1., dtype=float32, weak_type=True)"),
-)
 
-fabs = unary_function(
-    "fabs", lax.abs, "Return the absolute values of elements as floating numbers.", adjust=as_inexact,
-    cases={COMPLEX: refuse_complex(function="fabs")}, domain=REAL_NUMBERS,
-    example=("jnp.fabs(-2)", "Array(2., dtype=float32, weak_type=True)"),
-)
+@elementwise_function(lax.square, adjust=as_number)
+def square(x: ArrayLike, /) -> Array:
+    """Return the squares of elements.
+
+    Example:
+        >>> jnp.square(3)
+        Array(9, dtype=int32, weak_type=True)
+    """
+    ...
+
+
+@elementwise_function(lax.sign, domain="numbers")
+def sign(x: ArrayLike, /) -> Array:
+    """Return the signs of elements: -1, 0 or 1; of complex numbers, x / abs(x).
+
+    Example:
+        >>> jnp.sign(-2.5)
+        Array(-1., dtype=float32, weak_type=True)
+    """
+    ...
+
+
+@elementwise_function(lax.abs, adjust=as_inexact, cases={COMPLEX: refuse_complex(function="fabs")}, domain=REAL_NUMBERS)
+def fabs(x: ArrayLike, /) -> Array:
+    """Return the absolute values of elements as floating numbers.
+
+    Example:
+        >>> jnp.fabs(-2)
+        Array(2., dtype=float32, weak_type=True)
+    """
+    ...
 
 
 @inline_jit
@@ -150,40 +224,81 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 # Exponentials, logarithms and roots
 
-exp = unary_function(
-    "exp", lax.exp, "Return the exponentials of elements.", adjust=as_inexact,
-    example=("jnp.exp(0.0)", "Array(1., dtype=float32, weak_type=True)"),
-)
+@elementwise_function(lax.exp, adjust=as_inexact)
+def exp(x: ArrayLike, /) -> Array:
+    """Return the exponentials of elements.
 
-exp2 = unary_function(
-    "exp2", lax.exp2, "Return 2 to the power of each element.", adjust=as_inexact,
-    example=("jnp.exp2(3.0)", "Array(8., dtype=float32, weak_type=True)"),
-)
+    Example:
+        >>> jnp.exp(0.0)
+        Array(1., dtype=float32, weak_type=True)
+    """
+    ...
 
-expm1 = unary_function(
-    "expm1", lax.expm1, "Return exp(x) - 1, also exact near zero.", adjust=as_inexact,
-    example=("jnp.expm1(0.0)", "Array(0., dtype=float32, weak_type=True)"),
-)
 
-log = unary_function(
-    "log", lax.log, "Return the natural logarithms of elements.", adjust=as_inexact,
-    example=("jnp.log(1.0)", "Array(0., dtype=float32, weak_type=True)"),
-)
+@elementwise_function(lax.exp2, adjust=as_inexact)
+def exp2(x: ArrayLike, /) -> Array:
+    """Return 2 to the power of each element.
 
-log1p = unary_function(
-    "log1p", lax.log1p, "Return log(1 + x), also exact near zero.", adjust=as_inexact,
-    example=("jnp.log1p(0.0)", "Array(0., dtype=float32, weak_type=True)"),
-)
+    Example:
+        >>> jnp.exp2(3.0)
+        Array(8., dtype=float32, weak_type=True)
+    """
+    ...
 
-sqrt = unary_function(
-    "sqrt", lax.sqrt, "Return the square roots of elements.", adjust=as_inexact,
-    example=("jnp.sqrt(9.0)", "Array(3., dtype=float32, weak_type=True)"),
-)
 
-cbrt = unary_function(
-    "cbrt", lax.cbrt, "Return the cube roots of elements.", adjust=as_inexact, domain=REAL_NUMBERS,
-    example=("jnp.cbrt(8.0)", "Array(2., dtype=float32, weak_type=True)"),
-)
+@elementwise_function(lax.expm1, adjust=as_inexact)
+def expm1(x: ArrayLike, /) -> Array:
+    """Return exp(x) - 1, also exact near zero.
+
+    Example:
+        >>> jnp.expm1(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    ...
+
+
+@elementwise_function(lax.log, adjust=as_inexact)
+def log(x: ArrayLike, /) -> Array:
+    """Return the natural logarithms of elements.
+
+    Example:
+        >>> jnp.log(1.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    ...
+
+
+@elementwise_function(lax.log1p, adjust=as_inexact)
+def log1p(x: ArrayLike, /) -> Array:
+    """Return log(1 + x), also exact near zero.
+
+    Example:
+        >>> jnp.log1p(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    ...
+
+
+@elementwise_function(lax.sqrt, adjust=as_inexact)
+def sqrt(x: ArrayLike, /) -> Array:
+    """Return the square roots of elements.
+
+    Example:
+        >>> jnp.sqrt(9.0)
+        Array(3., dtype=float32, weak_type=True)
+    """
+    ...
+
+
+@elementwise_function(lax.cbrt, adjust=as_inexact, domain=REAL_NUMBERS)
+def cbrt(x: ArrayLike, /) -> Array:
+    """Return the cube roots of elements.
+
+    Example:
+        >>> jnp.cbrt(8.0)
+        Array(2., dtype=float32, weak_type=True)
+    """
+    ...
 
 
 def _convert_to_base_2(natural: Array) -> Array:
@@ -202,93 +317,181 @@ def _convert_to_base_10(natural: Array) -> Array:
     return lax.mul(natural, strong_scalar(natural, math.log10(math.e)))
 
 
-log2 = unary_function(
-    "log2", _log2, "Return the logarithms of elements to base 2.", adjust=as_inexact,
-    example=("jnp.log2(8.0).item()", "3.0"),
-)
+@elementwise_function(_log2, adjust=as_inexact)
+def log2(x: ArrayLike, /) -> Array:
+    """Return the logarithms of elements to base 2.
 
-log10 = unary_function(
-    "log10", lambda x: _convert_to_base_10(lax.log(x)), "Return the logarithms of elements to base 10.",
-    adjust=as_inexact, cases={COMPLEX: lambda x: apply_to_parts(_convert_to_base_10)(lax.log(x))},
-    example=("jnp.log10(100.0)", "Array(2., dtype=float32)"),
+    Example:
+        >>> jnp.log2(8.0).item()
+        3.0
+    """
+    ...
+
+
+@elementwise_function(
+    lambda x: _convert_to_base_10(lax.log(x)), adjust=as_inexact,
+    cases={COMPLEX: lambda x: apply_to_parts(_convert_to_base_10)(lax.log(x))},
 )
+def log10(x: ArrayLike, /) -> Array:
+    """Return the logarithms of elements to base 10.
+
+    Example:
+        >>> jnp.log10(100.0)
+        Array(2., dtype=float32)
+    """
+    ...
 
 
 # Trigonometric and hyperbolic functions
 
-sin = unary_function(
-    "sin", lax.sin, "Return the sines of elements, which are angles in radians.", adjust=as_inexact,
-    example=("jnp.sin(0.0)", "Array(0., dtype=float32, weak_type=True)"),
-)
+@elementwise_function(trigonometry.sin, adjust=as_inexact)
+def sin(x: ArrayLike, /) -> Array:
+    """Return the sines of elements, which are angles in radians.
 
-cos = unary_function(
-    "cos", lax.cos, "Return the cosines of elements, which are angles in radians.", adjust=as_inexact,
-    example=("jnp.cos(0.0)", "Array(1., dtype=float32, weak_type=True)"),
-)
+    Example:
+        >>> jnp.sin(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    ...
 
-tan = unary_function(
-    "tan", lax.tan, "Return the tangents of elements, which are angles in radians.", adjust=as_inexact,
-    example=("jnp.tan(0.0)", "Array(0., dtype=float32, weak_type=True)"),
-)
 
-sinh = unary_function(
-    "sinh", lax.sinh, "Return the hyperbolic sines of elements.", adjust=as_inexact,
-    example=("jnp.sinh(0.0)", "Array(0., dtype=float32, weak_type=True)"),
-)
+@elementwise_function(trigonometry.cos, adjust=as_inexact)
+def cos(x: ArrayLike, /) -> Array:
+    """Return the cosines of elements, which are angles in radians.
 
-cosh = unary_function(
-    "cosh", lax.cosh, "Return the hyperbolic cosines of elements.", adjust=as_inexact,
-    example=("jnp.cosh(0.0)", "Array(1., dtype=float32, weak_type=True)"),
-)
+    Example:
+        >>> jnp.cos(0.0)
+        Array(1., dtype=float32, weak_type=True)
+    """
+    ...
 
-tanh = unary_function(
-    "tanh", lax.tanh, "Return the hyperbolic tangents of elements.", adjust=as_inexact,
-    example=("jnp.tanh(0.0)", "Array(0., dtype=float32, weak_type=True)"),
-)
 
-arcsin = unary_function(
-    "arcsin", lax.asin, "Return the inverse sines of elements, in radians; NaN for real numbers outside of [-1, 1].",
-    adjust=as_inexact, example=("jnp.arcsin(0.0)", "Array(0., dtype=float32, weak_type=True)"),
-)
+@elementwise_function(trigonometry.tan, adjust=as_inexact)
+def tan(x: ArrayLike, /) -> Array:
+    """Return the tangents of elements, which are angles in radians.
 
-arccos = unary_function(
-    "arccos", lax.acos, "Return the inverse cosines of elements, in radians; NaN for real numbers outside of [-1, 1].",
-    adjust=as_inexact, example=("jnp.arccos(1.0)", "Array(0., dtype=float32, weak_type=True)"),
-)
+    Example:
+        >>> jnp.tan(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    ...
 
-arctan = unary_function(
-    "arctan", lax.atan, "Return the inverse tangents of elements, in radians.", adjust=as_inexact,
-    example=("jnp.arctan(0.0)", "Array(0., dtype=float32, weak_type=True)"),
-)
 
-arcsinh = unary_function(
-    "arcsinh", lax.asinh, "Return the inverse hyperbolic sines of elements.", adjust=as_inexact,
-    example=("jnp.arcsinh(0.0)", "Array(0., dtype=float32, weak_type=True)"),
-)
+@elementwise_function(trigonometry.sinh, adjust=as_inexact)
+def sinh(x: ArrayLike, /) -> Array:
+    """Return the hyperbolic sines of elements.
+
+    Example:
+        >>> jnp.sinh(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    ...
+
+
+@elementwise_function(trigonometry.cosh, adjust=as_inexact)
+def cosh(x: ArrayLike, /) -> Array:
+    """Return the hyperbolic cosines of elements.
+
+    Example:
+        >>> jnp.cosh(0.0)
+        Array(1., dtype=float32, weak_type=True)
+    """
+    ...
+
+
+@elementwise_function(trigonometry.tanh, adjust=as_inexact)
+def tanh(x: ArrayLike, /) -> Array:
+    """Return the hyperbolic tangents of elements.
+
+    Example:
+        >>> jnp.tanh(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    ...
+
+
+@elementwise_function(trigonometry.asin, adjust=as_inexact)
+def arcsin(x: ArrayLike, /) -> Array:
+    """Return the inverse sines of elements, in radians; NaN for real numbers outside of [-1, 1].
+
+    Example:
+        >>> jnp.arcsin(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    ...
+
+
+@elementwise_function(trigonometry.acos, adjust=as_inexact)
+def arccos(x: ArrayLike, /) -> Array:
+    """Return the inverse cosines of elements, in radians; NaN for real numbers outside of [-1, 1].
+
+    Example:
+        >>> jnp.arccos(1.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    ...
+
+
+@elementwise_function(trigonometry.atan, adjust=as_inexact)
+def arctan(x: ArrayLike, /) -> Array:
+    """Return the inverse tangents of elements, in radians.
+
+    Example:
+        >>> jnp.arctan(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    ...
+
+
+@elementwise_function(trigonometry.asinh, adjust=as_inexact)
+def arcsinh(x: ArrayLike, /) -> Array:
+    """Return the inverse hyperbolic sines of elements.
+
+    Example:
+        >>> jnp.arcsinh(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    ...
 
 
 # XLA's branch of the complex acosh may have a negative real part; NumPy's has not.
 def _arccosh_of_complex(x: Array) -> Array:
-    root = lax.acosh(x)
+    root = trigonometry.acosh(x)
     return select(operators.less(complex_numbers.real(root), 0), lax.neg(root), root)
 
 
-arccosh = unary_function(
-    "arccosh", lax.acosh, "Return the inverse hyperbolic cosines of elements; NaN for real numbers below 1.",
-    adjust=as_inexact, cases={COMPLEX: _arccosh_of_complex},
-    example=("jnp.arccosh(1.0)", "Array(0., dtype=float32, weak_type=True)"),
-)
+@elementwise_function(trigonometry.acosh, adjust=as_inexact, cases={COMPLEX: _arccosh_of_complex})
+def arccosh(x: ArrayLike, /) -> Array:
+    """Return the inverse hyperbolic cosines of elements; NaN for real numbers below 1.
 
-arctanh = unary_function(
-    "arctanh", lax.atanh,
-    "Return the inverse hyperbolic tangents of elements; NaN for real numbers outside of [-1, 1].", adjust=as_inexact,
-    example=("jnp.arctanh(0.0)", "Array(0., dtype=float32, weak_type=True)"),
-)
+    Example:
+        >>> jnp.arccosh(1.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    ...
 
-arctan2 = binary_function(
-    "arctan2", lax.atan2, "Return the angles of the points (x2, x1) in radians, in [-π, π].", adjust=as_inexact,
-    example=("jnp.arctan2(0.0, 1.0)", "Array(0., dtype=float32, weak_type=True)"),
-)
+
+@elementwise_function(trigonometry.atanh, adjust=as_inexact)
+def arctanh(x: ArrayLike, /) -> Array:
+    """Return the inverse hyperbolic tangents of elements; NaN for real numbers outside of [-1, 1].
+
+    Example:
+        >>> jnp.arctanh(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    ...
+
+
+@elementwise_function(trigonometry.atan2, adjust=as_inexact)
+def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return the angles of the points (x2, x1) in radians, in [-π, π].
+
+    Example:
+        >>> jnp.arctan2(0.0, 1.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    ...
+
 
 asin, acos, atan = alias(arcsin, "asin"), alias(arccos, "acos"), alias(arctan, "atan")
 asinh, acosh, atanh = alias(arcsinh, "asinh"), alias(arccosh, "acosh"), alias(arctanh, "atanh")
@@ -299,36 +502,54 @@ def _times(factor: float) -> Callable[[Any], Any]:
     return lambda x: lax.mul(x, scalar_like(x, factor))
 
 
-deg2rad = unary_function(
-    "deg2rad", _times(math.pi / 180), "Return angles in radians, given degrees.", adjust=as_inexact,
-    example=("jnp.deg2rad(180.0)", "Array(3.1415927, dtype=float32, weak_type=True)"),
-)
+@elementwise_function(_times(math.pi / 180), adjust=as_inexact)
+def deg2rad(x: ArrayLike, /) -> Array:
+    """Return angles in radians, given degrees.
 
-rad2deg = unary_function(
-    "rad2deg", _times(180 / math.pi), "Return angles in degrees, given radians.", adjust=as_inexact,
-    example=("jnp.rad2deg(0.0)", "Array(0., dtype=float32, weak_type=True)"),
-)
+    Example:
+        >>> jnp.deg2rad(180.0)
+        Array(3.1415927, dtype=float32, weak_type=True)
+    """
+    ...
+
+
+@elementwise_function(_times(180 / math.pi), adjust=as_inexact)
+def rad2deg(x: ArrayLike, /) -> Array:
+    """Return angles in degrees, given radians.
+
+    Example:
+        >>> jnp.rad2deg(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    ...
+
 
 radians, degrees = alias(deg2rad, "radians"), alias(rad2deg, "degrees")
 
 
 # Larger and smaller
 
-maximum = as_ufunc(
-    binary_function(
-        "maximum", lax.max,
-        "Return the larger of two elements, NaN if either is NaN; complex numbers by real part first.",
-        example=("jnp.maximum(2, jnp.array([1, 3]))", "Array([2, 3], dtype=int32)"),
-    )
-)
+@as_ufunc
+@elementwise_function(lax.max)
+def maximum(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return the larger of two elements, NaN if either is NaN; complex numbers by real part first.
 
-minimum = as_ufunc(
-    binary_function(
-        "minimum", lax.min,
-        "Return the smaller of two elements, NaN if either is NaN; complex numbers by real part first.",
-        example=("jnp.minimum(2, jnp.array([1, 3]))", "Array([1, 2], dtype=int32)"),
-    )
-)
+    Example:
+        >>> jnp.maximum(2, jnp.array([1, 3]))
+        Array([2, 3], dtype=int32)
+    """
+    ...
+
+@as_ufunc
+@elementwise_function(lax.min)
+def minimum(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return the smaller of two elements, NaN if either is NaN; complex numbers by real part first.
+
+    Example:
+        >>> jnp.minimum(2, jnp.array([1, 3]))
+        Array([1, 2], dtype=int32)
+    """
+    ...
 
 
 @inline_jit
@@ -419,12 +640,6 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
 
 
 _REAL = {BOOL: identity, INTEGER: identity}
-equal = operators.equal
-not_equal = operators.not_equal
-less = operators.less
-less_equal = operators.less_equal
-greater = operators.greater
-greater_equal = operators.greater_equal
 _select_where = inline_jit(select_where)
 
 

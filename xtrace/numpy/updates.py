@@ -18,7 +18,7 @@ from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.ops import elementwise
-from xtrace._src.ops.arrays import gathering, index_vectors
+from xtrace._src.ops.arrays import gathering, index_vectors, indexing
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import iota
@@ -114,7 +114,7 @@ def _scatter(
     if 0 in target.shape:
         return given
     if apply is not None:
-        x = gathering.scatter_apply(x, indices, apply, numbers, update_shape=target.shape, **flags)
+        x = indexing.scatter_apply(x, indices, apply, numbers, update_shape=target.shape, **flags)
     else:
         backward = [target.axes.index(axis) for axis in plan.reversed]
         x = write(x, indices, shapes.rev(values, backward) if backward else values, numbers, **flags)

@@ -17,10 +17,11 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops import selection
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import while_loop
+from xtrace._src.ops.cumulative import cumsum
 from xtrace._src.ops.random.keys import random_clone, random_split
-from xtrace._src.ops.reductions import cumsum
 from xtrace.numpy.indexing import take
 from xtrace.random.continuous import constant, draw_unit_uniform
 from xtrace.random.keys import check_key
@@ -54,7 +55,7 @@ def _find_remainder(k: Array) -> Array:
     The true remainder decreases further. The constant makes samples agree with jax's.
     """
     dtype = aval_of(k).dtype
-    inside = lax.clamp(constant(0, dtype), k, constant(_LAST_EXACT, dtype))
+    inside = selection.clamp(constant(0, dtype), k, constant(_LAST_EXACT, dtype))
     square = (inside + 1) * (inside + 1)
     series = (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / (inside + 1)
     exact = take(_STIRLING_REMAINDERS.astype(dtype), convert_to(inside, dtypes.int32))

@@ -84,7 +84,7 @@ def bits(
 bits_program = inline_jit(with_typed_key(_bits))
 
 
-def draw_uniform(key: ArrayLike, low: object, high: Any, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+def draw_uniform(key: ArrayLike, low: Any, high: Any, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Draw numbers from [low, high): random mantissa bits make a number in [1, 2), which is shifted and scaled."""
     width, mantissa = dtypes.bit_width(dtype), int(dtypes.finfo(dtype).nmant)
     drawn = width if mantissa >= 8 else 8

@@ -26,8 +26,9 @@ from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.arrays.sorting import sort, top_k
 from xtrace._src.ops.comparisons import bitwise_and, eq, gt, le, lt
+from xtrace._src.ops.cumulative import cumsum
 from xtrace._src.ops.random.keys import random_bits
-from xtrace._src.ops.reductions import argmax, cumsum
+from xtrace._src.ops.reductions import argmax
 from xtrace._src.ops.selection import select
 from xtrace.numpy.indexing import take
 from xtrace.random.continuous import choose_gumbel_mode, constant, draw_gumbel, draw_unit_uniform

@@ -21,11 +21,11 @@ from xtrace._src.core.primitive import ArrayPrimitive
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.comparisons import bitwise_and, bitwise_or, eq, ge, le
+from xtrace._src.ops.incomplete_functions import random_gamma_grad
 from xtrace._src.ops.lower_fun import lower_fun, repeat_while
 from xtrace._src.ops.random.keys import is_key, random_split
 from xtrace._src.ops.reductions import add_elements, reduce_max, reduce_or
 from xtrace._src.ops.selection import select
-from xtrace._src.ops.special import random_gamma_grad
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.random.continuous import constant, draw_normal, draw_unit_uniform
 from xtrace.random.discrete import draw_signs

@@ -15,6 +15,7 @@ from xtrace._src.core.annotations import ArrayLike, DTypeLike, Shape, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.dtypes import DType
 from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops import trigonometry
 from xtrace._src.ops.comparisons import le, lt
 from xtrace._src.ops.reductions import add_elements
 from xtrace._src.ops.reinterpretation import optimization_barrier
@@ -141,7 +142,7 @@ def logistic(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sh
 @with_typed_key
 def _cauchy(key: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
     drawn = draw_unit_uniform(key, shape=shape, dtype=dtype, low=dtypes.finfo(dtype).eps)
-    return lax.tan(constant(math.pi, dtype) * (drawn - 0.5))
+    return trigonometry.tan(constant(math.pi, dtype) * (drawn - 0.5))
 
 
 def cauchy(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:

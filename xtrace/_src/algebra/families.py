@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -17,7 +16,6 @@ from xtrace._src.algebra.kinds import (
     check_same_dtype,
     is_kind,
     kind_names,
-    make_signature,
 )
 from xtrace._src.algebra.monoids import Monoid, write_reduction
 from xtrace._src.algebra.vector_space import broadcast_like, convert_to, move_axis, reshape, unbroadcast
@@ -28,7 +26,6 @@ from xtrace._src.core.array_protocol import convert_array_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
-from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.function_names import with_function_name
 from xtrace._src.core.ir import Literal
@@ -39,7 +36,7 @@ from xtrace._src.core.trace import current_trace
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 if TYPE_CHECKING:
-    from xtrace._src.core.primitive import Operation
+    pass
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -67,27 +64,29 @@ class Elementwise(ArrayPrimitive):
     kinds: the accepted kinds of dtype, one tuple for all operands or one for each. result: a function of the operands'
     dtypes and the parameters that returns the result's dtype, or raises TypeError; None: the first operand's dtype. op:
     the StableHLO operation, or a function (builder, *values, **parameters) -> value. cases: other operations, by the
-    kind of the first operand. operation: the public function, if it does more than bind.
+    kind of the first operand. operands: the number of the function's parameters that are arrays. name: the name in the
+    IR, if it is not the function's. has_body: whether the function normalises its other arguments and binds; without a
+    body it is a signature and a docstring.
 
     derivatives: the terms of the result's tangent, one for each operand or one for all: a function (tangent, *operands,
     result, **parameters), or a constant factor 1, -1 or 0. With factors 1 and -1 only, the operation is linear and has
     a transpose. jvp, transpose: rules that replace these.
 
-    contract: the first line of the docstring. documentation: `example`, an expression and its printed value, and the
-    texts `returns` and `reference`; operations that are not public have none.
+    returns: a description of the result's dtype, for the docstring.
     """
 
     def __init__(
-        self, name: str, op: str | Callable[..., Value], kinds: Sequence[Any], operand_names: Sequence[str],
-        contract: str, *, result: Callable[..., Any] | None = None, same_dtype: bool = True,
-        promoting: str | None = None, parameters: Sequence[str] = (), public_name: str | None = None,
-        operation: Callable[..., Any] | None = None, cases: Mapping[str, str | Callable[..., Value]] | None = None,
+        self, function: Callable[..., Any], op: str | Callable[..., Value], kinds: Sequence[Any], *, operands: int = 1,
+        name: str | None = None, has_body: bool = False, result: Callable[..., Any] | None = None,
+        same_dtype: bool = True, promoting: str | None = None, parameters: Sequence[str] = (),
+        cases: Mapping[str, str | Callable[..., Value]] | None = None,
         derivatives: Any = None, jvp: Callable[..., Any] | Derived | None = None,
-        transpose: Callable[..., Any] | None = None, sums: Callable[..., Any] | None = None, **documentation: Any,
+        transpose: Callable[..., Any] | None = None, sums: Callable[..., Any] | None = None, returns: str = "",
     ) -> None:
+        operand_names = function.__code__.co_varnames[:operands]
         super().__init__(
-            name, parameters, abstract=self._abstract, emit=self._emit, operation=operation, batch=self._batch,
-            sharding=join,
+            name or function.__name__, parameters, abstract=self._abstract, emit=self._emit, batch=self._batch,
+            operation=function if has_body else None, sharding=join,
         )
         self.derivatives = derivatives
         if derivatives is not None:
@@ -107,14 +106,11 @@ class Elementwise(ArrayPrimitive):
         self.op, self.result, self.promoting, self.same_dtype = op, result, promoting, same_dtype
         self.cases = dict(cases or {})
         self.kinds = [tuple(kinds)] * len(operand_names) if isinstance(kinds[0], str) else list(kinds)
-        self.operand_names = tuple(operand_names)
-        if operation is None:
-            self.__doc__ = self._docstring(contract, **documentation) if documentation else contract
-            self.__name__ = self.__qualname__ = public_name or name
-            self.__signature__ = make_signature([*operand_names, *parameters], dict.fromkeys(parameters))
+        self.operand_names = operand_names
+        if not has_body:
+            self._declare_elementwise(function, returns)
 
-    def _docstring(self, contract: str, example: tuple[str, str], returns: str = "", reference: str = "") -> str:
-        """Return the docstring of the public function; `returns` describes the dtype of the result."""
+    def _declare_elementwise(self, function: Callable[..., Any], returns: str) -> None:
         if all(kinds == self.kinds[0] for kinds in self.kinds[1:]):
             article = "an array or a scalar" if len(self.operand_names) == 1 else "arrays or scalars"
             arguments = {", ".join(self.operand_names): f"{article} of {kind_names(self.kinds[0])}."}
@@ -132,7 +128,7 @@ class Elementwise(ArrayPrimitive):
         if self.parameters:
             arguments["accuracy"] = "an `AccuracyMode` or a `Tolerance` that bounds the error; None for the usual one."
         result = f"An array of {shape} and {returns or dtype}."
-        return docstring(contract, arguments, result, {"TypeError": error}, example, reference)
+        self.declare(function, arguments, result, {"TypeError": error})
 
     def _abstract(self, *avals: ShapedArray, **parameters: Any) -> ShapedArray:
         name = self.__name__
@@ -284,7 +280,13 @@ class Tolerance:
 
 
 class Unary(Elementwise):
-    """An elementwise operation of one operand."""
+    """An elementwise operation of one operand; its function may have the parameter `accuracy` besides."""
+
+    def __init__(
+        self, function: Callable[..., Any], op: str | Callable[..., Value], kinds: Sequence[Any], **details: Any
+    ) -> None:
+        parameters = ("accuracy",) if function.__kwdefaults__ else ()
+        super().__init__(function, op, kinds, parameters=parameters, **details)
 
     @with_function_name("operation")
     def __call__(self, x: ArrayLike | Literal, *, accuracy: AccuracyMode | Tolerance | None = None) -> Array:
@@ -310,7 +312,12 @@ class Unary(Elementwise):
 
 
 class Binary(Elementwise):
-    """An elementwise operation of two operands."""
+    """An elementwise operation of two operands, `x` and `y`."""
+
+    def __init__(
+        self, function: Callable[..., Any], op: str | Callable[..., Value], kinds: Sequence[Any], **details: Any
+    ) -> None:
+        super().__init__(function, op, kinds, operands=2, **details)
 
     @with_function_name("operation")
     def __call__(self, x: ArrayLike | Literal, y: ArrayLike | Literal) -> Array:
@@ -324,76 +331,38 @@ class Binary(Elementwise):
         return self(*ready[0])
 
 
-def unary(
-    name: str, op: str | Callable[..., Value], kinds: Sequence[Any], contract: str, *, accuracy: bool = False,
-    **details: Any,
-) -> Unary:
-    """Define an elementwise operation of one operand, with a parameter `accuracy` if that is true.
-
-    details: further arguments of `Elementwise`.
-    """
-    return Unary(name, op, kinds, ("x",), contract, parameters=("accuracy",) if accuracy else (), **details)
-
-
-def binary(
-    name: str, op: str | Callable[..., Value], kinds: Sequence[Any], contract: str, *,
-    names: Sequence[str] = ("x", "y"), **details: Any,
-) -> Elementwise:
-    """Define an elementwise operation of two operands, called `names`, of one dtype.
-
-    details: further arguments of `Elementwise`.
-    """
-    family = Binary if tuple(names) == ("x", "y") else Elementwise
-    return family(name, op, kinds, names, contract, **details)
-
-
-def elementwise(
-    name: str, op: str | Callable[..., Value], kinds: Sequence[Any], *, operands: int = 1, **details: Any
-) -> Callable[[Callable[_Arguments, _Result]], Operation[_Arguments, _Result]]:
-    """Decorate the public function of an elementwise operation with parameters; the result is the primitive.
-
-    The function's first `operands` parameters are arrays; it normalises the others and binds. details: further
-    arguments of `Elementwise`.
-    """
-
-    def define(operation: Callable[_Arguments, _Result]) -> Operation[_Arguments, _Result]:
-        names = tuple(inspect.signature(operation).parameters)[:operands]
-        return Elementwise(  # type: ignore[return-value]
-            name, op, kinds, names, "", operation=operation, **details
-        )
-
-    return define
-
-
 def as_bool(*_: Any) -> Any:
     """The dtype of a comparison's result."""
     return dtypes.bool_
 
 
-def compare(
-    name: str, direction: str, contract: str, promoting: str | None, *, ordered: bool = True, total: bool = False,
-    of_words: Monoid | None = None, **documentation: Any,
-) -> Elementwise:
-    """Define a comparison; an `ordered` one does not accept complex operands.
+class Comparison(Binary):
+    """A comparison; an `ordered` one does not accept complex operands.
 
     total: compare floats in the total order: -NaN, -inf, ..., -0.0, 0.0, ..., inf, NaN. of_words: the monoid that
     combines the comparisons of the words of random keys; None: keys are not accepted.
     """
 
-    def op(builder: FunctionBuilder, x: Value, y: Value) -> Value:
-        return builder.compare(direction, x, y, "TOTALORDER" if total and dtypes.is_inexact(x.aval.dtype) else None)
+    def __init__(
+        self, function: Callable[..., Any], direction: str, promoting: str | None = None, *, ordered: bool = True,
+        total: bool = False, of_words: Monoid | None = None,
+    ) -> None:
+        self.direction, self.total, self.of_words = direction, total, of_words
+        kinds = ORDERED if ordered else ANY
+        super().__init__(
+            function, self._compare, kinds if of_words is None else (*kinds, EXTENDED), result=as_bool,
+            promoting=promoting, derivatives=0, cases=None if of_words is None else {EXTENDED: self._compare_words},
+        )
 
-    def op_of_keys(builder: FunctionBuilder, x: Value, y: Value) -> Value:
-        assert of_words is not None
-        words = builder.compare(direction, x.to_physical(), y.to_physical())
+    def _compare(self, builder: FunctionBuilder, x: Value, y: Value) -> Value:
+        by_total_order = self.total and dtypes.is_inexact(x.aval.dtype)
+        return builder.compare(self.direction, x, y, "TOTALORDER" if by_total_order else None)
+
+    def _compare_words(self, builder: FunctionBuilder, x: Value, y: Value) -> Value:
+        assert self.of_words is not None
+        words = builder.compare(self.direction, x.to_physical(), y.to_physical())
         axes = range(x.aval.ndim, words.aval.ndim)
-        return write_reduction(builder, of_words, words, axes, ShapedArray(x.aval.shape, dtypes.bool_))
-
-    kinds = ORDERED if ordered else ANY
-    return binary(
-        name, op, kinds if of_words is None else (*kinds, EXTENDED), contract, result=as_bool,
-        promoting=promoting, derivatives=0, cases=None if of_words is None else {EXTENDED: op_of_keys}, **documentation,
-    )
+        return write_reduction(builder, self.of_words, words, axes, ShapedArray(x.aval.shape, dtypes.bool_))
 
 
 def align_mapped_axes(operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], int]:
@@ -437,13 +406,21 @@ def _align_axes(operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[li
     return moved, 0
 
 
-neg = unary(
-    "neg", "stablehlo.negate", NUMBER, "Return the negative of each element; of unsigned integers, modulo their range.",
-    derivatives=-1, example=("lax.neg(2)", "Array(-2, dtype=int32, weak_type=True)"),
-)
-add_any = binary(
-    "add_any", "stablehlo.add", ANY, "Return the sum of tangents or cotangents.", derivatives=1,
-)
+@Unary.define("stablehlo.negate", NUMBER, derivatives=-1)
+def neg(x: ArrayLike | Literal) -> Array:
+    """Return the negative of each element; of unsigned integers, modulo their range.
+
+    Example:
+        >>> lax.neg(2)
+        Array(-2, dtype=int32, weak_type=True)
+    """
+    ...
+
+
+@Binary.define("stablehlo.add", ANY, derivatives=1)
+def add_any(x: ArrayLike | Literal, y: ArrayLike | Literal) -> Array:
+    """Return the sum of tangents or cotangents."""
+    ...
 
 
 def add_cotangents(x: Any, y: Any) -> Any:
@@ -472,9 +449,9 @@ def _product_transpose(
     return [result, None] if linear is x else [None, result]
 
 
-@elementwise(
-    "mul", _product, NUMBER, operands=2, parameters=("out_dtype",), result=_product_dtype, promoting="multiply",
-    jvp=BILINEAR, transpose=_product_transpose,
+@Elementwise.define(
+    _product, NUMBER, operands=2, has_body=True, parameters=("out_dtype",), result=_product_dtype,
+    promoting="multiply", jvp=BILINEAR, transpose=_product_transpose,
 )
 def mul(x: ArrayLike | Literal, y: ArrayLike | Literal, *, out_dtype: DTypeLike | None = None) -> Array:
     """Return the product of corresponding elements.

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.kinds import check_kind, kind_names, make_signature
+from xtrace._src.algebra.kinds import check_kind, kind_names
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import convert_array_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
-from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.function_names import with_function_name
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.primitive import ArrayPrimitive
@@ -147,12 +146,12 @@ class Reduction(ArrayPrimitive):
     """
 
     def __init__(
-        self, name: str, monoid: Monoid, kinds: Sequence[str], contract: str, example: tuple[str, str], *,
-        sharded: bool = False, keeps_weak: bool = True, **rules: Any,
+        self, function: Callable[..., Any], monoid: Monoid, kinds: Sequence[str], *, sharded: bool = False,
+        keeps_weak: bool = True, **rules: Any,
     ) -> None:
         parameters = ("axes", "out_sharding") if sharded else ("axes",)
         super().__init__(
-            name, parameters, abstract=self._abstract, emit=self._emit, batch=self._batch,
+            function.__name__, parameters, abstract=self._abstract, emit=self._emit, batch=self._batch,
             sharding=drop("axes"), sharding_parameter="out_sharding" if sharded else None, **rules,
         )
         self.monoid, self.kinds, self.keeps_weak = monoid, tuple(kinds), keeps_weak
@@ -169,8 +168,7 @@ class Reduction(ArrayPrimitive):
                 "the sharding of the result over explicit mesh axes; None to infer it."
             )
         returns = "An array of the dtype of `operand` without the axes; over no elements, the neutral element."
-        self.__doc__ = docstring(contract, arguments, returns, errors, example)
-        self.__signature__ = make_signature(["operand", *parameters], {"out_sharding": None})
+        self.declare(function, arguments, returns, errors)
         if sharded:
             self.operation = self._reduce_sharded
 

@@ -68,20 +68,19 @@ def _same_type(operand: ShapedArray, **_: object) -> ShapedArray:
 
 
 def linear(
-    name: str, parameters: Sequence[str] = (), *, transpose: Callable[..., Any], axes: Sequence[str] = (),
+    parameters: Sequence[str] = (), *, transpose: Callable[..., Any], axes: Sequence[str] = (),
     abstract: Callable[..., ShapedArray] = _same_type, **rules: Any,
 ) -> Callable[[Callable[_Arguments, _Result]], Operation[_Arguments, _Result]]:
     """Decorate the public function of a linear operation of one operand; the result is the primitive.
 
     Args:
-        name: its name in the IR.
         parameters: the names of its parameters, in order.
         transpose: ``transpose(cotangent, operand, **parameters)`` returns the operand's cotangent, None for zero;
             `operand` is an `UndefinedPrimal`.
         axes: the parameters that hold an axis or a tuple of axes of the operand. The default `batch` rule shifts them;
             it is for results of the operand's rank.
         abstract: the abstract rule; the default returns the operand's type.
-        rules: `emit` and the other rules of a primitive.
+        rules: `emit` and the other rules of a primitive, and `name`, its name in the IR if it is not the function's.
     """
 
     def batch(
@@ -96,8 +95,8 @@ def linear(
     def transpose_one(cotangent: Array, operand: UndefinedPrimal, **values: object) -> list[Any]:
         return [transpose(cotangent, operand, **values)]
 
-    rules = {"batch": Derived(batch), "moves_elements": True} | rules
-    return primitive(name, parameters, abstract=abstract, jvp=LINEAR, transpose=transpose_one, **rules)
+    rules = dict[str, Any](batch=Derived(batch), moves_elements=True) | rules
+    return primitive(parameters, abstract=abstract, jvp=LINEAR, transpose=transpose_one, **rules)
 
 
 def shift_past(axis: int, dimensions: Sequence[int]) -> tuple[int, ...]:
@@ -254,7 +253,7 @@ def _broadcast_batch(
 
 
 @linear(
-    "broadcast_in_dim", ("shape", "broadcast_dimensions", "sharding"), abstract=_broadcast_abstract,
+    ("shape", "broadcast_dimensions", "sharding"), abstract=_broadcast_abstract,
     sharding=sharding_rules.broadcast, sharding_parameter="sharding",
     emit=_broadcast_emit, transpose=_broadcast_transpose, batch=_broadcast_batch,
     unprinted={"shape": NEVER_PRINTED, "broadcast_dimensions": (), "sharding": NEVER_PRINTED},
@@ -337,7 +336,7 @@ def _reshape_batch(
 
 
 @linear(
-    "reshape", ("new_sizes", "dimensions", "sharding"), sharding=sharding_rules.reshape,
+    ("new_sizes", "dimensions", "sharding"), sharding=sharding_rules.reshape,
     sharding_parameter="sharding", abstract=_reshape_abstract, emit=_reshape_emit,
     transpose=_reshape_transpose, batch=_reshape_batch,
 )
@@ -402,7 +401,7 @@ def _transpose_batch(
 
 
 @linear(
-    "transpose", ("permutation",), sharding=sharding_rules.permute, abstract=_transpose_abstract,
+    ("permutation",), sharding=sharding_rules.permute, abstract=_transpose_abstract,
     emit=_transpose_emit, transpose=_transpose_transpose,
     batch=_transpose_batch,
 )
@@ -469,7 +468,7 @@ def _convert_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], **
 
 
 @primitive(
-    "convert_element_type", ("new_dtype", "weak_type", "sharding"), sharding=sharding_rules.same,
+    ("new_dtype", "weak_type", "sharding"), sharding=sharding_rules.same,
     sums=sum_rules.linear_in_all,
     abstract=_convert_abstract, emit=_convert_emit,
     jvp=_convert_jvp, transpose=_convert_transpose, batch=_convert_batch,
@@ -545,11 +544,15 @@ def _sum_transpose(cotangent: Array, operand: UndefinedPrimal, *, axes: tuple[in
     return [broadcast_in_dim.bind_positional((cotangent,), (shape, kept, operand.aval.explicit_sharding))]
 
 
-reduce_sum = Reduction(
-    "reduce_sum", SUM, NUMBER, "Return the sum over axes.",
-    ("lax.reduce_sum(jnp.array([[1, 2], [3, 4]]), (0,))", "Array([4, 6], dtype=int32)"),
-    sharded=True, jvp=LINEAR, transpose=_sum_transpose, sums=sum_rules.summation,
-)
+@Reduction.define(SUM, NUMBER, sharded=True, jvp=LINEAR, transpose=_sum_transpose, sums=sum_rules.summation)
+def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: object = None) -> Array:
+    """Return the sum over axes.
+
+    Example:
+        >>> lax.reduce_sum(jnp.array([[1, 2], [3, 4]]), (0,))
+        Array([4, 6], dtype=int32)
+    """
+    ...
 
 
 def zeros(aval: ShapedArray) -> Array:

@@ -23,6 +23,7 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.tables import memoize
 from xtrace._src.core.trace import base_trace, current_trace
+from xtrace._src.runtime import staging
 from xtrace._src.runtime.arrays import ConcreteArray, layout_of, mesh_sharding
 from xtrace._src.runtime.execute import Program
 from xtrace._src.runtime.transfer import put_at, scalar_buffers
@@ -220,13 +221,27 @@ class _Leaf(NamedTuple):
     donated: bool
 
 
+class _StagedInput(NamedTuple):
+    """An input that can have staging memory: its name, its type, its value, and the expression of an own buffer.
+
+    narrows: whether numbers of the value can be beyond the range of the type.
+    """
+
+    name: str
+    aval: ShapedArray
+    value: str
+    narrows: bool
+    put: str
+
+
 class _Writer:
     """Collects the parts of the generated function, and the values of the present signature.
 
     `checks` are statements that check the parts common to the call shape. `keys` are expressions of the parts that
     differ between signatures, with their values in `key`. The table maps the key to `row`, whose objects have the names
     `names`; `agreements` are statements that compare arguments with these objects. `inputs` are the expressions of the
-    program's inputs, and `after` are statements after its call. `objects` are constants of the call shape.
+    program's inputs, `staged` those of them that can have staging memory, and `after` are statements after the
+    program's call. `objects` are constants of the call shape.
     """
 
     def __init__(self, program: Program) -> None:
@@ -243,6 +258,7 @@ class _Writer:
         self.agreements: list[str] = []
         self.inputs: list[str] = []
         self.after: list[str] = []
+        self.staged: list[_StagedInput] = []
         self.objects: list[tuple[str, Any]] = []
         self.supported = True
         self._known: dict[int, str] = {}
@@ -360,16 +376,45 @@ class _Writer:
         if self.input_shardings is not None:
             return f"'@put_at'({variable}, {self.name_in_row('at', self.input_shardings.pop(0))}).buffer"
         dtype = dtypes.canonicalize(getattr(value, "dtype", type(value)), x64)
-        aval = self.name_in_row("t", ShapedArray(np.shape(value), dtype, type(value) in (int, float, complex)))
+        input_type = ShapedArray(np.shape(value), dtype, type(value) in (int, float, complex))
+        aval = self.name_in_row("t", input_type)
         if type(value) in (bool, int, float) and not example.donated:
             scalars = scalar_buffers(self.row[self.names.index(aval)], self.device)
             return f"{self.name_in_row('scalars', scalars)}({variable})"
-        data = variable
-        if getattr(value, "dtype", dtype) != dtype and dtypes.is_inexact(dtype):
-            # Numbers beyond the narrower dtype become infinite; jaxlib's own cast would warn.
-            data = f"'@cast'({variable}, {self.name_in_row('d', dtype)})"
+        # Numbers beyond the narrower dtype become infinite; jaxlib's own cast would warn.
+        narrows = getattr(value, "dtype", dtype) != dtype and dtypes.is_inexact(dtype)
+        data = f"'@cast'({variable}, {self.name_in_row('d', dtype)})" if narrows else variable
         sharding, devices = self.name_in_row("sharding", self.sharding), self.name_in_row("devices", self.devices)
-        return f"'@put'({aval}, {sharding}, [{data}], {devices}, True, True, '@zero_copy', {x64})"
+        put = f"'@put'({aval}, {sharding}, [{data}], {devices}, True, True, '@zero_copy', {x64})"
+        if example.donated or type(value) is complex or not staging.can_stage(input_type, self.device):
+            return put
+        self.staged.append(_StagedInput(f"x{len(self.staged)}", input_type, variable, narrows, put))
+        return self.staged[-1].name
+
+    def stage_inputs(self, example: str | None) -> list[str]:
+        """Return the statements that make the staged inputs; `example` is the expression of one of the results.
+
+        The memory may be used again when the results are ready.
+        """
+        if not self.staged:
+            return []
+        making = [f"{x.name} = {x.put}" for x in self.staged]
+        stack = staging.allocate([x.aval for x in self.staged], self.device) if example is not None else []
+        if not stack:
+            return making
+        memory = self.name_in_row("memory", stack)
+        parts = ", ".join([f"m_{x.name}, {x.name}" for x in self.staged])
+        self.after.append(f"if staged is not None and {example}.is_ready(): {memory}.append(staged)")
+        return [
+            f"try: staged = {memory}.pop()",
+            f"except IndexError: staged = None; {'; '.join(making)}",
+            "else:",
+            f" {parts} = staged",
+            *[
+                f" '@cast_into'(m_{x.name}, {x.value})" if x.narrows else f" m_{x.name}[...] = {x.value}"
+                for x in self.staged
+            ],
+        ]
 
 
 def _result(tree: Any, arrays: list[str], depth: int = 0) -> str | None:
@@ -449,6 +494,8 @@ def specialise(
         f"{r}.signature = {writer.name_in_row('t', signature)}"
         for r, b, aval, signature in zip(arrays, outputs, program.out_avals, signatures, strict=True)
     ]
+    written = [b for b, aval in zip(outputs, program.out_avals, strict=True) if aval.dtype != dtypes.float0]
+    staging_inputs = writer.stage_inputs(written[0] if written else None)
     result = _result(out_tree, list(arrays))
     if result is None:
         result = f"{writer.name_in_row('unflatten', out_tree.unflatten)}(({''.join(a + ', ' for a in arrays)}))"
@@ -474,6 +521,7 @@ def specialise(
         "    pass",
         "   else:",
         "    try:",
+        *[f"     {line}" for line in staging_inputs],
         f"     {targets}{execute}({inputs}).consume_with_handlers({handlers})",
         "     '@collect_garbage'()",
         "    except Exception:",
@@ -491,6 +539,7 @@ def specialise(
 _COMMON = {
     "current_trace": current_trace.get, "base": base_trace, "cache_key": config.cache_key, "store": config.store(),
     "ndarray": np.ndarray, "Array": ConcreteArray, "put": buffers.put_many, "zero_copy": buffers.ZERO_COPY,
-    "put_at": put_at, "same_static": same_static, "cast": dtypes.cast, "forget": _forget,
+    "put_at": put_at, "same_static": same_static, "cast": dtypes.cast, "cast_into": dtypes.cast_into,
+    "forget": _forget,
     "collect_garbage": buffers.collect_garbage,
 }

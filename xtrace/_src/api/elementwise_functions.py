@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from xtrace._src.core.array_protocol import convert_array_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, int_aval, is_array_like, not_an_array
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
-from xtrace._src.core.docstrings import docstring
+from xtrace._src.core.docstrings import complete_docstring
 from xtrace._src.core.function_names import set_function_name
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import ArrayPrimitive, Primitive
@@ -352,16 +352,44 @@ _DTYPES: dict[_Adjust | None, str] = {
 }
 
 
-def elementwise_docstring(
-    contract: str, names: Sequence[str], adjust: _Adjust | None, *, domain: str = NUMBERS, returns: str = "",
-    raises: Mapping[str, str] | None = None, example: tuple[str, str] = ("", ""), reference: str = "",
-) -> str:
-    """Return the docstring of an elementwise function.
+def elementwise_function(
+    operation: _Operation, *, adjust: _Adjust | None = None, cases: Mapping[str, _Operation] | None = None,
+    domain: str = NUMBERS, returns: str = "", raises: Mapping[str, str] | None = None,
+) -> Callable[[_Function], _Function]:
+    """Return the decorator that makes the NumPy-level form of an elementwise operation of one or two operands.
 
-    domain: a description of the elements of operands. returns: a description of the result's dtype, in the place of the
-    one from `adjust`. raises: further errors.
+    The decorated function has no body: it gives the name, the signature and the docstring, in which the sections on
+    arguments, results and errors are filled in if it has an example.
+
+    adjust: a function that changes the promoted dtype and weak type. cases: maps a kind of promoted dtype to another
+    operation. domain: a description of the elements of operands. returns: a description of the result's dtype, in the
+    place of the one from `adjust`. raises: further errors.
     """
-    dtype = returns or _DTYPES[adjust]
+
+    def decorate(declaration: _Function) -> _Function:
+        signature = inspect.signature(declaration)
+        names = tuple(signature.parameters)
+        by_keyword = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in signature.parameters.values())
+        sections = _shared_sections(names, domain, returns or _DTYPES[adjust], raises or {})
+        doc = complete_docstring(declaration.__doc__, *sections)
+
+        def define(name: str) -> _Function:
+            made = _NumpyFunction(name, operation, adjust, cases)
+            function: Any = made.unary(by_keyword) if len(names) == 1 else made.binary()
+            function.__name__ = function.__qualname__ = name
+            function.__doc__, function.__module__, function.__signature__ = doc, "xtrace.numpy", signature
+            function.methods, function.defined_as, function.shared_sections = made.methods, define, sections
+            return function  # type: ignore[no-any-return]
+
+        return define(declaration.__name__)
+
+    return decorate
+
+
+def _shared_sections(
+    names: Sequence[str], domain: str, dtype: str, raises: Mapping[str, str]
+) -> tuple[dict[str, str], str, dict[str, str]]:
+    """Return the sections on arguments, results and errors of an elementwise function's docstring."""
     errors = {"TypeError": f"an operand is no array or scalar of {domain}."}
     if len(names) == 1:
         arguments = {names[0]: f"an array or a scalar of {domain}."}
@@ -370,74 +398,7 @@ def elementwise_docstring(
         arguments = {", ".join(names): f"arrays or scalars of {domain} whose shapes broadcast."}
         result = f"An array of the broadcast shape and {dtype}."
         errors["ValueError"] = "the shapes do not broadcast."
-    return docstring(contract, arguments, result, errors | dict(raises or {}), example, reference)
-
-
-def _public(
-    function: Callable[..., Any], name: str, doc: str, names: Sequence[str], by_keyword: bool = False
-) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__, function.__module__ = doc, "xtrace.numpy"
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD if by_keyword else inspect.Parameter.POSITIONAL_ONLY
-    function.__signature__ = inspect.Signature([inspect.Parameter(n, kind) for n in names])  # type: ignore[attr-defined]
-    return function
-
-
-class UnaryFunction(Protocol):
-    """The type of an elementwise function of one array, for editors and type checkers."""
-
-    def __call__(self, x: ArrayLike, /) -> Array:
-        """Return the array of the results."""
-        ...
-
-
-class BinaryFunction(Protocol):
-    """The type of an elementwise function of two arrays, for editors and type checkers."""
-
-    def __call__(self, x1: ArrayLike, x2: ArrayLike, /) -> Array:
-        """Return the array of the results."""
-        ...
-
-
-def binary_function(
-    name: str, operation: _Operation, contract: str, *, adjust: _Adjust | None = None,
-    cases: Mapping[str, _Operation] | None = None, names: Sequence[str] = ("x1", "x2"), **documentation: Any,
-) -> BinaryFunction:
-    """Return the NumPy-level form of an elementwise operation of two operands.
-
-    adjust: a function that changes the promoted dtype and weak type. cases: maps a kind of promoted dtype to another
-    operation. documentation: keyword arguments of `elementwise_docstring`; a private function has none, and an empty
-    contract.
-    """
-    doc = contract and elementwise_docstring(contract, names, adjust, **documentation)
-
-    def define(name: str) -> BinaryFunction:
-        made = _NumpyFunction(name, operation, adjust, cases)
-        function = _public(made.binary(), name, doc, names)
-        function.methods, function.defined_as = made.methods, define  # type: ignore[attr-defined]
-        return function
-
-    return define(name)
-
-
-def unary_function(
-    name: str, operation: _Operation, contract: str, *, adjust: _Adjust | None = None,
-    cases: Mapping[str, _Operation] | None = None, names: Sequence[str] = ("x",), by_keyword: bool = False,
-    **documentation: Any,
-) -> UnaryFunction:
-    """Return the NumPy-level form of an elementwise operation of one operand, as `binary_function` does for two.
-
-    by_keyword: whether the operand may be given as `x`.
-    """
-    doc = contract and elementwise_docstring(contract, names, adjust, **documentation)
-
-    def define(name: str) -> UnaryFunction:
-        made = _NumpyFunction(name, operation, adjust, cases)
-        function = _public(made.unary(by_keyword), name, doc, names, by_keyword)
-        function.defined_as = define  # type: ignore[attr-defined]
-        return function
-
-    return define(name)
+    return arguments, result, errors | dict(raises)
 
 
 def alias(function: _Function, name: str) -> _Function:

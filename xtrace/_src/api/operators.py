@@ -15,10 +15,9 @@ from xtrace._src.api.elementwise_functions import (
     REAL_NUMBERS,
     SCALARS,
     as_number,
-    binary_function,
+    elementwise_function,
     identity,
     is_accepted_operand,
-    unary_function,
 )
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import (
@@ -37,7 +36,6 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import Literal, scalar_literal
-from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops import comparisons, complex_numbers
 from xtrace._src.ops import elementwise as lax
@@ -102,36 +100,64 @@ def scalar_like(example: Any, value: Any) -> Literal:
 
 # Arithmetic
 
-add = binary_function(
-    "add", lax.add, "Return the sums of elements; of booleans, logical or.", cases={BOOL: comparisons.bitwise_or},
-    example=("jnp.add(1, jnp.array([1.0, 2.0]))", "Array([2., 3.], dtype=float32)"),
+@elementwise_function(lax.add, cases={BOOL: comparisons.bitwise_or})
+def add(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return the sums of elements; of booleans, logical or."""
+    ...
+
+
+@elementwise_function(lax.sub, domain="numbers")
+def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return the differences of elements."""
+    ...
+
+
+@elementwise_function(lax.mul, cases={BOOL: comparisons.bitwise_and})
+def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return the products of elements; of booleans, logical and."""
+    ...
+
+
+@elementwise_function(lax.div, adjust=as_inexact)
+def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return the quotients of elements as floating numbers.
+
+    Example:
+        >>> jnp.true_divide(1, 2)
+        Array(0.5, dtype=float32, weak_type=True)
+    """
+    ...
+
+
+@elementwise_function(lax.neg, domain="numbers")
+def negative(x: ArrayLike, /) -> Array:
+    """Return the elements with the opposite sign."""
+    ...
+
+
+@elementwise_function(identity)
+def positive(x: ArrayLike, /) -> Array:
+    """Return the operand itself as an array.
+
+    Example:
+        >>> jnp.positive(jnp.array([1.0, -2.0]))
+        Array([ 1., -2.], dtype=float32)
+    """
+    ...
+
+
+@elementwise_function(
+    lax.abs, cases={BOOL: identity, UNSIGNED: identity},
+    returns="the promoted dtype; for complex numbers, their parts' dtype",
 )
-subtract = binary_function(
-    "subtract", lax.sub, "Return the differences of elements.", domain="numbers",
-    example=("jnp.subtract(3, jnp.array([1.0, 2.0]))", "Array([2., 1.], dtype=float32)"),
-)
-multiply = binary_function(
-    "multiply", lax.mul, "Return the products of elements; of booleans, logical and.",
-    cases={BOOL: comparisons.bitwise_and},
-    example=("jnp.multiply(3, jnp.array([1.0, 2.0]))", "Array([3., 6.], dtype=float32)"),
-)
-true_divide = binary_function(
-    "true_divide", lax.div, "Return the quotients of elements as floating numbers.", adjust=as_inexact,
-    example=("jnp.true_divide(1, 2)", "Array(0.5, dtype=float32, weak_type=True)"),
-)
-negative = unary_function(
-    "negative", lax.neg, "Return the elements with the opposite sign.", domain="numbers",
-    example=("jnp.negative(jnp.array([1.0, -2.0]))", "Array([-1.,  2.], dtype=float32)"),
-)
-positive = unary_function(
-    "positive", identity, "Return the operand itself as an array.",
-    example=("jnp.positive(jnp.array([1.0, -2.0]))", "Array([ 1., -2.], dtype=float32)"),
-)
-absolute = unary_function(
-    "absolute", lax.abs, "Return the absolute values of elements; of complex numbers, the moduli.",
-    cases={BOOL: identity, UNSIGNED: identity}, returns="the promoted dtype; for complex numbers, their parts' dtype",
-    example=("jnp.absolute(jnp.array([1.0, -2.0]))", "Array([1., 2.], dtype=float32)"),
-)
+def absolute(x: ArrayLike, /) -> Array:
+    """Return the absolute values of elements; of complex numbers, the moduli.
+
+    Example:
+        >>> jnp.absolute(jnp.array([1.0, -2.0]))
+        Array([1., 2.], dtype=float32)
+    """
+    ...
 
 
 def _floor_divide_signed(x: Array, y: Array) -> Array:
@@ -162,16 +188,29 @@ def _remainder(x: Array, y: Array) -> Array:
     return select(lower, lax.add(rest, y), rest)
 
 
-floor_divide = binary_function(
-    "floor_divide", _floor_divide_floats, "Return the quotients of elements, rounded down.", adjust=as_number,
-    cases={UNSIGNED: lax.div, INTEGER: _floor_divide_signed}, domain=REAL_NUMBERS,
-    example=("jnp.floor_divide(-7, 2)", "Array(-4, dtype=int32, weak_type=True)"),
+@elementwise_function(
+    _floor_divide_floats, adjust=as_number, cases={UNSIGNED: lax.div, INTEGER: _floor_divide_signed},
+    domain=REAL_NUMBERS,
 )
-remainder = binary_function(
-    "remainder", _remainder,
-    "Return the remainders of `floor_divide`, which have the sign of x2; 0 for an integer divided by 0.",
-    adjust=as_number, domain=REAL_NUMBERS, example=("jnp.remainder(-7, 2)", "Array(1, dtype=int32, weak_type=True)"),
-)
+def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return the quotients of elements, rounded down.
+
+    Example:
+        >>> jnp.floor_divide(-7, 2)
+        Array(-4, dtype=int32, weak_type=True)
+    """
+    ...
+
+
+@elementwise_function(_remainder, adjust=as_number, domain=REAL_NUMBERS)
+def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return the remainders of `floor_divide`, which have the sign of x2; 0 for an integer divided by 0.
+
+    Example:
+        >>> jnp.remainder(-7, 2)
+        Array(1, dtype=int32, weak_type=True)
+    """
+    ...
 
 
 @inline_jit
@@ -225,7 +264,10 @@ def _power_to_integers(x: Any, y: Any, *, own_type: bool) -> Array:
     return convert_to(result, dtype, weak) if own_type else result
 
 
-_power = binary_function("power", lax.pow, "", adjust=as_number, cases={INTEGER: _power_of_integers})
+@elementwise_function(lax.pow, adjust=as_number, cases={INTEGER: _power_of_integers})
+def _power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return `x1` to the power `x2`."""
+    ...
 
 
 def _is_scalar_of_integers(x: Any) -> bool:
@@ -271,80 +313,133 @@ def power(x1: Any, x2: Any, /) -> Array:
 
 # Bits
 
-bitwise_and = binary_function(
-    "bitwise_and", comparisons.bitwise_and, "Return the bits that are set in both operands.", domain=INTEGERS,
-    example=("jnp.bitwise_and(12, 10)", "Array(8, dtype=int32, weak_type=True)"),
-)
-bitwise_or = binary_function(
-    "bitwise_or", comparisons.bitwise_or, "Return the bits that are set in either operand.", domain=INTEGERS,
-    example=("jnp.bitwise_or(12, 10)", "Array(14, dtype=int32, weak_type=True)"),
-)
-bitwise_xor = binary_function(
-    "bitwise_xor", comparisons.bitwise_xor, "Return the bits that are set in exactly one of the two operands.",
-    domain=INTEGERS,
-    example=("jnp.bitwise_xor(12, 10)", "Array(6, dtype=int32, weak_type=True)"),
-)
-invert = unary_function(
-    "invert", bitwise_not, "Return the elements with every bit inverted; of booleans, logical not.",
-    domain=INTEGERS, example=("jnp.invert(12)", "Array(-13, dtype=int32, weak_type=True)"),
-)
-left_shift = binary_function(
-    "left_shift", shift_left, "Return the bits of `x`, moved up by `y` places.", adjust=as_number, names=("x", "y"),
-    domain=INTEGERS, example=("jnp.left_shift(3, 2)", "Array(12, dtype=int32, weak_type=True)"),
-)
-right_shift = binary_function(
-    "right_shift", shift_right_arithmetic,
-    "Return the bits of `x1`, moved down by `x2` places; a signed integer's sign fills the top.", adjust=as_number,
-    cases={UNSIGNED: shift_right_logical}, domain=INTEGERS,
-    example=("jnp.right_shift(-8, 2)", "Array(-2, dtype=int32, weak_type=True)"),
-)
+@elementwise_function(comparisons.bitwise_and, domain=INTEGERS)
+def bitwise_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return the bits that are set in both operands."""
+    ...
+
+
+@elementwise_function(comparisons.bitwise_or, domain=INTEGERS)
+def bitwise_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return the bits that are set in either operand."""
+    ...
+
+
+@elementwise_function(comparisons.bitwise_xor, domain=INTEGERS)
+def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return the bits that are set in exactly one of the two operands."""
+    ...
+
+
+@elementwise_function(bitwise_not, domain=INTEGERS)
+def invert(x: ArrayLike, /) -> Array:
+    """Return the elements with every bit inverted; of booleans, logical not.
+
+    Example:
+        >>> jnp.invert(12)
+        Array(-13, dtype=int32, weak_type=True)
+    """
+    ...
+
+
+@elementwise_function(shift_left, adjust=as_number, domain=INTEGERS)
+def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Return the bits of `x`, moved up by `y` places.
+
+    Example:
+        >>> jnp.left_shift(3, 2)
+        Array(12, dtype=int32, weak_type=True)
+    """
+    ...
+
+
+@elementwise_function(shift_right_arithmetic, adjust=as_number, cases={UNSIGNED: shift_right_logical}, domain=INTEGERS)
+def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return the bits of `x1`, moved down by `x2` places; a signed integer's sign fills the top.
+
+    Example:
+        >>> jnp.right_shift(-8, 2)
+        Array(-2, dtype=int32, weak_type=True)
+    """
+    ...
 
 
 # Comparisons
 
 
-def _comparison(
-    name: str, primitive: Primitive, contract: str, *, ordered: bool = True, **documentation: Any
-) -> Callable[[Any, Any], Array]:
-    # Complex numbers are ordered by their real parts, and by their imaginary parts if these are equal.
+# Complex numbers are ordered by their real parts, and by their imaginary parts if these are equal.
+def _compare_parts(comparison: Callable[[Any, Any], Array]) -> Callable[[Array, Array], Array]:
     def by_parts(x: Array, y: Array) -> Array:
         left, right = real(x), real(y)
-        return select(eq(left, right), primitive(imag(x), imag(y)), primitive(left, right))
+        return select(eq(left, right), comparison(imag(x), imag(y)), comparison(left, right))
 
-    cases = {COMPLEX: by_parts} if ordered else None
-    return binary_function(
-        name, primitive, contract, cases=cases, names=("x", "y"), returns="dtype bool", **documentation
-    )
+    return by_parts
 
 
-equal = _comparison(
-    "equal", eq, "Return whether elements are equal.", ordered=False,
-    example=("jnp.equal(jnp.array([1, 2]), 2)", "Array([False,  True], dtype=bool)"),
-)
-not_equal = _comparison(
-    "not_equal", ne, "Return whether elements differ.", ordered=False,
-    example=("jnp.not_equal(jnp.array([1, 2]), 2)", "Array([ True, False], dtype=bool)"),
-)
-less = _comparison(
-    "less", lt,
-    "Return whether elements of `x` are smaller than those of `y`; of complex numbers, by real part first.",
-    example=("jnp.less(jnp.array([1, 2]), 2)", "Array([ True, False], dtype=bool)"),
-)
-less_equal = _comparison(
-    "less_equal", le,
-    "Return whether elements of `x` are smaller than or equal to those of `y`; of complex numbers, by real part first.",
-    example=("jnp.less_equal(jnp.array([1, 2]), 2)", "Array([ True,  True], dtype=bool)"),
-)
-greater = _comparison(
-    "greater", gt,
-    "Return whether elements of `x` are larger than those of `y`; of complex numbers, by real part first.",
-    example=("jnp.greater(jnp.array([1, 2]), 2)", "Array([False, False], dtype=bool)"),
-)
-greater_equal = _comparison(
-    "greater_equal", ge,
-    "Return whether elements of `x` are larger than or equal to those of `y`; of complex numbers, by real part first.",
-    example=("jnp.greater_equal(jnp.array([1, 2]), 2)", "Array([False,  True], dtype=bool)"),
-)
+@elementwise_function(eq, returns="dtype bool")
+def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Return whether elements are equal.
+
+    Example:
+        >>> jnp.equal(jnp.array([1, 2]), 2)
+        Array([False,  True], dtype=bool)
+    """
+    ...
+
+
+@elementwise_function(ne, returns="dtype bool")
+def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Return whether elements differ.
+
+    Example:
+        >>> jnp.not_equal(jnp.array([1, 2]), 2)
+        Array([ True, False], dtype=bool)
+    """
+    ...
+
+
+@elementwise_function(lt, cases={COMPLEX: _compare_parts(lt)}, returns="dtype bool")
+def less(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Return whether elements of `x` are smaller than those of `y`; of complex numbers, by real part first.
+
+    Example:
+        >>> jnp.less(jnp.array([1, 2]), 2)
+        Array([ True, False], dtype=bool)
+    """
+    ...
+
+
+@elementwise_function(le, cases={COMPLEX: _compare_parts(le)}, returns="dtype bool")
+def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Return whether elements of `x` are smaller than or equal to those of `y`; of complex numbers, by real part first.
+
+    Example:
+        >>> jnp.less_equal(jnp.array([1, 2]), 2)
+        Array([ True,  True], dtype=bool)
+    """
+    ...
+
+
+@elementwise_function(gt, cases={COMPLEX: _compare_parts(gt)}, returns="dtype bool")
+def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Return whether elements of `x` are larger than those of `y`; of complex numbers, by real part first.
+
+    Example:
+        >>> jnp.greater(jnp.array([1, 2]), 2)
+        Array([False, False], dtype=bool)
+    """
+    ...
+
+
+@elementwise_function(ge, cases={COMPLEX: _compare_parts(ge)}, returns="dtype bool")
+def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Return whether elements of `x` are larger than or equal to those of `y`; of complex numbers, by real part first.
+
+    Example:
+        >>> jnp.greater_equal(jnp.array([1, 2]), 2)
+        Array([False,  True], dtype=bool)
+    """
+    ...
 
 
 # Rounding

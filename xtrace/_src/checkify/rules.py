@@ -25,7 +25,7 @@ from xtrace._src.core.mesh import BaseMesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tables import memoize_by_owner
-from xtrace._src.ops import complex_numbers, elementwise
+from xtrace._src.ops import complex_numbers, elementwise, selection
 from xtrace._src.ops.approx_top_k import approx_top_k
 from xtrace._src.ops.arrays.creation import broadcasted_iota, empty
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_index_in_dim, dynamic_slice, dynamic_update_slice
@@ -89,7 +89,7 @@ if TYPE_CHECKING:
 
 # A NaN in a result of these comes from a NaN in an operand. `custom_lin` is only ever transposed.
 NEVER_MAKES_NAN = frozenset((
-    elementwise.abs, bitcast_convert_type, elementwise.ceil, elementwise.clamp, complex_numbers.complex,
+    elementwise.abs, bitcast_convert_type, elementwise.ceil, selection.clamp, complex_numbers.complex,
     complex_numbers.conj, elementwise.floor, complex_numbers.imag, elementwise.max, elementwise.min, elementwise.neg,
     elementwise.nextafter, optimization_barrier, complex_numbers.real, reduce_precision,
     elementwise.round, elementwise.sign, elementwise.square,

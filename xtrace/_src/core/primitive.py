@@ -13,6 +13,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, common_memory_space
 from xtrace._src.core.boolean_parameters import check_flags, flags_of
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
+from xtrace._src.core.docstrings import complete_docstring
 from xtrace._src.core.effects import NO_EFFECTS, Effects
 from xtrace._src.core.errors import ShardingTypeError
 from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
@@ -230,6 +231,32 @@ class Primitive:
             self.flags = flags_of(operation)
         if not self.is_users:
             _primitives[name] = self
+
+    @classmethod
+    def define(
+        cls, *arguments: Any, **details: Any
+    ) -> Callable[[Callable[_Arguments, _Result]], Operation[_Arguments, _Result]]:
+        """Return the decorator that makes an operation of this family from a function with these arguments.
+
+        The function gives the name, the signature and the docstring; the family's constructor says whether it has a
+        body.
+        """
+
+        def decorate(function: Callable[_Arguments, _Result]) -> Operation[_Arguments, _Result]:
+            return cls(function, *arguments, **details)  # type: ignore[arg-type, return-value]
+
+        return decorate
+
+    def declare(
+        self, declaration: Callable[..., Any], arguments: Mapping[str, str], returns: str, raises: Mapping[str, str]
+    ) -> None:
+        """Take the public name, the signature and the docstring from `declaration`, a function without a body.
+
+        The other arguments are the parts of the docstring that all operations of a family share.
+        """
+        self.__name__ = self.__qualname__ = declaration.__name__
+        self.__signature__ = inspect.signature(declaration)
+        self.__doc__ = complete_docstring(declaration.__doc__, arguments, returns, raises)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         try:
@@ -536,7 +563,8 @@ if TYPE_CHECKING:
     class Operation(Primitive, Generic[_Arguments, _Result]):
         """A primitive with the signature of its public function."""
 
-        def __call__(self, *operands: _Arguments.args, **keywords: _Arguments.kwargs) -> _Result: ...
+        __call__: Callable[_Arguments, _Result]
+
         def bind(self, *operands: object, **parameters: object) -> _Result: ...
         def bind_positional(self, operands: Sequence[Any], parameters: tuple[Any, ...] = ()) -> _Result: ...
 
@@ -545,11 +573,15 @@ else:
 
 
 def primitive(
-    name: str, parameters: Sequence[str] = (), **rules: Any
+    parameters: Sequence[str] = (), *, name: str | None = None, **rules: Any
 ) -> Callable[[Callable[_Arguments, _Result]], Operation[_Arguments, _Result]]:
-    """Decorate a public function, so that its name becomes a primitive with `rules`; a call runs the function."""
+    """Decorate a public function, so that its name becomes a primitive with `rules`; a call runs the function.
+
+    name: the name in the IR, if it is not the function's.
+    """
 
     def define(operation: Callable[_Arguments, _Result]) -> Operation[_Arguments, _Result]:
-        return Primitive(name, parameters, operation=operation, **rules)  # type: ignore[return-value]
+        made = Primitive(name or operation.__name__, parameters, operation=operation, **rules)
+        return made  # type: ignore[return-value]
 
     return define

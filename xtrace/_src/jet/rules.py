@@ -47,6 +47,7 @@ from xtrace._src.ops.control_flow.cond import bind_cond, cond_p
 from xtrace._src.ops.control_flow.scan import bind_scan, scan_p
 from xtrace._src.ops.control_flow.scan_parts import Loop
 from xtrace._src.ops.control_flow.while_loop import WhileLoop, bind_while, while_p
+from xtrace._src.ops.cumulative import cumsum
 from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call
 from xtrace._src.ops.exchanges import (
     all_gather_p,
@@ -57,7 +58,6 @@ from xtrace._src.ops.exchanges import (
     unreduced_reduce_scatter_p,
 )
 from xtrace._src.ops.fft import fft
-from xtrace._src.ops.reductions import cumsum
 from xtrace._src.ops.reinterpretation import reduce_precision
 from xtrace._src.ops.remat.rematerialization import bind_remat, remat_call
 from xtrace._src.ops.selection import select_n

@@ -100,7 +100,6 @@ def _batch(
 
 
 @primitive(
-    "approx_top_k",
     ("k", "reduction_dimension", "recall_target", "is_max_k", "reduction_input_size_override", "aggregate_to_topk"),
     abstract=_abstract, emit=_emit, jvp=_jvp, batch=_batch, multiple_results=True,
 )

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.families import add_any, mul
-from xtrace._src.algebra.kinds import make_signature
 from xtrace._src.algebra.varying import (
     preduced,
     psum_invariant,
@@ -33,11 +32,10 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.axis_names import name_tuple, suggest_name
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.effects import Effects, named_axis
 from xtrace._src.core.integers import integer_rows
 from xtrace._src.core.ir import ALWAYS_PRINTED, scalar_literal
-from xtrace._src.core.primitive import Primitive, no_rule
+from xtrace._src.core.primitive import Derived, Primitive, no_rule
 from xtrace._src.core.trace import axis_environment, checked_axes, current_trace
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate
@@ -159,16 +157,15 @@ class AxisReduction(Primitive):
     """
 
     def __init__(
-        self, name: str, contract: str, printed: str, across: Any, repeated: Any, elementwise: str, **rules: Any
+        self, function: Callable[..., Any], across: Any, repeated: Any, elementwise: str, **rules: Any
     ) -> None:
         super().__init__(
-            name, ("axes", "axis_index_groups"), abstract=self._abstract, emit=self._emit, batch=self._batch,
-            unprinted={"axis_index_groups": ALWAYS_PRINTED},
+            function.__name__, ("axes", "axis_index_groups"), abstract=self._abstract, emit=self._emit,
+            batch=self._batch, unprinted={"axis_index_groups": ALWAYS_PRINTED},
             effects=make_axis_effects("axes"), operation=self._public, varying=self._varying, **rules,
         )
         self.elementwise = elementwise
         self.across, self.repeated = across, repeated
-        self.__name__ = self.__qualname__ = name
         arguments = {
             "x": "an array or a tree of arrays.", "axis_name": "the name of a mapped axis, or a sequence of names.",
             "axis_index_groups": "lists of indices that together hold each index once: each group has its own result.",
@@ -178,31 +175,29 @@ class AxisReduction(Primitive):
             "TypeError": "a leaf of `x` is no array of a dtype that the reduction accepts.",
             "ValueError": "the groups do not hold each index once.",
         }
-        example = f"xtrace.vmap(lambda x: lax.{name}(x, 'i'), axis_name='i')(jnp.array([1, 2, 3]))"
         returns = "A tree of the structure of `x` with arrays of the same shapes and dtypes."
-        self.__doc__ = docstring(contract, arguments, returns, errors, (example, f"Array([{printed}], dtype=int32)"))
-        self.__signature__ = make_signature(["x", "axis_name", "axis_index_groups"], {"axis_index_groups": None})
+        self.declare(function, arguments, returns, errors)
 
     def _public(self, x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         axes = axis_names(axis_name)
         for n in axes:
             size_of_axis(n)
-        groups = canonical_index_groups(self.name, axis_index_groups, axes)
+        groups, is_sum = canonical_index_groups(self.name, axis_index_groups, axes), self.name == "psum"
 
         def reduce_leaf(leaf: Any) -> Any:
-            if self.name == "psum" and type(leaf) in (bool, int, float, complex) and groups is None:
+            if is_sum and type(leaf) in (bool, int, float, complex) and groups is None:
                 # Python numbers are summed while tracing: psum(1, name) is the axis size as a Python number.
                 return leaf * axis_size(axes)
             checked = checked_axes(current_trace.get())
             manual = tuple([n for n in axes if n in checked])
             terms = aval_of(leaf).manual_sums.unreduced.intersection(manual)
-            if terms and self is psum and groups is None:
+            if terms and is_sum and groups is None:
                 leaf = unreduced_psum.bind_positional((leaf,), (tuple([n for n in manual if n in terms]),))
                 manual = tuple([n for n in manual if n not in terms])
                 if len(terms) == len(axes):
                     return leaf
             leaf = vary(leaf, manual)
-            if self is not psum or not manual or groups is not None:
+            if not is_sum or not manual or groups is not None:
                 return self.bind_positional((leaf,), (axes, groups))
             rest = tuple([n for n in axes if n not in checked])
             leaf = self.bind_positional((leaf,), (rest, None)) if rest else leaf
@@ -255,10 +250,15 @@ def _psum_transpose(cotangent: Array, operand: Array, *, axes: Axes, axis_index_
     return [psum.bind_positional((cotangent,), (axes, axis_index_groups))]
 
 
-psum = AxisReduction(
-    "psum", "Return the sum over mapped axes; of a Python number, a Python number.", "6, 6, 6", reduce_sum, scale,
-    "add", jvp=LINEAR, transpose=_psum_transpose,
-)
+@AxisReduction.define(reduce_sum, scale, "add", jvp=LINEAR, transpose=_psum_transpose)
+def psum(x: Any, axis_name: object, *, axis_index_groups: object = None) -> Any:
+    """Return the sum over mapped axes; of a Python number, a Python number.
+
+    Example:
+        >>> xtrace.vmap(lambda x: lax.psum(x, "i"), axis_name="i")(jnp.array([1, 2, 3]))
+        Array([6, 6, 6], dtype=int32)
+    """
+    ...
 
 
 def _extremum_jvp(
@@ -271,16 +271,26 @@ def _extremum_jvp(
     return result, elementwise.div(moved, psum.bind_positional((chosen,), tuple(parameters.values())))
 
 
-pmax: AxisReduction = AxisReduction(
-    "pmax", "Return the largest elements over mapped axes.", "3, 3, 3", reduce_max, lambda x, n: x, "maximum",
-    jvp=lambda *a, **k: _extremum_jvp(pmax, *a, **k),
-)
+@AxisReduction.define(reduce_max, lambda x, n: x, "maximum", jvp=Derived(_extremum_jvp))
+def pmax(x: Any, axis_name: object, *, axis_index_groups: object = None) -> Any:
+    """Return the largest elements over mapped axes.
+
+    Example:
+        >>> xtrace.vmap(lambda x: lax.pmax(x, "i"), axis_name="i")(jnp.array([1, 2, 3]))
+        Array([3, 3, 3], dtype=int32)
+    """
+    ...
 
 
-pmin: AxisReduction = AxisReduction(
-    "pmin", "Return the smallest elements over mapped axes.", "1, 1, 1", reduce_min, lambda x, n: x, "minimum",
-    jvp=lambda *a, **k: _extremum_jvp(pmin, *a, **k),
-)
+@AxisReduction.define(reduce_min, lambda x, n: x, "minimum", jvp=Derived(_extremum_jvp))
+def pmin(x: Any, axis_name: object, *, axis_index_groups: object = None) -> Any:
+    """Return the smallest elements over mapped axes.
+
+    Example:
+        >>> xtrace.vmap(lambda x: lax.pmin(x, "i"), axis_name="i")(jnp.array([1, 2, 3]))
+        Array([1, 1, 1], dtype=int32)
+    """
+    ...
 
 
 def pmean(x: Any, axis_name: object, *, axis_index_groups: object = None) -> Any:

@@ -2,116 +2,198 @@
 
 from __future__ import annotations
 
-from xtrace._src.algebra.families import (
-    binary,
-    compare,
-    unary,
-)
+from xtrace._src.algebra.families import Binary, Comparison, Unary
 from xtrace._src.algebra.kinds import (
     BITS,
     INTEGER,
 )
 from xtrace._src.algebra.monoids import AND, OR
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.ir import Literal
 
 # Bits
 
-bitwise_not = unary(
-    "not", "stablehlo.not", BITS, "Invert every bit; of booleans, return the negation.", public_name="bitwise_not",
-    derivatives=0, example=("lax.bitwise_not(5)", "Array(-6, dtype=int32, weak_type=True)"),
-)
+@Unary.define("stablehlo.not", BITS, name="not", derivatives=0)
+def bitwise_not(x: ArrayLike | Literal) -> Array:
+    """Invert every bit; of booleans, return the negation.
 
-bitwise_and = binary(
-    "and", "stablehlo.and", BITS, "Return the bits that are set in both operands; of booleans, the conjunction.",
-    promoting="bitwise_and", public_name="bitwise_and", derivatives=0,
-    example=("lax.bitwise_and(6, 3)", "Array(2, dtype=int32, weak_type=True)"),
-)
+    Example:
+        >>> lax.bitwise_not(5)
+        Array(-6, dtype=int32, weak_type=True)
+    """
+    ...
 
-bitwise_or = binary(
-    "or", "stablehlo.or", BITS, "Return the bits that are set in either operand; of booleans, the disjunction.",
-    promoting="bitwise_or", public_name="bitwise_or", derivatives=0,
-    example=("lax.bitwise_or(6, 3)", "Array(7, dtype=int32, weak_type=True)"),
-)
 
-bitwise_xor = binary(
-    "xor", "stablehlo.xor", BITS, "Return the bits that are set in exactly one operand.", promoting="bitwise_xor",
-    public_name="bitwise_xor", derivatives=0,
-    example=("lax.bitwise_xor(6, 3)", "Array(5, dtype=int32, weak_type=True)"),
-)
+@Binary.define("stablehlo.and", BITS, name="and", promoting="bitwise_and", derivatives=0)
+def bitwise_and(x: ArrayLike | Literal, y: ArrayLike | Literal) -> Array:
+    """Return the bits that are set in both operands; of booleans, the conjunction.
 
-population_count = unary(
-    "population_count", "stablehlo.popcnt", (INTEGER,), "Return the number of bits that are set in each element.",
-    derivatives=0, example=("lax.population_count(7)", "Array(3, dtype=int32, weak_type=True)"),
-)
+    Example:
+        >>> lax.bitwise_and(6, 3)
+        Array(2, dtype=int32, weak_type=True)
+    """
+    ...
 
-clz = unary(
-    "clz", "stablehlo.count_leading_zeros", (INTEGER,),
-    "Return the number of zero bits above the highest bit set in each element.", derivatives=0,
-    example=("lax.clz(1)", "Array(31, dtype=int32, weak_type=True)"),
-)
 
-shift_left = binary(
-    "shift_left", "stablehlo.shift_left", (INTEGER,),
-    "Shift the bits of `x` up by `y` places; the result is 0 if `y` is at least the number of bits.",
-    promoting="left_shift", derivatives=0, example=("lax.shift_left(1, 4)", "Array(16, dtype=int32, weak_type=True)"),
-)
+@Binary.define("stablehlo.or", BITS, name="or", promoting="bitwise_or", derivatives=0)
+def bitwise_or(x: ArrayLike | Literal, y: ArrayLike | Literal) -> Array:
+    """Return the bits that are set in either operand; of booleans, the disjunction.
 
-shift_right_logical = binary(
-    "shift_right_logical", "stablehlo.shift_right_logical", (INTEGER,),
-    "Shift the bits of `x` down by `y` places and fill with zeros; 0 if `y` is at least the number of bits.",
-    promoting="right_shift", derivatives=0,
-    example=("lax.shift_right_logical(16, 2)", "Array(4, dtype=int32, weak_type=True)"),
-)
+    Example:
+        >>> lax.bitwise_or(6, 3)
+        Array(7, dtype=int32, weak_type=True)
+    """
+    ...
 
-shift_right_arithmetic = binary(
-    "shift_right_arithmetic", "stablehlo.shift_right_arithmetic", (INTEGER,),
-    "Shift the bits of `x` down by `y` places and fill with copies of the sign bit.", promoting="right_shift",
-    derivatives=0, example=("lax.shift_right_arithmetic(-16, 2)", "Array(-4, dtype=int32, weak_type=True)"),
-)
+
+@Binary.define("stablehlo.xor", BITS, name="xor", promoting="bitwise_xor", derivatives=0)
+def bitwise_xor(x: ArrayLike | Literal, y: ArrayLike | Literal) -> Array:
+    """Return the bits that are set in exactly one operand.
+
+    Example:
+        >>> lax.bitwise_xor(6, 3)
+        Array(5, dtype=int32, weak_type=True)
+    """
+    ...
+
+
+@Unary.define("stablehlo.popcnt", (INTEGER,), derivatives=0)
+def population_count(x: ArrayLike | Literal) -> Array:
+    """Return the number of bits that are set in each element.
+
+    Example:
+        >>> lax.population_count(7)
+        Array(3, dtype=int32, weak_type=True)
+    """
+    ...
+
+
+@Unary.define("stablehlo.count_leading_zeros", (INTEGER,), derivatives=0)
+def clz(x: ArrayLike | Literal) -> Array:
+    """Return the number of zero bits above the highest bit set in each element.
+
+    Example:
+        >>> lax.clz(1)
+        Array(31, dtype=int32, weak_type=True)
+    """
+    ...
+
+
+@Binary.define("stablehlo.shift_left", (INTEGER,), promoting="left_shift", derivatives=0)
+def shift_left(x: ArrayLike | Literal, y: ArrayLike | Literal) -> Array:
+    """Shift the bits of `x` up by `y` places; the result is 0 if `y` is at least the number of bits.
+
+    Example:
+        >>> lax.shift_left(1, 4)
+        Array(16, dtype=int32, weak_type=True)
+    """
+    ...
+
+
+@Binary.define("stablehlo.shift_right_logical", (INTEGER,), promoting="right_shift", derivatives=0)
+def shift_right_logical(x: ArrayLike | Literal, y: ArrayLike | Literal) -> Array:
+    """Shift the bits of `x` down by `y` places and fill with zeros; 0 if `y` is at least the number of bits.
+
+    Example:
+        >>> lax.shift_right_logical(16, 2)
+        Array(4, dtype=int32, weak_type=True)
+    """
+    ...
+
+
+@Binary.define("stablehlo.shift_right_arithmetic", (INTEGER,), promoting="right_shift", derivatives=0)
+def shift_right_arithmetic(x: ArrayLike | Literal, y: ArrayLike | Literal) -> Array:
+    """Shift the bits of `x` down by `y` places and fill with copies of the sign bit.
+
+    Example:
+        >>> lax.shift_right_arithmetic(-16, 2)
+        Array(-4, dtype=int32, weak_type=True)
+    """
+    ...
 
 
 # Comparisons
 
-eq = compare(
-    "eq", "EQ", "Return whether corresponding elements are equal.", "equal", ordered=False, of_words=AND,
-    example=("lax.eq(1, 2)", "Array(False, dtype=bool, weak_type=True)"),
-)
+@Comparison.define("EQ", "equal", ordered=False, of_words=AND)
+def eq(x: ArrayLike | Literal, y: ArrayLike | Literal) -> Array:
+    """Return whether corresponding elements are equal.
 
-ne = compare(
-    "ne", "NE", "Return whether corresponding elements differ.", "not_equal", ordered=False, of_words=OR,
-    example=("lax.ne(1, 2)", "Array(True, dtype=bool, weak_type=True)"),
-)
+    Example:
+        >>> lax.eq(1, 2)
+        Array(False, dtype=bool, weak_type=True)
+    """
+    ...
 
-lt = compare(
-    "lt", "LT", "Return whether elements of `x` are smaller than those of `y`.", "less",
-    example=("lax.lt(1, 2)", "Array(True, dtype=bool, weak_type=True)"),
-)
 
-le = compare(
-    "le", "LE", "Return whether elements of `x` are smaller than those of `y`, or equal.", "less_equal",
-    example=("lax.le(1, 2)", "Array(True, dtype=bool, weak_type=True)"),
-)
+@Comparison.define("NE", "not_equal", ordered=False, of_words=OR)
+def ne(x: ArrayLike | Literal, y: ArrayLike | Literal) -> Array:
+    """Return whether corresponding elements differ.
 
-gt = compare(
-    "gt", "GT", "Return whether elements of `x` are larger than those of `y`.", "greater",
-    example=("lax.gt(1, 2)", "Array(False, dtype=bool, weak_type=True)"),
-)
+    Example:
+        >>> lax.ne(1, 2)
+        Array(True, dtype=bool, weak_type=True)
+    """
+    ...
 
-ge = compare(
-    "ge", "GE", "Return whether elements of `x` are larger than those of `y`, or equal.", "greater_equal",
-    example=("lax.ge(1, 2)", "Array(False, dtype=bool, weak_type=True)"),
-)
 
-eq_to = compare(
-    "eq_to", "EQ", "Return whether corresponding elements are equal in the total order of floating numbers.", None,
-    total=True,
-)
+@Comparison.define("LT", "less")
+def lt(x: ArrayLike | Literal, y: ArrayLike | Literal) -> Array:
+    """Return whether elements of `x` are smaller than those of `y`.
 
-lt_to = compare(
-    "lt_to", "LT", "Return whether elements of `x` are smaller in the total order of floating numbers.", None,
-    total=True,
-)
+    Example:
+        >>> lax.lt(1, 2)
+        Array(True, dtype=bool, weak_type=True)
+    """
+    ...
 
-le_to = compare(
-    "le_to", "LE", "Return whether elements of `x` are smaller or equal in the total order of floating numbers.", None,
-    total=True,
-)
+
+@Comparison.define("LE", "less_equal")
+def le(x: ArrayLike | Literal, y: ArrayLike | Literal) -> Array:
+    """Return whether elements of `x` are smaller than those of `y`, or equal.
+
+    Example:
+        >>> lax.le(1, 2)
+        Array(True, dtype=bool, weak_type=True)
+    """
+    ...
+
+
+@Comparison.define("GT", "greater")
+def gt(x: ArrayLike | Literal, y: ArrayLike | Literal) -> Array:
+    """Return whether elements of `x` are larger than those of `y`.
+
+    Example:
+        >>> lax.gt(1, 2)
+        Array(False, dtype=bool, weak_type=True)
+    """
+    ...
+
+
+@Comparison.define("GE", "greater_equal")
+def ge(x: ArrayLike | Literal, y: ArrayLike | Literal) -> Array:
+    """Return whether elements of `x` are larger than those of `y`, or equal.
+
+    Example:
+        >>> lax.ge(1, 2)
+        Array(False, dtype=bool, weak_type=True)
+    """
+    ...
+
+
+@Comparison.define("EQ", total=True)
+def eq_to(x: ArrayLike | Literal, y: ArrayLike | Literal) -> Array:
+    """Return whether corresponding elements are equal in the total order of floating numbers."""
+    ...
+
+
+@Comparison.define("LT", total=True)
+def lt_to(x: ArrayLike | Literal, y: ArrayLike | Literal) -> Array:
+    """Return whether elements of `x` are smaller in the total order of floating numbers."""
+    ...
+
+
+@Comparison.define("LE", total=True)
+def le_to(x: ArrayLike | Literal, y: ArrayLike | Literal) -> Array:
+    """Return whether elements of `x` are smaller or equal in the total order of floating numbers."""
+    ...

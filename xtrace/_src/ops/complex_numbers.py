@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.algebra.families import Elementwise, binary, elementwise, neg, unary
+from xtrace._src.algebra.families import Binary, Elementwise, Unary, neg
 from xtrace._src.algebra.kinds import (
     COMPLEX,
     PART,
@@ -55,11 +55,18 @@ def _complex_transpose(cotangent: Array, x: Array | UndefinedPrimal, y: Array | 
     ]
 
 
-complex: Elementwise = binary(
-    "complex", _complex, PART, "Return the complex numbers x + iy.", result=_complex_of, jvp=LINEAR,
-    transpose=_complex_transpose, example=("lax.complex(1.0, 2.0)", "Array(1.+2.j, dtype=complex64, weak_type=True)"),
+@Binary.define(
+    _complex, PART, result=_complex_of, jvp=LINEAR, transpose=_complex_transpose,
     returns="the dtype complex64 or complex128",
 )
+def complex(x: ArrayLike | Literal, y: ArrayLike | Literal) -> Array:
+    """Return the complex numbers x + iy.
+
+    Example:
+        >>> lax.complex(1.0, 2.0)
+        Array(1.+2.j, dtype=complex64, weak_type=True)
+    """
+    ...
 
 
 # The cotangent of a complex number is strongly typed even if that of its part is weakly typed, as in JAX.
@@ -67,25 +74,40 @@ def _strong_zero(ct: object) -> Literal:
     return scalar_literal(0.0, aval_of(ct).dtype)
 
 
-real = unary(
-    "real", _part("real"), (COMPLEX,), "Return the real part of each element.", result=dtypes.real_part_dtype,
-    jvp=LINEAR, transpose=lambda ct, x: [complex(ct, _strong_zero(ct))],
-    example=("lax.real(1 + 2j)", "Array(1., dtype=float32, weak_type=True)"), returns="the dtype of the parts",
+@Unary.define(
+    _part("real"), (COMPLEX,), result=dtypes.real_part_dtype, jvp=LINEAR,
+    transpose=lambda ct, x: [complex(ct, _strong_zero(ct))], returns="the dtype of the parts",
 )
+def real(x: ArrayLike | Literal) -> Array:
+    """Return the real part of each element.
 
-imag = unary(
-    "imag", _part("imag"), (COMPLEX,), "Return the imaginary part of each element.", result=dtypes.real_part_dtype,
-    jvp=LINEAR, transpose=lambda ct, x: [complex(_strong_zero(ct), neg(ct))],
-    example=("lax.imag(1 + 2j)", "Array(2., dtype=float32, weak_type=True)"), returns="the dtype of the parts",
+    Example:
+        >>> lax.real(1 + 2j)
+        Array(1., dtype=float32, weak_type=True)
+    """
+    ...
+
+
+@Unary.define(
+    _part("imag"), (COMPLEX,), result=dtypes.real_part_dtype, jvp=LINEAR,
+    transpose=lambda ct, x: [complex(_strong_zero(ct), neg(ct))], returns="the dtype of the parts",
 )
+def imag(x: ArrayLike | Literal) -> Array:
+    """Return the imaginary part of each element.
+
+    Example:
+        >>> lax.imag(1 + 2j)
+        Array(2., dtype=float32, weak_type=True)
+    """
+    ...
 
 
 def _conj_transpose(cotangent: Array, x: Array, *, input_dtype: object) -> list[Any]:
     return [conj(cotangent) if dtypes.is_complex(x.aval.dtype) else real(cotangent)]
 
 
-@elementwise(
-    "conj", _conj, (*PART, COMPLEX), parameters=("input_dtype",), result=_complex_of, jvp=LINEAR,
+@Elementwise.define(
+    _conj, (*PART, COMPLEX), has_body=True, parameters=("input_dtype",), result=_complex_of, jvp=LINEAR,
     transpose=_conj_transpose,
 )
 def conj(x: ArrayLike) -> Array:

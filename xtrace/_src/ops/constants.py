@@ -19,6 +19,11 @@ def constant_like(x: ArrayLike | Literal, value: object) -> Literal:
     return scalar_literal(value, aval.dtype, aval.weak_type)
 
 
+def strong_scalar(example: Any, value: object) -> Literal:
+    """Return the strongly typed scalar `value` of the dtype of `example`."""
+    return scalar_literal(value, aval_of(example).dtype)
+
+
 def constants_like(x: ArrayLike, value: Any) -> Any:
     """Return `value` in the shape and dtype of `x`."""
     aval = aval_of(x)

@@ -143,7 +143,7 @@ def _fft_batch(
 
 
 @linear(
-    "fft", ("fft_type", "fft_lengths"), sharding=_split_of_transform, abstract=_fft_abstract, emit=_fft_emit,
+    ("fft_type", "fft_lengths"), sharding=_split_of_transform, abstract=_fft_abstract, emit=_fft_emit,
     transpose=_fft_transpose,
     batch=_fft_batch, moves_elements=False,
 )

@@ -54,7 +54,7 @@ def batch_layout(layout: Layout, axis: int) -> Layout:
 
 
 @linear(
-    "layout_constraint", ("layout",), sharding=same, sums=linear_in_all,
+    ("layout",), sharding=same, sums=linear_in_all,
     abstract=_abstract, emit=_emit, transpose=_transpose, batch=_batch
 )
 def layout_constraint(x: Array, layout: Layout) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.families import align_mapped_axes, mul, unary
+from xtrace._src.algebra.families import Unary, align_mapped_axes, mul
 from xtrace._src.algebra.kinds import COMPLEX, FLOAT, INTEGER, NUMBER, broadcast_shapes, check_kind, check_same_dtype
 from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
@@ -20,6 +20,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import to_integer
+from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.sharding_rules import join
 from xtrace._src.core.tangents import UndefinedPrimal
@@ -41,12 +42,17 @@ def _one_minus_square(x: Array) -> Array:
     return mul(add(one, x), sub(one, x))
 
 
-one_minus_square = unary(
-    "one_minus_square", _one_minus_square, (INTEGER, COMPLEX, FLOAT),
-    "Return 1 - x**2, exact to rounding also near -1 and 1.",
-    derivatives=lambda t, x, r: mul(t, mul(constant_like(x, -2), x)),
-    example=("lax.one_minus_square(0.5)", "Array(0.75, dtype=float32, weak_type=True)"),
+@Unary.define(
+    _one_minus_square, (INTEGER, COMPLEX, FLOAT), derivatives=lambda t, x, r: mul(t, mul(constant_like(x, -2), x)),
 )
+def one_minus_square(x: ArrayLike | Literal) -> Array:
+    """Return 1 - x**2, exact to rounding also near -1 and 1.
+
+    Example:
+        >>> lax.one_minus_square(0.5)
+        Array(0.75, dtype=float32, weak_type=True)
+    """
+    ...
 
 
 def _polynomial_abstract(x: ShapedArray, *coefficients: ShapedArray, unroll: int | None) -> ShapedArray:
@@ -114,7 +120,7 @@ def _polynomial_batch(
 
 
 @primitive(
-    "polynomial", ("unroll",), sharding=join, abstract=_polynomial_abstract, emit=_horner, jvp=_polynomial_jvp,
+    ("unroll",), sharding=join, abstract=_polynomial_abstract, emit=_horner, jvp=_polynomial_jvp,
     transpose=_polynomial_transpose, batch=_polynomial_batch,
 )
 def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None = None) -> Array:

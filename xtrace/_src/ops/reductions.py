@@ -1,4 +1,4 @@
-"""Reductions over axes, cumulative operations along an axis, and positions of extreme elements."""
+"""Reductions over axes, and positions of extreme elements."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra import vector_space
-from xtrace._src.algebra.families import binary, mul
+from xtrace._src.algebra.families import mul
 from xtrace._src.algebra.kinds import (
     ANY,
     BITS,
-    COMPLEX,
-    FLOAT,
-    INEXACT,
     NUMBER,
     ORDERED,
     check_kind,
@@ -30,14 +27,12 @@ from xtrace._src.algebra.monoids import (
     PRODUCT,
     SUM,
     XOR,
-    Monoid,
     Reduction,
     canonical_axes,
     lowest,
 )
 from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import (
-    LINEAR,
     ZERO_DERIVATIVE,
     broadcast_in_dim,
     convert_to,
@@ -51,21 +46,19 @@ from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.callables import check_callable
-from xtrace._src.core.docstrings import docstring
-from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal, scalar_literal
+from xtrace._src.core.ir import DebugInfo, Jaxpr
 from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.core.sharding_rules import drop, whole_along
+from xtrace._src.core.sharding_rules import drop
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.trace import Tracer, current_trace
-from xtrace._src.ops import complex_numbers, elementwise
-from xtrace._src.ops.arrays.concatenation import concatenate
-from xtrace._src.ops.arrays.shape import rev, squeeze
+from xtrace._src.ops import elementwise
+from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.arrays.slicing import pad, slice_in_dim
 from xtrace._src.ops.comparisons import eq
-from xtrace._src.ops.selection import select
-from xtrace._src.stablehlo import attributes, symbolic_sizes
+from xtrace._src.ops.constants import strong_scalar
+from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis, batch
 from xtrace._src.transforms.evaluate import evaluate
@@ -78,17 +71,12 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 _Combination = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 
 
-def _scalar_like(x: Array, value: ArrayLike) -> Literal:
-    dtype = aval_of(x).dtype
-    return scalar_literal(value, dtype)
-
-
-def _pad_axis(x: Array, value: object, axis: int, configuration: tuple[int, int, int]) -> Array:
+def pad_axis(x: Array, value: object, axis: int, configuration: tuple[int, int, int]) -> Array:
     """Return `x` padded with a scalar along one axis."""
     return pad(x, value, [configuration if i == axis else (0, 0, 0) for i in range(aval_of(x).ndim)])
 
 
-def _known_size(size: Any) -> int:
+def known_size(size: Any) -> int:
     """Return a size; NotImplementedError if it is symbolic."""
     if is_symbolic(size):
         raise NotImplementedError(
@@ -108,7 +96,7 @@ def _reduce_by_halves(
     shape = aval_of(operands[0]).shape
     kept = [i for i in range(len(shape)) if i not in axes]
     order, sizes = (*axes, *kept), [shape[i] for i in kept]
-    size = _known_size(math.prod([shape[i] for i in axes]))
+    size = known_size(math.prod([shape[i] for i in axes]))
     if not size:
         return [broadcast_in_dim(start, sizes, ()) for start in initial]
     operands = [reshape(x, (size, *sizes), order) for x in operands]
@@ -117,26 +105,9 @@ def _reduce_by_halves(
         first = [slice_in_dim(x, 0, half) for x in operands]
         second = [slice_in_dim(x, half, size) for x in operands]
         if size % 2:
-            second = [_pad_axis(x, start, 0, (0, 1, 0)) for x, start in zip(second, initial, strict=True)]
+            second = [pad_axis(x, start, 0, (0, 1, 0)) for x, start in zip(second, initial, strict=True)]
         operands, size = combine(first, second), half
     return [squeeze(x, (0,)) for x in operands]
-
-
-def _associative_scan(combine: Callable[[Any, Any], Any], x: Array, axis: int) -> Array:
-    """Return the inclusive scan of `x` along `axis`, in logarithmic depth.
-
-    The scan of combined pairs of neighbours gives the odd positions; combining each with the next element gives the
-    even positions.
-    """
-    size = _known_size(aval_of(x).shape[axis])
-    if size < 2:
-        return x
-    pairs = combine(slice_in_dim(x, 0, size - 1, 2, axis), slice_in_dim(x, 1, size, 2, axis))
-    odd = _associative_scan(combine, pairs, axis)
-    before = slice_in_dim(odd, 0, size // 2 - 1, axis=axis) if size % 2 == 0 else odd
-    even = concatenate([slice_in_dim(x, 0, 1, axis=axis), combine(before, slice_in_dim(x, 2, size, 2, axis))], axis)
-    zero, parity = _scalar_like(x, 0), size % 2
-    return elementwise.add(_pad_axis(even, zero, axis, (0, 1 - parity, 1)), _pad_axis(odd, zero, axis, (1, parity, 1)))
 
 
 def _extreme_jvp(
@@ -151,40 +122,82 @@ def _extreme_jvp(
 
 
 def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[int, ...]) -> tuple[Any, Any]:
-    one = [_scalar_like(primals[0], 1)]
+    one = [strong_scalar(primals[0], 1)]
     results, moved = jvp(lambda x: _reduce_by_halves(lambda a, b: [mul(a[0], b[0])], [x], one, axes), primals, tangents)
     # The product of no elements is constant.
     return results[0], zeros(aval_of(results[0])) if moved[0] is None else moved[0]
 
 
 reduce_sum = vector_space.reduce_sum
-reduce_prod = Reduction(
-    "reduce_prod", PRODUCT, NUMBER, "Return the product over axes.",
-    ("lax.reduce_prod(jnp.array([[1, 2], [3, 4]]), (0,))", "Array([3, 8], dtype=int32)"), jvp=_product_jvp,
-)
-reduce_max = Reduction(
-    "reduce_max", MAXIMUM, ANY, "Return the largest element over axes; NaN if there is one.",
-    ("lax.reduce_max(jnp.array([[1, 4], [3, 2]]), (0,))", "Array([3, 4], dtype=int32)"), jvp=Derived(_extreme_jvp),
-)
-reduce_min = Reduction(
-    "reduce_min", MINIMUM, ANY, "Return the smallest element over axes; NaN if there is one.",
-    ("lax.reduce_min(jnp.array([[1, 4], [3, 2]]), (0,))", "Array([1, 2], dtype=int32)"), jvp=Derived(_extreme_jvp),
-)
-reduce_and = Reduction(
-    "reduce_and", AND, BITS, "Return the bits that are set in all elements over axes; of booleans, the conjunction.",
-    ("lax.reduce_and(jnp.array([7, 6, 12]), (0,))", "Array(4, dtype=int32)"), keeps_weak=False, jvp=ZERO_DERIVATIVE,
-)
-reduce_or = Reduction(
-    "reduce_or", OR, BITS, "Return the bits that are set in any element over axes; of booleans, the disjunction.",
-    ("lax.reduce_or(jnp.array([1, 2, 8]), (0,))", "Array(11, dtype=int32)"), keeps_weak=False, jvp=ZERO_DERIVATIVE,
-)
-reduce_xor = Reduction(
-    "reduce_xor", XOR, BITS, "Return the bits that are set in an odd number of elements over axes.",
-    ("lax.reduce_xor(jnp.array([1, 3, 8]), (0,))", "Array(10, dtype=int32)"), keeps_weak=False, jvp=ZERO_DERIVATIVE,
-)
 
 
-def _to_axis(axis: object, function: str) -> int:
+@Reduction.define(PRODUCT, NUMBER, jvp=_product_jvp)
+def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Return the product over axes.
+
+    Example:
+        >>> lax.reduce_prod(jnp.array([[1, 2], [3, 4]]), (0,))
+        Array([3, 8], dtype=int32)
+    """
+    ...
+
+
+@Reduction.define(MAXIMUM, ANY, jvp=Derived(_extreme_jvp))
+def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Return the largest element over axes; NaN if there is one.
+
+    Example:
+        >>> lax.reduce_max(jnp.array([[1, 4], [3, 2]]), (0,))
+        Array([3, 4], dtype=int32)
+    """
+    ...
+
+
+@Reduction.define(MINIMUM, ANY, jvp=Derived(_extreme_jvp))
+def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Return the smallest element over axes; NaN if there is one.
+
+    Example:
+        >>> lax.reduce_min(jnp.array([[1, 4], [3, 2]]), (0,))
+        Array([1, 2], dtype=int32)
+    """
+    ...
+
+
+@Reduction.define(AND, BITS, keeps_weak=False, jvp=ZERO_DERIVATIVE)
+def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Return the bits that are set in all elements over axes; of booleans, the conjunction.
+
+    Example:
+        >>> lax.reduce_and(jnp.array([7, 6, 12]), (0,))
+        Array(4, dtype=int32)
+    """
+    ...
+
+
+@Reduction.define(OR, BITS, keeps_weak=False, jvp=ZERO_DERIVATIVE)
+def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Return the bits that are set in any element over axes; of booleans, the disjunction.
+
+    Example:
+        >>> lax.reduce_or(jnp.array([1, 2, 8]), (0,))
+        Array(11, dtype=int32)
+    """
+    ...
+
+
+@Reduction.define(XOR, BITS, keeps_weak=False, jvp=ZERO_DERIVATIVE)
+def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Return the bits that are set in an odd number of elements over axes.
+
+    Example:
+        >>> lax.reduce_xor(jnp.array([1, 3, 8]), (0,))
+        Array(10, dtype=int32)
+    """
+    ...
+
+
+def to_axis(axis: object, function: str) -> int:
     """Return `axis` as an int; TypeError if it is no integer."""
     try:
         return operator.index(axis)  # type: ignore[arg-type]
@@ -192,7 +205,8 @@ def _to_axis(axis: object, function: str) -> int:
         raise vector_space.axis_error(axis, function=function) from None
 
 
-def _check_axis(name: str, axis: int, operand: ShapedArray) -> None:
+def check_axis(name: str, axis: int, operand: ShapedArray) -> None:
+    """Raise ValueError if `operand` has no such axis, counted from the front."""
     if not 0 <= axis < operand.ndim:
         raise ValueError(
             f"{name}: axis {axis} is out of bounds for operand {operand.str_short()}; "
@@ -207,14 +221,13 @@ class ExtremePosition(ArrayPrimitive):
     """
 
     def __init__(
-        self, name: str, direction: str, neutral: Callable[[Any], Any], contract: str, example: tuple[str, str]
+        self, function: Callable[..., Any], direction: str, neutral: Callable[[Any], Any]
     ) -> None:
         super().__init__(
-            name, ("axes", "index_dtype"), abstract=self._abstract, emit=self._emit, jvp=ZERO_DERIVATIVE,
+            function.__name__, ("axes", "index_dtype"), abstract=self._abstract, emit=self._emit, jvp=ZERO_DERIVATIVE,
             batch=self._batch, operation=self._operation, sharding=drop("axes"),
         )
         self.direction, self.neutral = direction, neutral
-        self.__name__ = self.__qualname__ = name
         arguments = {
             "operand": f"an array of {kind_names(ORDERED)}.", "axis": "an axis, counted from the front.",
             "index_dtype": "the dtype of the result, an integer one.",
@@ -224,16 +237,16 @@ class ExtremePosition(ArrayPrimitive):
             "ValueError": "`axis` does not exist, or has no elements.",
         }
         returns = "An array of dtype `index_dtype` and the shape of `operand` without the axis."
-        self.__doc__ = docstring(contract, arguments, returns, errors, example)
+        self.declare(function, arguments, returns, errors)
 
     def _operation(self, operand: Array, axis: int, index_dtype: Any) -> Array:
-        axes, dtype = (_to_axis(axis, self.name),), requested_dtype(index_dtype, function=self.name)
+        axes, dtype = (to_axis(axis, self.name),), requested_dtype(index_dtype, function=self.name)
         return current_trace.get().process(self, (operand,), (axes, dtype))
 
     def _abstract(self, operand: ShapedArray, *, axes: tuple[int, ...], index_dtype: np.dtype[Any]) -> ShapedArray:
         check_kind(self.name, (operand,), (ORDERED,))
         (axis,) = axes
-        _check_axis(self.name, axis, operand)
+        check_axis(self.name, axis, operand)
         if not dtypes.is_integer(index_dtype):
             raise TypeError(f"{self.name}: index_dtype must be an integer type, got {index_dtype.name}")
         if operand.shape[axis] == 0:
@@ -271,174 +284,26 @@ class ExtremePosition(ArrayPrimitive):
         return self.bind_positional(operands, ((axis + (axis >= place),), index_dtype)), place - (axis < place)
 
 
-argmax = ExtremePosition(
-    "argmax", "GT", lowest, "Return the position of the first largest element along an axis, or of the first NaN.",
-    ("lax.argmax(jnp.array([1, 3, 2]), 0, jnp.int32)", "Array(1, dtype=int32)"),
-)
-argmin = ExtremePosition(
-    "argmin", "LT", MINIMUM.neutral,
-    "Return the position of the first smallest element along an axis, or of the first NaN.",
-    ("lax.argmin(jnp.array([1, 3, 2]), 0, jnp.int32)", "Array(0, dtype=int32)"),
-)
+@ExtremePosition.define("GT", lowest)
+def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
+    """Return the position of the first largest element along an axis, or of the first NaN.
 
-
-class Cumulative(ArrayPrimitive):
-    """The inclusive scan of a monoid along `axis`, from the end if `reverse`.
-
-    combine: the monoid as an operation on arrays, from which the jvp follows; None if `rules` has a jvp.
+    Example:
+        >>> lax.argmax(jnp.array([1, 3, 2]), 0, jnp.int32)
+        Array(1, dtype=int32)
     """
-
-    def __init__(
-        self, name: str, monoid: Monoid, kinds: Sequence[str], contract: str, example: tuple[str, str],
-        combine: Callable[[Any, Any], Any] | None = None, **rules: Any,
-    ) -> None:
-        rules.setdefault("jvp", self._jvp)
-        super().__init__(
-            name, ("axis", "reverse"), abstract=self._abstract, emit=self._emit, batch=self._batch,
-            operation=self._operation, sharding=whole_along("axis"), **rules,
-        )
-        self.monoid, self.kinds, self.combine = monoid, tuple(kinds), combine
-        self.__name__ = self.__qualname__ = name
-        arguments = {
-            "operand": f"an array of {kind_names(kinds)}.", "axis": "an axis, counted from the front.",
-            "reverse": "whether to scan from the end of the axis.",
-        }
-        errors = {
-            "TypeError": "`operand` has another dtype, or `axis` is no integer.",
-            "ValueError": "`axis` does not exist.",
-        }
-        self.__doc__ = docstring(contract, arguments, "An array of the shape and dtype of `operand`.", errors, example)
-
-    def _operation(self, operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-        return current_trace.get().process(self, (operand,), (_to_axis(axis, self.name), bool(reverse)))
-
-    def _abstract(self, operand: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
-        check_kind(self.name, (operand,), (self.kinds,))
-        _check_axis(self.name, axis, operand)
-        return operand
-
-    def _emit(self, builder: FunctionBuilder, x: Value, *, axis: int, reverse: bool) -> Value:
-        rank, size = x.aval.ndim, x.aval.shape[axis]
-        if x.aval.size == 0 or size == 1:
-            return x
-        window = [1] * rank
-        window[axis] = size
-        padding = [[0, 0] for _ in range(rank)]
-        padding[axis][int(reverse)] = size - 1
-        neutral = self.monoid.neutral_value(builder, x.aval.dtype)
-        if is_symbolic(size):
-            ones = [1] * rank
-            return symbolic_sizes.write_reduce_window(
-                builder, [x, neutral], self.monoid.region(builder, x.aval), builder.results, dimensions=window,
-                strides=ones, base_dilations=ones, window_dilations=ones, padding=padding,
-            )[0]
-        # XLA rewrites a window of the size of the axis into a scan of logarithmic depth.
-        return builder.op_with_regions(
-            "stablehlo.reduce_window", [x, neutral], [self.monoid.region(builder, x.aval)], builder.results,
-            window_dimensions=attributes.integers(window), window_strides=attributes.integers([1] * rank),
-            base_dilations=attributes.integers([1] * rank), window_dilations=attributes.integers([1] * rank),
-            padding=f"dense<{padding}> : tensor<{rank}x2xi64>",
-        )[0]
-
-    def _jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool) -> tuple[Any, Any]:
-        combine, axis = self.combine, vector_space.canonical_axis(axis, aval_of(primals[0]).ndim, function=self.name)
-        assert combine is not None
-
-        def scan(x: Array) -> list[Any]:
-            scanned = _associative_scan(combine, rev(x, (axis,)) if reverse else x, axis)
-            return [rev(scanned, (axis,)) if reverse else scanned]
-
-        results, moved = jvp(scan, primals, tangents)
-        return results[0], moved[0]
-
-    def _batch(
-        self, mapped: MappedAxis, operands: Sequence[Any], where: Sequence[int], *, axis: int, reverse: bool
-    ) -> tuple[Any, int]:
-        return self.bind_positional(operands, (axis + (axis >= where[0]), reverse)), where[0]
+    ...
 
 
-class LogSumExp(Monoid):
-    """``log(exp(x) + exp(y))``, without overflow: ``max(x, y) + log1p(exp(-abs(x - y)))``."""
+@ExtremePosition.define("LT", MINIMUM.neutral)
+def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
+    """Return the position of the first smallest element along an axis, or of the first NaN.
 
-    def __init__(self) -> None:
-        super().__init__("", lowest)
-
-    def combine(self, builder: FunctionBuilder, x: Value, y: Value) -> Value:
-        op, aval = builder.elementwise, x.aval
-        largest = MAXIMUM.combine(builder, x, y)
-        total = op("add", x, y)
-        if dtypes.is_complex(aval.dtype):
-            # The smaller minus the larger is the sum minus twice the larger. Imaginary parts wrap into [-pi, pi).
-            twice = op("multiply", largest, builder.constant(2, aval))
-            power = op("exponential", op("subtract", total, twice))
-            return self._wrap_angle(builder, op("add", largest, op("log_plus_one", power)))
-        difference = op("subtract", x, y)
-        power = op("exponential", op("negate", op("abs", difference)))
-        logarithm = op("add", largest, op("log_plus_one", power))
-        # The difference of equal infinities is NaN; the result is their sum.
-        return builder.select(builder.compare("NE", difference, difference), total, logarithm)
-
-    @staticmethod
-    def _wrap_angle(builder: FunctionBuilder, z: Value) -> Value:
-        """Write the complex number with the imaginary part reduced to [-pi, pi) modulo 2 pi."""
-        op = builder.elementwise
-        real, imaginary = builder.real_and_imaginary(z)
-        part = real.aval
-        half, turn = builder.constant(np.pi, part), builder.constant(2 * np.pi, part)
-        angle = op("remainder", op("add", imaginary, half), turn)
-        negative = builder.compare("LT", angle, builder.constant(0, part))
-        angle = op("subtract", builder.select(negative, op("add", angle, turn), angle), half)
-        return builder.complex(real, angle, z.aval)
-
-
-def _replace_infinity(x: Array) -> Array:
-    """Return `x` with zero in place of infinity."""
-    part = complex_numbers.real(x) if dtypes.is_complex(aval_of(x).dtype) else x
-    return select(eq(part, _scalar_like(part, np.inf)), zeros(aval_of(x)), x)
-
-
-def _softmax_derivative(operand: int) -> Callable[..., Any]:
-    """Return the derivative of log(exp(x) + exp(y)) by an operand: its share of the sum of exponentials."""
-
-    def derivative(tangent: ArrayLike, x: Array, y: Array, result: Array) -> Array:
-        difference = elementwise.sub(_replace_infinity((x, y)[operand]), _replace_infinity(result))
-        return mul(tangent, elementwise.exp(difference))
-
-    return derivative
-
-
-_LOG_SUM_EXP = LogSumExp()
-logaddexp = binary(
-    "logaddexp", _LOG_SUM_EXP.combine, INEXACT, "Return log(exp(x) + exp(y)), without overflow.",
-    derivatives=(_softmax_derivative(0), _softmax_derivative(1)),
-)
-
-
-def _cumsum_transpose(cotangent: Array, operand: Array, *, axis: int, reverse: bool) -> list[Any]:
-    return [cumsum.bind_positional((cotangent,), (axis, not reverse))]
-
-
-cumsum = Cumulative(
-    "cumsum", SUM, NUMBER, "Return the sums of the elements up to each one along an axis.",
-    ("lax.cumsum(jnp.array([1, 2, 3]))", "Array([1, 3, 6], dtype=int32)"), jvp=LINEAR, transpose=_cumsum_transpose,
-)
-cumprod = Cumulative(
-    "cumprod", PRODUCT, NUMBER, "Return the products of the elements up to each one along an axis.",
-    ("lax.cumprod(jnp.array([1, 2, 3]))", "Array([1, 2, 6], dtype=int32)"), mul,
-)
-cummax = Cumulative(
-    "cummax", MAXIMUM, NUMBER, "Return the largest of the elements up to each one along an axis.",
-    ("lax.cummax(jnp.array([1, 3, 2]))", "Array([1, 3, 3], dtype=int32)"), elementwise.max,
-)
-cummin = Cumulative(
-    "cummin", MINIMUM, NUMBER, "Return the smallest of the elements up to each one along an axis.",
-    ("lax.cummin(jnp.array([2, 3, 1]))", "Array([2, 2, 1], dtype=int32)"), elementwise.min,
-)
-cumlogsumexp = Cumulative(
-    "cumlogsumexp", _LOG_SUM_EXP, (FLOAT, COMPLEX),
-    "Return the logarithms of the sums of exponentials of the elements up to each one along an axis.",
-    ("lax.cumlogsumexp(jnp.array([0.0, -jnp.inf]))", "Array([0., 0.], dtype=float32)"), logaddexp,
-)
+    Example:
+        >>> lax.argmin(jnp.array([1, 3, 2]), 0, jnp.int32)
+        Array(0, dtype=int32)
+    """
+    ...
 
 
 def add_elements(x: ArrayLike, axes: Sequence[int]) -> Array:
@@ -530,7 +395,7 @@ def _reduce_batch(
 
 
 # The reductions that compute the same as these computations, if init_values is their neutral element.
-_MONOIDS: dict[str, tuple[Reduction, Callable[[Any], Any]]] = {
+_MONOIDS: dict[str, tuple[Callable[..., Array], Callable[[Any], Any]]] = {
     "add": (reduce_sum, SUM.neutral), "mul": (reduce_prod, PRODUCT.neutral), "max": (reduce_max, MAXIMUM.neutral),
     "min": (reduce_min, MINIMUM.neutral), "and": (reduce_and, AND.neutral), "or": (reduce_or, OR.neutral),
     "xor": (reduce_xor, XOR.neutral),
@@ -538,7 +403,7 @@ _MONOIDS: dict[str, tuple[Reduction, Callable[[Any], Any]]] = {
 
 
 @primitive(
-    "reduce", ("computation", "dimensions", "jaxpr"), abstract=_reduce_abstract, emit=_reduce_emit, jvp=_reduce_jvp,
+    ("computation", "dimensions", "jaxpr"), abstract=_reduce_abstract, emit=_reduce_emit, jvp=_reduce_jvp,
     batch=_reduce_batch, multiple_results=True,
 )
 def reduce(

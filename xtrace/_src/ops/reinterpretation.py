@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.families import (
-    elementwise,
-)
+from xtrace._src.algebra.families import Elementwise
 from xtrace._src.algebra.kinds import (
     FLOAT,
 )
@@ -40,8 +38,8 @@ def _reduce_precision_transpose(cotangent: Array, x: Array, **parameters: object
     return [reduce_precision.bind_positional((cotangent,), tuple(parameters.values()))]
 
 
-@elementwise(
-    "reduce_precision", _reduce_precision, (FLOAT,), parameters=("exponent_bits", "mantissa_bits"), jvp=LINEAR,
+@Elementwise.define(
+    _reduce_precision, (FLOAT,), has_body=True, parameters=("exponent_bits", "mantissa_bits"), jvp=LINEAR,
     transpose=_reduce_precision_transpose,
 )
 def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
@@ -106,7 +104,7 @@ def _bitcast_batch(
 
 
 @primitive(
-    "bitcast_convert_type", ("new_dtype",), sharding=append_axes, abstract=_bitcast_abstract, emit=_bitcast_emit,
+    ("new_dtype",), sharding=append_axes, abstract=_bitcast_abstract, emit=_bitcast_emit,
     jvp=ZERO_DERIVATIVE,
     batch=_bitcast_batch,
 )
@@ -160,7 +158,7 @@ def _barrier_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[i
 
 
 @primitive(
-    "optimization_barrier", sharding=each_same, sums=each_own, abstract=_barrier_abstract, emit=_barrier_emit,
+    sharding=each_same, sums=each_own, abstract=_barrier_abstract, emit=_barrier_emit,
     multiple_results=True, jvp=_barrier_jvp, transpose=_barrier_transpose, batch=_barrier_batch,
 )
 def optimization_barrier(operand: ArrayLike, /) -> Any:

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.algebra.kinds import (
-    check_same_dtype,
-)
-from xtrace._src.algebra.vector_space import (
-    LINEAR,
-    broadcast_in_dim,
-    zeros,
-)
+from xtrace._src.algebra.families import add_any
+from xtrace._src.algebra.kinds import ANY, check_kind, check_same_dtype
+from xtrace._src.algebra.vector_space import LINEAR, broadcast_in_dim, broadcast_like, zeros
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.sharding_rules import join
 from xtrace._src.core.sum_rules import linear_from
 from xtrace._src.core.tangents import UndefinedPrimal
-from xtrace._src.ops.constants import constant
+from xtrace._src.ops.comparisons import bitwise_and, gt, lt
+from xtrace._src.ops.constants import constant, constants_like
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
 
 
 def _select_abstract(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
@@ -93,7 +91,7 @@ def _select_batch(mapped: Any, operands: Array, axes: Sequence[int]) -> tuple[An
 
 
 @primitive(
-    "select_n", sharding=join, sums=linear_from(1), abstract=_select_abstract, emit=_select_emit,
+    sharding=join, sums=linear_from(1), abstract=_select_abstract, emit=_select_emit,
     jvp=LINEAR, transpose=_select_transpose, batch=_select_batch, moves_elements=True,
 )
 def select_n(which: Any, *cases: object) -> Array:
@@ -136,3 +134,71 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Array:
         Array([1, 4], dtype=int32)
     """
     return select_n.bind_positional((pred, on_false, on_true))
+
+
+def _clamp_abstract(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> ShapedArray:
+    for name, bound in (("min", low), ("max", high)):
+        if bound.shape not in ((), x.shape):
+            raise TypeError(
+                f"clamp requires {name}.shape == operand.shape or {name}.shape == (), got {name}.shape={bound.shape}, "
+                f"operand.shape={x.shape}."
+            )
+    check_kind("clamp", (x,), (ANY,))
+    check_same_dtype("clamp", (low, x, high), "clip")
+    return ShapedArray(x.shape, x.dtype, low.weak_type and x.weak_type and high.weak_type)
+
+
+def _clamp_emit(builder: FunctionBuilder, low: Value, x: Value, high: Value) -> Value:
+    types = x.type if low.type == x.type == high.type else f"({low.type}, {x.type}, {high.type}) -> {x.type}"
+    return builder.line(f"stablehlo.clamp {low.name}, {x.name}, {high.name} : {types}", builder.results[0])
+
+
+# The tangent is that of x inside the bounds, that of the bound outside, and 0 where x equals a bound.
+def _clamp_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    low, x, high = primals
+    result, total = clamp.bind_positional(primals), None
+    conditions: tuple[Callable[[], Array], ...] = (
+        lambda: bitwise_and(gt(low, x), lt(low, high)), lambda: bitwise_and(gt(x, low), lt(x, high)),
+        lambda: lt(high, x),
+    )
+    for condition, tangent in zip(conditions, tangents, strict=True):
+        if tangent is not None:
+            tangent = broadcast_like(tangent, result)
+            term = select(broadcast_like(condition(), result), tangent, constants_like(result, 0))
+            total = term if total is None else add_any(total, term)
+    return result, total
+
+
+def _clamp_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[Any, int]:
+    low, x, high = operands
+    bounds = []
+    x, rank = mapped.place(x, axes[1]), aval_of(x).ndim - (axes[1] is not None)
+    for bound, axis in ((low, axes[0]), (high, axes[2])):
+        if axis is not None and aval_of(bound).ndim == 1 and rank:
+            bound = broadcast_in_dim(bound, aval_of(x).shape, (0,))
+        elif axis is not None or aval_of(bound).shape:
+            bound = mapped.place(bound, axis)
+        bounds.append(bound)
+    return clamp(bounds[0], x, bounds[1]), 0
+
+
+@primitive(sharding=join, abstract=_clamp_abstract, emit=_clamp_emit, jvp=_clamp_jvp, batch=_clamp_batch)
+def clamp(min: object, x: ArrayLike, max: object) -> Array:
+    """Clip each element to an interval.
+
+    Args:
+        min: lower bounds, a scalar or an array of the shape of `x`.
+        x: an array of numbers or booleans.
+        max: upper bounds, a scalar or an array of the shape of `x`.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: a bound has another shape, or the dtypes differ.
+
+    Example:
+        >>> lax.clamp(0.0, jnp.array([-1.0, 0.5, 2.0]), 1.0)
+        Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    return clamp.bind_positional((min, x, max))

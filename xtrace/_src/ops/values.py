@@ -41,7 +41,7 @@ def dtype(x: Any) -> Any:
         raise TypeError(f"dtype: Cannot determine dtype of {short_repr(x)}: {error}") from None
 
 
-@linear("stage", sharding=same, emit=lambda builder, x: x, transpose=lambda t, x: t, moves_elements=False)
+@linear(sharding=same, emit=lambda builder, x: x, transpose=lambda t, x: t, moves_elements=False)
 def stage(x: ArrayLike, /) -> Array:
     """Record a value in the traced program, so that operations on it are recorded as well.
 

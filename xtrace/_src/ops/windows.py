@@ -335,7 +335,6 @@ _MONOIDS: dict[str, WindowReduction] = {"add": reduce_window_sum, "max": reduce_
 
 
 @primitive(
-    "reduce_window",
     ("jaxpr", "consts", *Window._fields),
     abstract=_reduce_window_abstract,
     emit=_reduce_window_emit,
@@ -601,7 +600,7 @@ def _select_and_scatter_batch(
 
 
 @primitive(
-    "select_and_scatter", ("select_jaxpr", "select_consts", "scatter_jaxpr", "scatter_consts", *Window._fields[:3]),
+    ("select_jaxpr", "select_consts", "scatter_jaxpr", "scatter_consts", *Window._fields[:3]),
     abstract=_select_and_scatter_abstract, emit=_select_and_scatter_emit,
     jvp=no_rule("select_and_scatter has no derivative: select and scatter are any functions"),
     batch=_select_and_scatter_batch,

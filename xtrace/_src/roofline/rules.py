@@ -16,7 +16,7 @@ from xtrace._src.algebra.families import mul, neg
 from xtrace._src.algebra.varying import psum_invariant, unreduced_psum
 from xtrace._src.algebra.vector_space import reduce_sum
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.ops import comparisons, complex_numbers, elementwise, special
+from xtrace._src.ops import comparisons, complex_numbers, elementwise, special, trigonometry
 from xtrace._src.ops.arrays.gathering import (
     gather,
     scatter,
@@ -30,6 +30,7 @@ from xtrace._src.ops.arrays.index_vectors import GatherScatterMode
 from xtrace._src.ops.collectives import pmax, pmin, psum
 from xtrace._src.ops.contractions.contraction import dot_general
 from xtrace._src.ops.contractions.convolution import conv_general_dilated
+from xtrace._src.ops.cumulative import cumlogsumexp, cummax, cummin, cumprod, cumsum
 from xtrace._src.ops.exchanges import (
     all_gather_invariant_p,
     all_gather_p,
@@ -39,7 +40,6 @@ from xtrace._src.ops.exchanges import (
     reduce_scatter_p,
     unreduced_reduce_scatter_p,
 )
-from xtrace._src.ops.reductions import cumlogsumexp, cummax, cummin, cumprod, cumsum
 from xtrace._src.ops.selection import select_n
 from xtrace._src.roofline.results import RooflineResult, RooflineRuleContext, RooflineShape
 
@@ -231,15 +231,15 @@ def _find_coordinates(sizes: Sequence[int], index: int) -> list[int]:
 
 
 _ELEMENTWISE = (
-    elementwise.abs, elementwise.acos, elementwise.add, comparisons.bitwise_and, elementwise.asin,
-    elementwise.atan, special.bessel_i0e, special.bessel_i1e, elementwise.cbrt, elementwise.ceil, complex_numbers.conj,
-    elementwise.cos, elementwise.cosh, special.digamma, elementwise.div, comparisons.eq, special.erf, special.erf_inv,
+    elementwise.abs, trigonometry.acos, elementwise.add, comparisons.bitwise_and, trigonometry.asin,
+    trigonometry.atan, special.bessel_i0e, special.bessel_i1e, elementwise.cbrt, elementwise.ceil, complex_numbers.conj,
+    trigonometry.cos, trigonometry.cosh, special.digamma, elementwise.div, comparisons.eq, special.erf, special.erf_inv,
     special.erfc, elementwise.exp, elementwise.expm1, elementwise.floor, comparisons.ge, comparisons.gt,
     complex_numbers.imag, elementwise.integer_pow, elementwise.is_finite, comparisons.le, special.lgamma,
     elementwise.log, elementwise.log1p, elementwise.logistic, comparisons.lt, elementwise.max, elementwise.min, mul,
     comparisons.ne, neg, comparisons.bitwise_not, comparisons.bitwise_or, complex_numbers.real, elementwise.rem,
-    elementwise.round, elementwise.rsqrt, elementwise.sign, elementwise.sin, elementwise.sinh, elementwise.sqrt,
-    elementwise.square, elementwise.sub, elementwise.tan, comparisons.bitwise_xor,
+    elementwise.round, elementwise.rsqrt, elementwise.sign, trigonometry.sin, trigonometry.sinh, elementwise.sqrt,
+    elementwise.square, elementwise.sub, trigonometry.tan, comparisons.bitwise_xor,
 )
 
 RULES: dict[Primitive, Rule] = {

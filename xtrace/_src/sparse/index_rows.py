@@ -21,8 +21,9 @@ from xtrace._src.ops.arrays.slicing import index_in_dim, slice_in_dim
 from xtrace._src.ops.arrays.sorting import sort
 from xtrace._src.ops.comparisons import ge, ne
 from xtrace._src.ops.constants import constant_like
+from xtrace._src.ops.cumulative import cumsum
 from xtrace._src.ops.elementwise import div, rem
-from xtrace._src.ops.reductions import cumsum, reduce_or
+from xtrace._src.ops.reductions import reduce_or
 from xtrace._src.ops.selection import select_n
 
 # A gather reads zeros out of bounds; a scatter drops updates out of bounds.

@@ -9,6 +9,7 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import absolute, equal, less, true_divide
 from xtrace._src.api.promotion import check_mapped_ranks
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviate
@@ -32,19 +33,7 @@ from xtrace.numpy.manipulation import atleast_1d, atleast_2d, expand_dims
 from xtrace.numpy.padding import pad
 from xtrace.numpy.ranges import arange
 from xtrace.numpy.scalar_types import result_type
-from xtrace.numpy.ufuncs import (
-    absolute,
-    add,
-    equal,
-    less,
-    maximum,
-    multiply,
-    negative,
-    sqrt,
-    subtract,
-    true_divide,
-    where,
-)
+from xtrace.numpy.ufuncs import add, maximum, multiply, negative, sqrt, subtract, where
 
 __all__ = [
     "block_diag", "circulant", "companion", "convolution_matrix", "dft", "fiedler", "fiedler_companion", "hadamard",

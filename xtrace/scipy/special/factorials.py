@@ -11,7 +11,7 @@ import numpy as np
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import select_where
+from xtrace._src.api.operators import remainder, select_where
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
@@ -23,7 +23,7 @@ from xtrace.numpy.conversion import asarray
 from xtrace.numpy.floating_point import signbit
 from xtrace.numpy.manipulation import expand_dims
 from xtrace.numpy.rounding import floor, rint
-from xtrace.numpy.ufuncs import abs, exp, expm1, log, log1p, maximum, minimum, remainder
+from xtrace.numpy.ufuncs import abs, exp, expm1, log, log1p, maximum, minimum
 from xtrace.scipy.special.primitive import digamma, gammaln, refuse_complex, to_operands
 from xtrace.scipy.special.series import evaluate_polynomial
 

@@ -8,13 +8,13 @@ from typing import Any
 from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import select_where
+from xtrace._src.api.operators import remainder, select_where
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.control_flow.while_loop import fori_loop
 from xtrace.numpy.rounding import floor
-from xtrace.numpy.ufuncs import abs, cos, exp, log, log1p, maximum, minimum, remainder, sin
+from xtrace.numpy.ufuncs import abs, cos, exp, log, log1p, maximum, minimum, sin
 from xtrace.scipy.special import fits
 from xtrace.scipy.special.primitive import digamma, gammaln, to_operands, to_wide_operand
 from xtrace.scipy.special.series import (

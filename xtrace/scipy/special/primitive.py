@@ -12,7 +12,7 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import check_broadcast, convert_to, operand_aval
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
-from xtrace._src.api.elementwise_functions import REAL_NUMBERS, unary_function
+from xtrace._src.api.elementwise_functions import REAL_NUMBERS, elementwise_function
 from xtrace._src.api.grad import jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape, cast_as
@@ -21,55 +21,124 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.ops import special
+from xtrace._src.ops import incomplete_functions, special
 from xtrace._src.ops.elementwise import logistic
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.ufuncs import abs, exp, sign
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-erf = unary_function(
-    "erf", special.erf, "Return the error function of elements.", adjust=as_inexact, by_keyword=True,
-    domain=REAL_NUMBERS, reference="NIST Digital Library of Mathematical Functions, section 7.2.",
-    example=("scipy.special.erf(0.0)", "Array(0., dtype=float32, weak_type=True)"),
-)
-erfc = unary_function(
-    "erfc", special.erfc, "Return 1 - erf(x), also exact for large `x`.", adjust=as_inexact, by_keyword=True,
-    domain=REAL_NUMBERS, reference="NIST Digital Library of Mathematical Functions, section 7.2.",
-    example=("scipy.special.erfc(0.0)", "Array(1., dtype=float32, weak_type=True)"),
-)
-erfinv = unary_function(
-    "erfinv", special.erf_inv, "Return the inverse of the error function; NaN outside of [-1, 1].", adjust=as_inexact,
-    by_keyword=True, domain=REAL_NUMBERS,
-    reference="M. Giles, Approximating the erfinv function, GPU Computing Gems 2 (2011).",
-    example=("scipy.special.erfinv(0.0)", "Array(0., dtype=float32, weak_type=True)"),
-)
-expit = unary_function(
-    "expit", logistic, "Return the logistic function 1 / (1 + exp(-x)) of elements.", adjust=as_inexact,
-    by_keyword=True, reference="Defined as in ``scipy.special.expit``.",
-    example=("scipy.special.expit(0.0)", "Array(0.5, dtype=float32, weak_type=True)"),
-)
-digamma = unary_function(
-    "digamma", special.digamma, "Return the derivative of `gammaln`.", adjust=as_inexact, by_keyword=True,
-    domain=REAL_NUMBERS, reference="NIST Digital Library of Mathematical Functions, sections 5.2 and 5.11.",
-    example=("scipy.special.digamma(1.0).round(2)", "Array(-0.58, dtype=float32, weak_type=True)"),
-)
-gammaln = unary_function(
-    "gammaln", special.lgamma, "Return the logarithm of |gamma(x)|.", adjust=as_inexact, by_keyword=True,
-    domain=REAL_NUMBERS,
-    reference="C. Lanczos, A precision approximation of the gamma function, SIAM J. Numer. Anal. 1 (1964).",
-    example=("scipy.special.gammaln(jnp.inf)", "Array(inf, dtype=float32, weak_type=True)"),
-)
-i0e = unary_function(
-    "i0e", special.bessel_i0e, "Return the modified Bessel function `i0` times exp(-|x|).", adjust=as_inexact,
-    by_keyword=True, domain=REAL_NUMBERS, reference="NIST Digital Library of Mathematical Functions, section 10.25.",
-    example=("scipy.special.i0e(0.0).round(4)", "Array(1., dtype=float32, weak_type=True)"),
-)
-i1e = unary_function(
-    "i1e", special.bessel_i1e, "Return the modified Bessel function `i1` times exp(-|x|).", adjust=as_inexact,
-    by_keyword=True, domain=REAL_NUMBERS, reference="NIST Digital Library of Mathematical Functions, section 10.25.",
-    example=("scipy.special.i1e(0.0)", "Array(0., dtype=float32, weak_type=True)"),
-)
+
+@elementwise_function(special.erf, adjust=as_inexact, domain=REAL_NUMBERS)
+def erf(x: ArrayLike) -> Array:
+    """Return the error function of elements.
+
+    Example:
+        >>> scipy.special.erf(0.0)
+        Array(0., dtype=float32, weak_type=True)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 7.2.
+    """
+    ...
+
+
+@elementwise_function(special.erfc, adjust=as_inexact, domain=REAL_NUMBERS)
+def erfc(x: ArrayLike) -> Array:
+    """Return 1 - erf(x), also exact for large `x`.
+
+    Example:
+        >>> scipy.special.erfc(0.0)
+        Array(1., dtype=float32, weak_type=True)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 7.2.
+    """
+    ...
+
+
+@elementwise_function(special.erf_inv, adjust=as_inexact, domain=REAL_NUMBERS)
+def erfinv(x: ArrayLike) -> Array:
+    """Return the inverse of the error function; NaN outside of [-1, 1].
+
+    Example:
+        >>> scipy.special.erfinv(0.0)
+        Array(0., dtype=float32, weak_type=True)
+
+    Reference:
+        M. Giles, Approximating the erfinv function, GPU Computing Gems 2 (2011).
+    """
+    ...
+
+
+@elementwise_function(logistic, adjust=as_inexact)
+def expit(x: ArrayLike) -> Array:
+    """Return the logistic function 1 / (1 + exp(-x)) of elements.
+
+    Example:
+        >>> scipy.special.expit(0.0)
+        Array(0.5, dtype=float32, weak_type=True)
+
+    Reference:
+        Defined as in ``scipy.special.expit``.
+    """
+    ...
+
+
+@elementwise_function(special.digamma, adjust=as_inexact, domain=REAL_NUMBERS)
+def digamma(x: ArrayLike) -> Array:
+    """Return the derivative of `gammaln`.
+
+    Example:
+        >>> scipy.special.digamma(1.0).round(2)
+        Array(-0.58, dtype=float32, weak_type=True)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, sections 5.2 and 5.11.
+    """
+    ...
+
+
+@elementwise_function(special.lgamma, adjust=as_inexact, domain=REAL_NUMBERS)
+def gammaln(x: ArrayLike) -> Array:
+    """Return the logarithm of |gamma(x)|.
+
+    Example:
+        >>> scipy.special.gammaln(jnp.inf)
+        Array(inf, dtype=float32, weak_type=True)
+
+    Reference:
+        C. Lanczos, A precision approximation of the gamma function, SIAM J. Numer. Anal. 1 (1964).
+    """
+    ...
+
+
+@elementwise_function(special.bessel_i0e, adjust=as_inexact, domain=REAL_NUMBERS)
+def i0e(x: ArrayLike) -> Array:
+    """Return the modified Bessel function `i0` times exp(-|x|).
+
+    Example:
+        >>> scipy.special.i0e(0.0).round(4)
+        Array(1., dtype=float32, weak_type=True)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 10.25.
+    """
+    ...
+
+
+@elementwise_function(special.bessel_i1e, adjust=as_inexact, domain=REAL_NUMBERS)
+def i1e(x: ArrayLike) -> Array:
+    """Return the modified Bessel function `i1` times exp(-|x|).
+
+    Example:
+        >>> scipy.special.i1e(0.0)
+        Array(0., dtype=float32, weak_type=True)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 10.25.
+    """
+    ...
 
 
 @inline_jit(public=True)
@@ -190,7 +259,7 @@ def gammainc(a: RealLike, x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, sections 8.2, 8.11 and 8.12.
     """
-    return special.igamma(*to_operands(a, x))
+    return incomplete_functions.igamma(*to_operands(a, x))
 
 
 @inline_jit(public=True)
@@ -215,7 +284,7 @@ def gammaincc(a: RealLike, x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, sections 8.2, 8.11 and 8.12.
     """
-    return special.igammac(*to_operands(a, x))
+    return incomplete_functions.igammac(*to_operands(a, x))
 
 
 @inline_jit(public=True)
@@ -240,7 +309,7 @@ def betainc(a: RealLike, b: RealLike, x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 8.17.
     """
-    return special.betainc(*to_operands(a, b, x))
+    return incomplete_functions.betainc(*to_operands(a, b, x))
 
 
 # B(2k) / (2k)! for k = 1, 2, …, and the number of terms to sum before the expansion.

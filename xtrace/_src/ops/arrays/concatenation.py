@@ -83,7 +83,7 @@ def _concatenate_batch(
 
 
 @primitive(
-    "concatenate", ("dimension",), sharding=sharding_rules.concatenate, abstract=_concatenate_abstract,
+    ("dimension",), sharding=sharding_rules.concatenate, abstract=_concatenate_abstract,
     emit=_concatenate_emit,
     jvp=LINEAR, transpose=_concatenate_transpose, batch=_concatenate_batch, moves_elements=True,
 )
@@ -158,7 +158,7 @@ def _stack_batch(
 
 
 @primitive(
-    "stack", ("axis",), sharding=sharding_rules.stack, abstract=_stack_abstract, emit=_stack_emit,
+    ("axis",), sharding=sharding_rules.stack, abstract=_stack_abstract, emit=_stack_emit,
     jvp=LINEAR, transpose=_stack_transpose, batch=_stack_batch, moves_elements=True,
 )
 def stack(operands: Sequence[Any], axis: int = 0) -> Array:
@@ -209,7 +209,7 @@ def _unstack_batch(
 
 
 @primitive(
-    "unstack", ("axis",), abstract=_unstack_abstract, emit=_unstack_emit, multiple_results=True,
+    ("axis",), abstract=_unstack_abstract, emit=_unstack_emit, multiple_results=True,
     jvp=PIECES, transpose=_unstack_transpose, batch=_unstack_batch, moves_elements=True,
     sharding=sharding_rules.unstack,
 )
@@ -273,7 +273,7 @@ def _split_batch(
 
 
 @primitive(
-    "split", ("sizes", "axis"), sharding=sharding_rules.resize, abstract=_split_abstract, emit=_split_emit,
+    ("sizes", "axis"), sharding=sharding_rules.resize, abstract=_split_abstract, emit=_split_emit,
     multiple_results=True,
     jvp=PIECES, transpose=_split_transpose, batch=_split_batch, moves_elements=True,
 )
@@ -329,7 +329,7 @@ def _tile_batch(
 
 
 @linear(
-    "tile", ("reps",), abstract=_tile_abstract, emit=_tile_emit, transpose=_tile_transpose, batch=_tile_batch,
+    ("reps",), abstract=_tile_abstract, emit=_tile_emit, transpose=_tile_transpose, batch=_tile_batch,
     sharding=sharding_rules.tile, sums=nonlinear,
 )
 def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:

@@ -52,7 +52,7 @@ def _iota_emit(builder: FunctionBuilder, *, dimension: int, **_: object) -> Valu
 
 
 @primitive(
-    "iota", ("dtype", "shape", "dimension", "sharding"), sharding_parameter="sharding", abstract=_iota_abstract,
+    ("dtype", "shape", "dimension", "sharding"), name="iota", sharding_parameter="sharding", abstract=_iota_abstract,
     emit=_iota_emit, jvp=ZERO_DERIVATIVE, batch=no_rule("iota has no operand that could be mapped"),
 )
 def broadcasted_iota(dtype: DTypeLike, shape: ShapeLike, dimension: int, *, out_sharding: object = None) -> Array:
@@ -248,7 +248,7 @@ def _empty_emit(builder: FunctionBuilder, **_: object) -> Value:
 
 
 @primitive(
-    "empty", ("shape", "dtype", "out_sharding"), sharding_parameter="out_sharding", abstract=_empty_abstract,
+    ("shape", "dtype", "out_sharding"), sharding_parameter="out_sharding", abstract=_empty_abstract,
     emit=_empty_emit, jvp=ZERO_DERIVATIVE, batch=no_rule("empty has no operand that could be mapped"),
 )
 def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: object = None) -> Array:

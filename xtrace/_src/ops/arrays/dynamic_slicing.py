@@ -109,7 +109,7 @@ def _dynamic_slice_batch(
 
 
 @primitive(
-    "dynamic_slice", ("slice_sizes",), sharding=resize, sums=linear_in(0),
+    ("slice_sizes",), sharding=resize, sums=linear_in(0),
     abstract=_dynamic_slice_abstract, emit=_dynamic_slice_emit,
     jvp=LINEAR, transpose=_dynamic_slice_transpose, batch=_dynamic_slice_batch, moves_elements=True,
 )
@@ -316,7 +316,7 @@ def _dynamic_update_slice_batch(
 
 
 @primitive(
-    "dynamic_update_slice", sharding=update_slice, sums=linear_in(0, 1), abstract=_dynamic_update_slice_abstract,
+    sharding=update_slice, sums=linear_in(0, 1), abstract=_dynamic_update_slice_abstract,
     emit=_dynamic_update_slice_emit,
     jvp=LINEAR, transpose=_dynamic_update_slice_transpose, batch=_dynamic_update_slice_batch, moves_elements=True,
 )

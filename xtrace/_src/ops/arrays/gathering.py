@@ -22,7 +22,6 @@ from xtrace._src.algebra.monoids import (
 from xtrace._src.algebra.vector_space import (
     LINEAR,
     broadcast_in_dim,
-    canonical_axis,
     move_axis,
     operand_aval,
     reshape,
@@ -34,9 +33,8 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.integers import integer_tuple
-from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal, scalar_literal
+from xtrace._src.core.ir import Jaxpr, scalar_literal
 from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive, primitive
 from xtrace._src.core.sharding_rules import gather as gather_rule
 from xtrace._src.core.sharding_rules import same
@@ -44,8 +42,7 @@ from xtrace._src.core.sum_rules import linear_in, nonlinear
 from xtrace._src.core.tangents import UndefinedPrimal, unreduced_aval
 from xtrace._src.core.trace import current_trace
 from xtrace._src.ops import elementwise
-from xtrace._src.ops.arrays.concatenation import concatenate
-from xtrace._src.ops.arrays.creation import broadcasted_iota, full
+from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.index_vectors import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -60,14 +57,13 @@ from xtrace._src.ops.arrays.index_vectors import (
     window_sizes,
     write_last_indices,
 )
-from xtrace._src.ops.arrays.shape import expand_dims, shift_over
-from xtrace._src.ops.comparisons import eq, lt
+from xtrace._src.ops.arrays.shape import shift_over
+from xtrace._src.ops.comparisons import eq
 from xtrace._src.ops.selection import select_n
 from xtrace._src.stablehlo import symbolic_sizes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.lower import emit_computation
-from xtrace._src.transforms.stage import stage
 
 
 def _gather_abstract(
@@ -208,7 +204,7 @@ def _add_batching_axis(
 
 
 @primitive(
-    "gather", ("dimension_numbers", "slice_sizes", "indices_are_sorted", "unique_indices", "mode", "fill_value"),
+    ("dimension_numbers", "slice_sizes", "indices_are_sorted", "unique_indices", "mode", "fill_value"),
     sharding=gather_rule, sums=_gather_sums,
     abstract=_gather_abstract, emit=_gather_emit, jvp=_gather_jvp, transpose=_gather_transpose,
     batch=_gather_batch,
@@ -259,45 +255,6 @@ def gather(
     return gather.bind_positional((operand, start_indices), parameters)
 
 
-def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
-    """Take the subarrays at indices along some axes of an array.
-
-    Args:
-        src: an array.
-        idxs: vectors of one length, one for each of `axes`; indices wrap around the sizes.
-        axes: the axes to index.
-
-    Returns:
-        An array with a leading axis for the indices, without `axes`.
-
-    Raises:
-        TypeError: the indices are no integers.
-        ValueError: there is no such axis, or the numbers of indices and axes differ.
-
-    Example:
-        >>> lax.index_take(jnp.arange(6).reshape(2, 3), [jnp.array([0, 1]), jnp.array([2, 0])], (0, 1))
-        Array([2, 3], dtype=int32)
-    """
-    shape = operand_aval(src, "src").shape
-    chosen = [canonical_axis(a, len(shape)) for a in integer_tuple("axes", axes)]
-    vectors = [expand_dims(_wrap_index(i, shape[a]), (1,)) for i, a in zip(idxs, chosen, strict=True)]
-    numbers = GatherDimensionNumbers(
-        offset_dims=tuple(range(1, len(shape) - len(chosen) + 1)), collapsed_slice_dims=tuple(sorted(chosen)),
-        start_index_map=tuple(chosen),
-    )
-    sizes = [1 if a in chosen else n for a, n in enumerate(shape)]
-    return gather(src, concatenate(vectors, 1), numbers, sizes)
-
-
-def _wrap_index(index: Array, size: int) -> Array:
-    """Return an index vector modulo `size`, in 0 to size - 1."""
-    aval = operand_aval(index, "idxs")
-    number = scalar_literal(size, aval.dtype)
-    rest = elementwise.rem(index, number)
-    negative = lt(rest, Literal(0, number.aval))
-    return select_n(negative, rest, elementwise.add(rest, number))
-
-
 def _pad_empty_index_vectors(
     builder: FunctionBuilder, operand: Value, indices: Value, numbers: ScatterDimensionNumbers
 ) -> tuple[Value, Value, ScatterDimensionNumbers]:
@@ -322,18 +279,17 @@ class Scatter(ArrayPrimitive):
     PARAMETERS = ("dimension_numbers", "indices_are_sorted", "unique_indices", "mode", "update_jaxpr", "update_consts")
 
     def __init__(
-        self, name: str, monoid: Monoid | None, kinds: Sequence[str], contract: str, printed: str, *,
+        self, function: Callable[..., Any], monoid: Monoid | None, kinds: Sequence[str], *,
         jvp: Callable[..., Any] | Derived, transpose: Callable[..., Any] | None = None,
     ) -> None:
         is_linear = monoid is None or jvp is LINEAR
         super().__init__(
-            name, self.PARAMETERS, abstract=self._abstract, emit=self._emit, operation=self._operation,
-            unprinted={"update_consts": ()}, jvp=jvp, transpose=transpose, batch=self._batch,
+            function.__name__.replace("_", "-"), self.PARAMETERS, abstract=self._abstract, emit=self._emit,
+            operation=self._operation, unprinted={"update_consts": ()}, jvp=jvp, transpose=transpose, batch=self._batch,
             moves_elements=monoid is None, sharding=same,
             sums=linear_in(0, 2) if is_linear else nonlinear,
         )
         self.monoid, self.kinds = monoid, tuple(kinds)
-        self.__name__ = self.__qualname__ = name.replace("-", "_")
         arguments = {
             "operand": f"an array of {kind_names(kinds)}.",
             "scatter_indices": "an array of integers whose last axis holds index vectors.",
@@ -347,12 +303,7 @@ class Scatter(ArrayPrimitive):
             "TypeError": "the shapes, dtypes and `dimension_numbers` do not agree.",
             "ValueError": "`mode` is none of the modes.",
         }
-        example = (
-            "numbers = lax.ScatterDimensionNumbers((), (0,), (0,))\n"
-            f"        >>> lax.{self.__name__}(jnp.array([1, 2, 3]), jnp.array([[1]]), jnp.array([5]), numbers)"
-        )
-        returns = "An array of the shape and dtype of `operand`."
-        self.__doc__ = docstring(contract, arguments, returns, errors, (example, f"Array([{printed}], dtype=int32)"))
+        self.declare(function, arguments, "An array of the shape and dtype of `operand`.", errors)
 
     def _operation(
         self, operand: Array, scatter_indices: Array, updates: Array, dimension_numbers: ScatterDimensionNumbers, *,
@@ -620,78 +571,93 @@ EXTREMAL = Derived(_extremal_jvp)
 
 # Subtraction is no monoid, but repeated subtraction subtracts the sum of the updates, in any order.
 DIFFERENCE = Monoid("stablehlo.subtract", SUM.neutral)
-scatter = Scatter(
-    "scatter", None, (*ANY, EXTENDED), "Replace windows of `operand` by updates.", "1, 5, 3",
-    jvp=_set_jvp, transpose=_set_transpose,
-)
-
-scatter_add = Scatter(
-    "scatter-add", SUM, NUMBER, "Add updates to windows of `operand`.", "1, 7, 3", jvp=LINEAR, transpose=_sum_transpose
-)
-
-scatter_sub = Scatter(
-    "scatter-sub", DIFFERENCE, NUMBER, "Subtract updates from windows of `operand`.", " 1, -3,  3",
-    jvp=LINEAR, transpose=_difference_transpose,
-)
-
-scatter_mul = Scatter(
-    "scatter-mul", PRODUCT, NUMBER, "Multiply windows of `operand` by updates.", " 1, 10,  3",
-    jvp=_product_jvp, transpose=_product_transpose,
-)
-
-scatter_min = Scatter(
-    "scatter-min", MINIMUM, ANY, "Take the smaller of windows of `operand` and updates.", "1, 2, 3", jvp=EXTREMAL
-)
-
-scatter_max = Scatter(
-    "scatter-max", MAXIMUM, ANY, "Take the larger of windows of `operand` and updates.", "1, 5, 3", jvp=EXTREMAL
-)
 
 
-def scatter_apply(
-    operand: ArrayLike, scatter_indices: ArrayLike, func: Callable[[Any], Any],
-    dimension_numbers: ScatterDimensionNumbers, *, update_shape: tuple[int, ...] = (), indices_are_sorted: bool = False,
-    unique_indices: bool = False, mode: object = None,
+@Scatter.define(None, (*ANY, EXTENDED), jvp=_set_jvp, transpose=_set_transpose)
+def scatter(
+    operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike, dimension_numbers: ScatterDimensionNumbers, *,
+    indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
 ) -> Array:
-    """Apply a function to the elements of windows of an array.
-
-    Args:
-        operand: an array.
-        scatter_indices: the index vectors of the windows, as in `scatter`.
-        func: a function from a scalar to a scalar of the same dtype; it closes over no traced values.
-        dimension_numbers: a `ScatterDimensionNumbers`, as in `scatter`.
-        update_shape: the shape that `updates` of `scatter` would have.
-        indices_are_sorted: whether the index vectors are in ascending order.
-        unique_indices: whether the windows do not overlap; otherwise the number of applications is unspecified.
-        mode: the treatment of windows outside of the operand, a `GatherScatterMode` or its name.
-
-    Returns:
-        An array like `operand`.
-
-    Raises:
-        NotImplementedError: `func` closes over traced values.
-        TypeError: the indices are no integers, or `func` returns another type.
-        ValueError: the shapes do not agree.
+    """Replace windows of `operand` by updates.
 
     Example:
-        >>> axes = lax.ScatterDimensionNumbers((), (0,), (0,))
-        >>> lax.scatter_apply(jnp.arange(3.0), jnp.array([[1]]), lambda x: x + 5.0, axes, update_shape=(1,))
-        Array([0., 6., 2.], dtype=float32)
+        >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+        >>> lax.scatter(jnp.array([1, 2, 3]), jnp.array([[1]]), jnp.array([5]), numbers)
+        Array([1, 5, 3], dtype=int32)
     """
-    aval = operand_aval(operand)
-    scalar = ShapedArray((), aval.dtype)
-    info = DebugInfo("scatter_apply", getattr(func, "__name__", "func"), None, None)
-    jaxpr, constants = stage(lambda x: [func(x)], [scalar], info)
-    if constants:
-        raise NotImplementedError("scatter_apply: func closes over arrays; close over scalars only")
-    (result,) = jaxpr.out_avals
-    if result.shape or result.dtype != aval.dtype:
-        raise TypeError(
-            f"scatter_apply: func must map {scalar.str_short()} to the same type, it returned {result.str_short()}"
-        )
-    updates = full(update_shape, 0, aval.dtype)
-    numbers = canonical_numbers(ScatterDimensionNumbers, dimension_numbers)
-    flags = bool(indices_are_sorted), bool(unique_indices)
-    canonical = canonical_mode(mode, GatherScatterMode.FILL_OR_DROP)
-    parameters = (numbers, *flags, canonical, jaxpr, ())
-    return scatter.bind_positional((operand, scatter_indices, updates), parameters)
+    ...
+
+
+@Scatter.define(SUM, NUMBER, jvp=LINEAR, transpose=_sum_transpose)
+def scatter_add(
+    operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike, dimension_numbers: ScatterDimensionNumbers, *,
+    indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
+) -> Array:
+    """Add updates to windows of `operand`.
+
+    Example:
+        >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+        >>> lax.scatter_add(jnp.array([1, 2, 3]), jnp.array([[1]]), jnp.array([5]), numbers)
+        Array([1, 7, 3], dtype=int32)
+    """
+    ...
+
+
+@Scatter.define(DIFFERENCE, NUMBER, jvp=LINEAR, transpose=_difference_transpose)
+def scatter_sub(
+    operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike, dimension_numbers: ScatterDimensionNumbers, *,
+    indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
+) -> Array:
+    """Subtract updates from windows of `operand`.
+
+    Example:
+        >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+        >>> lax.scatter_sub(jnp.array([1, 2, 3]), jnp.array([[1]]), jnp.array([5]), numbers)
+        Array([ 1, -3,  3], dtype=int32)
+    """
+    ...
+
+
+@Scatter.define(PRODUCT, NUMBER, jvp=_product_jvp, transpose=_product_transpose)
+def scatter_mul(
+    operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike, dimension_numbers: ScatterDimensionNumbers, *,
+    indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
+) -> Array:
+    """Multiply windows of `operand` by updates.
+
+    Example:
+        >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+        >>> lax.scatter_mul(jnp.array([1, 2, 3]), jnp.array([[1]]), jnp.array([5]), numbers)
+        Array([ 1, 10,  3], dtype=int32)
+    """
+    ...
+
+
+@Scatter.define(MINIMUM, ANY, jvp=EXTREMAL)
+def scatter_min(
+    operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike, dimension_numbers: ScatterDimensionNumbers, *,
+    indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
+) -> Array:
+    """Take the smaller of windows of `operand` and updates.
+
+    Example:
+        >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+        >>> lax.scatter_min(jnp.array([1, 2, 3]), jnp.array([[1]]), jnp.array([5]), numbers)
+        Array([1, 2, 3], dtype=int32)
+    """
+    ...
+
+
+@Scatter.define(MAXIMUM, ANY, jvp=EXTREMAL)
+def scatter_max(
+    operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike, dimension_numbers: ScatterDimensionNumbers, *,
+    indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
+) -> Array:
+    """Take the larger of windows of `operand` and updates.
+
+    Example:
+        >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+        >>> lax.scatter_max(jnp.array([1, 2, 3]), jnp.array([[1]]), jnp.array([5]), numbers)
+        Array([1, 5, 3], dtype=int32)
+    """
+    ...

@@ -189,7 +189,7 @@ def _squeeze_batch(
 
 
 @linear(
-    "squeeze", ("dimensions",), sharding=drop("dimensions"), abstract=_squeeze_abstract, emit=_reshape_to_result,
+    ("dimensions",), sharding=drop("dimensions"), abstract=_squeeze_abstract, emit=_reshape_to_result,
     batch=_squeeze_batch,
     transpose=lambda t, x, **_: reshape.bind_positional((t,), (x.aval.shape, None, None)),
 )
@@ -268,7 +268,7 @@ def _rev_transpose(cotangent: Array, operand: Array, **dimensions: object) -> Ar
 
 
 @linear(
-    "rev", ("dimensions",), sharding=same, abstract=_rev_abstract, emit=_rev_emit, transpose=_rev_transpose,
+    ("dimensions",), sharding=same, abstract=_rev_abstract, emit=_rev_emit, transpose=_rev_transpose,
     axes=("dimensions",)
 )
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
@@ -295,7 +295,7 @@ def _copy_transpose(cotangent: Array, operand: Array) -> Array:
     return copy.bind(cotangent)
 
 
-@linear("copy", sharding=same, emit=lambda builder, x: x, transpose=_copy_transpose)
+@linear(sharding=same, emit=lambda builder, x: x, transpose=_copy_transpose)
 def copy(x: ArrayLike) -> Array:
     """Return a copy in new memory."""
     return copy.bind(x)

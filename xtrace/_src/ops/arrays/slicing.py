@@ -93,7 +93,7 @@ def _slice_batch(
 
 
 @linear(
-    "slice", ("start_indices", "limit_indices", "strides"), sharding=resize, abstract=_slice_abstract,
+    ("start_indices", "limit_indices", "strides"), sharding=resize, abstract=_slice_abstract,
     emit=_slice_emit,
     transpose=_slice_transpose, batch=_slice_batch,
 )
@@ -247,7 +247,7 @@ def _pad_batch(
 
 
 @primitive(
-    "pad", ("padding_config",), sharding=resize, sums=linear_in(0), abstract=_pad_abstract, emit=_pad_emit,
+    ("padding_config",), sharding=resize, sums=linear_in(0), abstract=_pad_abstract, emit=_pad_emit,
     jvp=LINEAR, transpose=_pad_transpose, batch=_pad_batch,
 )
 def pad(operand: ArrayLike, padding_value: object, padding_config: Sequence[tuple[int, int, int]]) -> Array:

@@ -104,7 +104,7 @@ def _sort_batch(
 
 
 @primitive(
-    "sort", ("dimension", "is_stable", "num_keys"), sharding=whole_along("dimension"), abstract=_sort_abstract,
+    ("dimension", "is_stable", "num_keys"), sharding=whole_along("dimension"), abstract=_sort_abstract,
     emit=_sort_emit, multiple_results=True,
     jvp=_sort_jvp, batch=_sort_batch,
 )
@@ -204,7 +204,7 @@ def _top_k_batch(
 
 
 @primitive(
-    "top_k", ("k", "axis"), sharding=whole_along("axis"), abstract=_top_k_abstract, emit=_top_k_emit,
+    ("k", "axis"), sharding=whole_along("axis"), abstract=_top_k_abstract, emit=_top_k_emit,
     multiple_results=True,
     jvp=_top_k_jvp, batch=_top_k_batch,
 )

@@ -535,7 +535,7 @@ def _dot_batch(
 
 
 @primitive(
-    "dot_general", ("dimension_numbers", "precision", "preferred_element_type", "out_sharding"), sharding=contract,
+    ("dimension_numbers", "precision", "preferred_element_type", "out_sharding"), sharding=contract,
     sums=sum_rules.contract, sharding_parameter="out_sharding", abstract=_dot_abstract,
     emit=_dot_emit, jvp=BILINEAR, transpose=_dot_transpose, batch=_dot_batch, unprinted={"out_sharding": NEVER_PRINTED},
 )

@@ -367,7 +367,6 @@ def _conv_batch(
 
 
 @primitive(
-    "conv_general_dilated",
     (
         "window_strides", "padding", "lhs_dilation", "rhs_dilation", "dimension_numbers", "feature_group_count",
         "batch_group_count", "precision", "preferred_element_type", "out_sharding",

@@ -41,9 +41,9 @@ from xtrace._src.ops.contractions.contraction import (
     dot_general,
     move_axes,
 )
+from xtrace._src.ops.cumulative import cumsum
 from xtrace._src.ops.elementwise import sub
 from xtrace._src.ops.lower_fun import lower_fun
-from xtrace._src.ops.reductions import cumsum
 from xtrace._src.ops.selection import select_n
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -327,7 +327,6 @@ def _ragged_batch(
 
 
 @primitive(
-    "ragged_dot_general",
     ("ragged_dot_dimension_numbers", "precision", "preferred_element_type", "group_offset", "out_sharding"),
     sums=nonlinear, abstract=_ragged_abstract, emit=_ragged_emit, jvp=BILINEAR,
     transpose=_ragged_transpose, batch=_ragged_batch,
@@ -501,7 +500,7 @@ def _scaled_batch(
 
 
 @primitive(
-    "scaled_dot", ("dimension_numbers", "preferred_element_type"), abstract=_scaled_abstract, emit=_scaled_emit,
+    ("dimension_numbers", "preferred_element_type"), abstract=_scaled_abstract, emit=_scaled_emit,
     jvp=no_rule("Differentiation rule for 'scaled_dot' not implemented: scale the operands and use dot_general"),
     batch=_scaled_batch,
 )

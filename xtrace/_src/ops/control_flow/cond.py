@@ -30,9 +30,8 @@ from xtrace._src.ops.control_flow.bodies import (
     same_type,
     stage_body,
 )
-from xtrace._src.ops.elementwise import clamp
 from xtrace._src.ops.references.binding import bind_with_references
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.selection import clamp, select_n
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.runtime.transfer import to_array
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value

@@ -62,7 +62,7 @@ def _after_emit(builder: FunctionBuilder, *tokens: Value) -> Value:
 
 
 @primitive(
-    "after_all", abstract=_after_abstract, emit=_after_emit, jvp=_CONSTANT,
+    abstract=_after_abstract, emit=_after_emit, jvp=_CONSTANT,
     batch=no_rule("after_all of tokens that are mapped: a token has no axis"),
 )
 def after_all(*operands: ArrayLike) -> Any:

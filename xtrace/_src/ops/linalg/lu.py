@@ -98,7 +98,7 @@ def _permutation_emit(builder: FunctionBuilder, pivots: Value, *, permutation_si
 
 
 @primitive(
-    "lu_pivots_to_permutation", ("permutation_size",),
+    ("permutation_size",),
     abstract=_permutation_abstract, emit=_permutation_emit, jvp=ZERO_DERIVATIVE, batch=LEADING, sharding=leading(2),
 )
 def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
@@ -219,7 +219,7 @@ def _lu_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any],
 
 
 @primitive(
-    "lu", abstract=_lu_abstract, emit=_lu_emit, jvp=_lu_jvp, batch=LEADING, sharding=leading(2), multiple_results=True
+    abstract=_lu_abstract, emit=_lu_emit, jvp=_lu_jvp, batch=LEADING, sharding=leading(2), multiple_results=True
 )
 def lu(x: ArrayLike) -> tuple[Any, Any, Any]:
     """Factor matrices into triangular ones with row exchanges: ``x[permutation] = L U``.

@@ -56,7 +56,7 @@ def _geqrf_emit(builder: FunctionBuilder, x: Value) -> list[Value]:
 
 
 @primitive(
-    "geqrf", abstract=_geqrf_abstract, emit=_geqrf_emit, batch=LEADING, sharding=leading(2), multiple_results=True,
+    abstract=_geqrf_abstract, emit=_geqrf_emit, batch=LEADING, sharding=leading(2), multiple_results=True,
     jvp=no_rule("geqrf has no derivative; use qr"),
 )
 def geqrf(x: ArrayLike) -> tuple[Any, Any]:
@@ -93,7 +93,7 @@ def _geqp3_emit(builder: FunctionBuilder, x: Value, pivots: Value, *, use_magma:
 
 
 @primitive(
-    "geqp3", ("use_magma",), abstract=_geqp3_abstract, emit=_geqp3_emit, batch=LEADING, sharding=leading(2, 1),
+    ("use_magma",), abstract=_geqp3_abstract, emit=_geqp3_emit, batch=LEADING, sharding=leading(2, 1),
     multiple_results=True,
     jvp=no_rule("geqp3 has no derivative; use qr with pivoting=True"),
 )
@@ -141,7 +141,7 @@ def _householder_emit(builder: FunctionBuilder, a: Value, taus: Value) -> Value:
 
 
 @primitive(
-    "householder_product", abstract=_householder_abstract, emit=_householder_emit, batch=LEADING,
+    abstract=_householder_abstract, emit=_householder_emit, batch=LEADING,
     sharding=leading(2, 1),
     jvp=no_rule("Differentiation rule for 'householder_product' not implemented; differentiate qr instead"),
 )
@@ -200,7 +200,7 @@ def _ormqr_emit(builder: FunctionBuilder, a: Value, taus: Value, c: Value, *, le
 
 
 @primitive(
-    "ormqr", ("left", "transpose"), abstract=_ormqr_abstract, emit=_ormqr_emit, batch=LEADING,
+    ("left", "transpose"), abstract=_ormqr_abstract, emit=_ormqr_emit, batch=LEADING,
     sharding=leading(2, 1, 2),
     jvp=no_rule("Differentiation rule for 'ormqr' not implemented; differentiate qr instead"),
 )
@@ -329,7 +329,7 @@ def _qr_jvp(
 
 
 @primitive(
-    "qr", ("pivoting", "full_matrices", "use_magma"), abstract=_qr_abstract, emit=_qr_emit, jvp=_qr_jvp,
+    ("pivoting", "full_matrices", "use_magma"), abstract=_qr_abstract, emit=_qr_emit, jvp=_qr_jvp,
     batch=LEADING, sharding=leading(2), multiple_results=True,
 )
 def qr(

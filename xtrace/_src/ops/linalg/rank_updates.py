@@ -83,7 +83,7 @@ def _update_emit(builder: FunctionBuilder, r_matrix: Value, w_vector: Value) -> 
 
 
 @primitive(
-    "cholesky_update", abstract=_update_abstract, emit=_update_emit, batch=LEADING, sharding=leading(2),
+    abstract=_update_abstract, emit=_update_emit, batch=LEADING, sharding=leading(2),
     jvp=no_rule("Differentiation rule for 'cholesky_update' not implemented; differentiate cholesky instead"),
 )
 def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
@@ -136,7 +136,7 @@ def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, alpha: floa
 
 
 @primitive(
-    "symmetric_product", ("alpha", "beta"), abstract=_product_abstract, emit=_product_emit, jvp=_product_jvp,
+    ("alpha", "beta"), abstract=_product_abstract, emit=_product_emit, jvp=_product_jvp,
     batch=LEADING, sharding=leading(2),
 )
 def symmetric_product(

@@ -60,7 +60,7 @@ def _schur_emit(
 
 
 @primitive(
-    "schur", ("compute_schur_vectors", "sort_eig_vals", "select_callable"),
+    ("compute_schur_vectors", "sort_eig_vals", "select_callable"),
     abstract=_schur_abstract, emit=_schur_emit, batch=LEADING, sharding=leading(2), multiple_results=True,
     jvp=no_rule("Differentiation rule for 'schur' not implemented"),
 )
@@ -127,7 +127,7 @@ def _hessenberg_emit(builder: FunctionBuilder, a: Value) -> list[Value]:
 
 
 @primitive(
-    "hessenberg", abstract=_hessenberg_abstract, emit=_hessenberg_emit, batch=LEADING, sharding=leading(2),
+    abstract=_hessenberg_abstract, emit=_hessenberg_emit, batch=LEADING, sharding=leading(2),
     multiple_results=True,
     jvp=no_rule("Differentiation rule for 'hessenberg' not implemented"),
 )
@@ -188,7 +188,7 @@ def _tridiagonal_emit(builder: FunctionBuilder, a: Value, *, lower: bool) -> lis
 
 
 @primitive(
-    "tridiagonal", ("lower",), abstract=_tridiagonal_abstract, emit=_tridiagonal_emit, batch=LEADING,
+    ("lower",), abstract=_tridiagonal_abstract, emit=_tridiagonal_emit, batch=LEADING,
     sharding=leading(2),
     multiple_results=True, jvp=no_rule("Differentiation rule for 'tridiagonal' not implemented"),
 )
@@ -316,7 +316,7 @@ def _solve_transpose(
 
 
 @primitive(
-    "tridiagonal_solve", ("perturb_singular",), abstract=_solve_abstract, emit=_solve_emit,
+    ("perturb_singular",), abstract=_solve_abstract, emit=_solve_emit,
     jvp=_solve_jvp, transpose=_solve_transpose, batch=LEADING, sharding=leading(1, 1, 1, 2),
 )
 def tridiagonal_solve(dl: object, d: ArrayLike, du: object, b: ArrayLike, *, perturb_singular: bool = False) -> Array:

@@ -225,7 +225,7 @@ def _eigh_jvp(
 
 
 @primitive(
-    "eigh", ("lower", "sort_eigenvalues", "subset_by_index", "algorithm"),
+    ("lower", "sort_eigenvalues", "subset_by_index", "algorithm"),
     abstract=_eigh_abstract, emit=_eigh_emit, jvp=_eigh_jvp, batch=LEADING, sharding=leading(2), multiple_results=True,
 )
 def eigh(
@@ -481,7 +481,7 @@ def _svd_jvp(
 
 
 @primitive(
-    "svd", ("full_matrices", "compute_uv", "subset_by_index", "algorithm"),
+    ("full_matrices", "compute_uv", "subset_by_index", "algorithm"),
     abstract=_svd_abstract, emit=_svd_emit, jvp=_svd_jvp, batch=LEADING, sharding=leading(2), multiple_results=True,
 )
 def svd(
@@ -635,7 +635,7 @@ def _eig_jvp(
 
 
 @primitive(
-    "eig", ("compute_left_eigenvectors", "compute_right_eigenvectors", "enable_eigvec_derivs", "implementation"),
+    ("compute_left_eigenvectors", "compute_right_eigenvectors", "enable_eigvec_derivs", "implementation"),
     abstract=_eig_abstract, emit=_eig_emit, jvp=_eig_jvp, batch=LEADING, sharding=leading(2), multiple_results=True,
 )
 def eig(

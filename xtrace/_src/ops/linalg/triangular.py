@@ -72,7 +72,7 @@ def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any,
 
 
 @primitive(
-    "cholesky", abstract=_cholesky_abstract, emit=_cholesky_emit, jvp=_cholesky_jvp, batch=LEADING, sharding=leading(2)
+    abstract=_cholesky_abstract, emit=_cholesky_emit, jvp=_cholesky_jvp, batch=LEADING, sharding=leading(2)
 )
 def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """Factor Hermitian positive definite matrices as ``x = L Lᴴ`` with lower triangular L.
@@ -214,7 +214,7 @@ def _solve_split(
 
 
 @primitive(
-    "triangular_solve", ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal"),
+    ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal"),
     abstract=_solve_abstract, emit=_solve_emit, jvp=_solve_jvp, transpose=_solve_transpose, batch=_solve_batch,
     sharding=_solve_split,
 )

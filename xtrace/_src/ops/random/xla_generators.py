@@ -88,7 +88,7 @@ def _bits_batch(
 
 
 @primitive(
-    "rng_bit_generator", ("shape", "dtype", "algorithm", "out_sharding"), abstract=_bits_abstract, emit=_bits_emit,
+    ("shape", "dtype", "algorithm", "out_sharding"), abstract=_bits_abstract, emit=_bits_emit,
     jvp=ZERO_DERIVATIVE, batch=_bits_batch, multiple_results=True,
 )
 def rng_bit_generator(
@@ -161,7 +161,7 @@ _STATEFUL = "its state is not an operand; use rng_bit_generator or xtrace.random
 
 
 @primitive(
-    "rng_uniform", ("shape",), abstract=_uniform_abstract, emit=_uniform_emit,
+    ("shape",), abstract=_uniform_abstract, emit=_uniform_emit,
     jvp=no_rule(f"Differentiation rule for 'rng_uniform' not implemented: {_STATEFUL}"),
     batch=no_rule(f"Batching rule for 'rng_uniform' not implemented: {_STATEFUL}"),
 )

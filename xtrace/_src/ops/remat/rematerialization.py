@@ -314,7 +314,7 @@ def _name_abstract(x: ShapedArray, *, name: str) -> ShapedArray:
 
 
 @primitive(
-    "name", ("name",), sharding=same, sums=linear_in_all, abstract=_name_abstract,
+    ("name",), name="name", sharding=same, sums=linear_in_all, abstract=_name_abstract,
     emit=lambda builder, x, *, name: x, jvp=_name_jvp,
     batch=_name_batch
 )

@@ -6,11 +6,12 @@ import itertools
 import math
 
 from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import absolute
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace.numpy.joins_and_splits import stack
-from xtrace.numpy.ufuncs import absolute, arctan2, hypot, where
+from xtrace.numpy.ufuncs import arctan2, hypot, where
 
 # The tolerance for gimbal lock, where only the sum or the difference of the outer angles is determined.
 _DEGENERATE = 1e-7
