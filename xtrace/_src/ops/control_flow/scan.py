@@ -681,7 +681,7 @@ def length_of(length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
 def _split_result_tree(body: Body) -> list[PyTreeDef]:
     """Return the trees of the carry and of a step's other results; TypeError unless the body returned a pair."""
     children, data = body.out_tree.children(), body.out_tree.node_data()
-    if data is None or not issubclass(data[0], tuple) or len(children) != 2:
+    if data is None or not issubclass(data[0], (tuple, list)) or len(children) != 2:
         shown = pytree_differences.describe_leaves(body.out_tree, [a.str_short() for a in body.out_avals])
         raise TypeError(
             f"scan body output must be a pair, got {shown}. Return (carry, y), with None for y if there is nothing to "
