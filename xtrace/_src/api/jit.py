@@ -39,7 +39,8 @@ from xtrace._src.core.memory_layout import Format, Layout, is_default
 from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.core.source import resolve, user_position
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
-from xtrace._src.ops.calls import UNSPECIFIED, Place, Places, jit_call
+from xtrace._src.core.unspecified import UNSPECIFIED, Unspecified
+from xtrace._src.ops.calls import Place, Places, jit_call
 from xtrace._src.ops.device_put import put
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.ops.sharding_constraints import constrain_all
@@ -79,7 +80,7 @@ def jit(
 
 @overload
 def jit(
-    fun: None = None, /, *, in_shardings: Any = ..., out_shardings: Any = ...,
+    fun: Unspecified = ..., /, *, in_shardings: Any = ..., out_shardings: Any = ...,
     static_argnums: int | Sequence[int] | None = ..., static_argnames: str | Sequence[str] | None = ...,
     donate_argnums: int | Sequence[int] | None = ..., donate_argnames: str | Sequence[str] | None = ...,
     keep_unused: bool = ..., device: Any = ..., backend: str | None = ..., inline: bool | Inline = ...,
@@ -88,7 +89,7 @@ def jit(
 
 
 def jit(
-    fun: Callable[..., Any] | None = None, /, *, in_shardings: object = None, out_shardings: object = None,
+    fun: Callable[..., Any] | Unspecified = UNSPECIFIED, /, *, in_shardings: Any = None, out_shardings: Any = None,
     static_argnums: int | Sequence[int] | None = None, static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None, donate_argnames: str | Sequence[str] | None = None,
     keep_unused: bool = False, device: Device | None = None, backend: str | None = None, inline: bool | Inline = False,
@@ -136,7 +137,7 @@ def jit(
         >>> norm(jnp.array([3.0, 4.0]))
         Array(5., dtype=float32)
     """
-    if fun is None:
+    if isinstance(fun, Unspecified):
         keywords = {k: v for k, v in locals().items() if k != "fun"}
         return functools.partial(jit, **keywords)
     check_callable(fun)

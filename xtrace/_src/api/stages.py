@@ -499,13 +499,13 @@ class Compiled(Stage):
             if aval.shape != expected.shape or aval.dtype != expected.dtype:
                 raise TypeError(
                     "Argument types differ from the types for which this computation was compiled: argument "
-                    f"{self._paths()[i]} of {self.fun_name} was compiled with {expected.str_short(False)} and called "
-                    f"with {aval.str_short(False)}. Convert it, or lower and compile for its type"
+                    f"{self._paths()[i]} of {self.fun_name} was compiled with {expected.str_short()} and called "
+                    f"with {aval.str_short()}. Convert it, or lower and compile for its type"
                 )
             if isinstance(leaves[i], Tracer):
                 raise TypeError(
                     f"{self.fun_name} is compiled and cannot become part of another program: argument "
-                    f"{self._paths()[i]} is a traced {leaves[i].aval.str_short()}. Call the jitted function instead"
+                    f"{self._paths()[i]} is a traced {leaves[i].aval.str_short(True)}. Call the jitted function instead"
                 )
         self._check_places(leaves)
         check_execution(self.fun_name)
