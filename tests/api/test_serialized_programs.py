@@ -195,6 +195,13 @@ def test_what_differs_is_said(change, words):
         load_changed(change)
 
 
+def test_a_head_that_is_nested_too_deep_is_refused():
+    data, *trees = serialize(compile_(jnp.sin, 1.0))
+    _, payload = serialized_programs._FORMAT.decode(data)
+    with pytest.raises(ValueError, match=r"the head of serialized is not one that this release writes: RecursionError"):
+        deserialize_and_load(serialized_programs._FORMAT.encode(b"[" * 100_000, payload), *trees)
+
+
 def test_other_system_features_of_the_processor_do_not_matter():
     assert load_changed(lambda head: head["environment"]["features"].append("constant_tsc2"))(0.0) == 0
     assert load_changed(lambda head: head["environment"].update(processor="another"))(0.0) == 0

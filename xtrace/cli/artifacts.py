@@ -12,20 +12,19 @@ import numpy as np
 import xtrace
 from xtrace.cli.argument_grammar import ACCEPTED, parse_argument
 from xtrace.cli.errors import WRONG_COMMAND, CommandError
-from xtrace.cli.inspection import Request, attempt, load_call
+from xtrace.cli.inspection import PLATFORMS, Request, attempt, load_call
+from xtrace.cli.options import Parser
 from xtrace.cli.programs import TEXT_ENDINGS
 from xtrace.cli.results import Result
-
-_PLATFORMS = ("cpu", "cuda", "gpu", "rocm", "tpu")
 
 
 def export_function(request: Request, out: str, platforms: str | None, vjp_order: int) -> Result:
     """Write the requested function to the file `out`, and return a summary. Raises `CommandError`."""
     name, function, positional, keywords = load_call(request)
     names = None if platforms is None else [each.strip() for each in platforms.split(",") if each.strip()]
-    unknown = sorted({*(names or ())} - {*_PLATFORMS})
+    unknown = sorted({*(names or ())} - {*PLATFORMS})
     if unknown:
-        raise CommandError(f"--platforms: {unknown[0]} is no platform; they are {', '.join(_PLATFORMS)}", WRONG_COMMAND)
+        raise CommandError(f"--platforms: {unknown[0]} is no platform; they are {', '.join(PLATFORMS)}", WRONG_COMMAND)
     export = xtrace.export.export
     exported = attempt(
         f"exporting {name} failed", lambda: export(function, platforms=names)(*positional, **keywords)
@@ -45,7 +44,7 @@ def export_function(request: Request, out: str, platforms: str | None, vjp_order
 
 def parse_run(words: Sequence[str]) -> argparse.Namespace:
     """Return the options of ``run ARTIFACT``."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m xtrace run", description="Run an exported function, or a StableHLO module.",
         formatter_class=argparse.RawDescriptionHelpFormatter, epilog=f"""{ACCEPTED}
 A type stands for ones, and a string such as '"x.npy"' for the array in that file. Without --arg all arguments are ones.

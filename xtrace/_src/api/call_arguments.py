@@ -141,6 +141,32 @@ class Selection:
                 )
         return sorted({n % count for n in self.numbers if n < count})
 
+    def flags_of_leaves(self, in_tree: Any, left_out: Sequence[int]) -> list[bool]:
+        """Return a flag for each leaf of ``(args, kwargs)``: whether it is part of a selected argument.
+
+        left_out: the positions of the arguments that are not in the tree.
+        """
+        if not self.numbers and not self.names:
+            return [False] * in_tree.num_leaves
+        args, kwargs = in_tree.children()
+        trees = args.children()
+        count = len(trees) + len(left_out)
+        numbers, selected = [n for n in range(count) if n not in left_out], set(self.positions(count))
+        flags = [n in selected for n, tree in zip(numbers, trees, strict=True) for _ in range(tree.num_leaves)]
+        for name, tree in zip(kwargs.node_data()[1], kwargs.children(), strict=True):
+            flags += [name in self.names] * tree.num_leaves
+        return flags
+
+
+def check_disjoint(fun: Callable[..., Any], static: Selection, donated: Selection) -> None:
+    """Raise ValueError for a parameter that is static and donated."""
+    both = [*(set(static.names) & set(donated.names)), *(set(static.numbers) & set(donated.numbers))]
+    if both:
+        raise ValueError(
+            f"jit: static and donated arguments of {function_name(fun)} cannot intersect; "
+            f"{abbreviate(both[0])} is in both. A static argument has no memory to donate."
+        )
+
 
 def _kind(value: object) -> Any:
     """Return a key that distinguishes values that are equal in Python: 1, 1.0 and True, or 0.0 and -0.0."""

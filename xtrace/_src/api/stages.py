@@ -382,10 +382,15 @@ class Lowered(Stage):
             return self._compile_for(target, options)
         if is_compile_only(self._assignment.device):
             return self._compile_on(self._assignment, self._module, self._kept, options)
-        program = compile_module(
-            self._module, self._module.text(debug_info=True), self._traced.closed, self._assignment, options,
-            kept=self._kept,
-        )
+
+        def compile_now() -> Program:
+            text = self._module.text(debug_info=True)
+            return compile_module(self._module, text, self._traced.closed, self._assignment, options, kept=self._kept)
+
+        if self._platform == self._assignment.platform:
+            program = self._jitted.cache.compile(self._traced, self._assignment, options.items(), compile_now)
+        else:
+            program = compile_now()
         partition = Partition(self._assignment, program.kept, program.inputs, program.results)
         compiled = Compiled(self._jitted, self._static, self._traced, program.executable, partition, program)
         compiled._around = self._around

@@ -119,4 +119,4 @@ class LazySignature(inspect.Signature):
         return inspect.signature(self._function).replace(**changes)
 
     def __reduce__(self) -> Any:
-        return inspect.signature, (self._function,)
+        return LazySignature, (self._function,)

@@ -504,6 +504,8 @@ def dtype_and_weak(value: object, x64: bool, wide: bool | None = None) -> tuple[
         raise TypeError(f"neither a dtype nor a value that has one: {_refusal(value)}") from None
 
 
+# As a decorator `errstate` takes half of the time that it takes in a with statement.
+@np.errstate(over="ignore", invalid="ignore")
 def cast(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
     """Return a copy of `value`, an array or number, as a NumPy array of `dtype`.
 
@@ -512,8 +514,13 @@ def cast(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
     """
     if getattr(value, "dtype", None) == float0:
         return np.zeros(np.shape(value), dtype)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.array(np.asarray(value), dtype)
+    return np.array(np.asarray(value), dtype)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def cast_into(array: np.ndarray[Any, Any], value: Any) -> None:
+    """Replace the elements of `array` by those of `value`, which has its shape, converted as `cast` does."""
+    array[...] = value
 
 
 def scalar_type_of(x: np.dtype[Any]) -> type:

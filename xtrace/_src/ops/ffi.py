@@ -12,6 +12,7 @@ from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import AbstractToken, ShapedArray
+from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.effects import NO_EFFECTS, Effect, Effects
 from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.primitive import Primitive, no_rule
@@ -234,6 +235,7 @@ def ffi_call(
     results = tuple([_result_aval(i, d) for i, d in enumerate(described)])
     aliases = tuple(sorted((input_output_aliases or {}).items()))
 
+    @boundary
     def call(*args: Any, **attributes: Any) -> Any:
         if attributes and custom_call_api_version < 4:
             raise ValueError(

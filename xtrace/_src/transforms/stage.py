@@ -10,6 +10,7 @@ import numpy as np
 from xtrace._src.algebra.resharding import reshard_p
 from xtrace._src.algebra.varying import preduced, pvary, reduced_vary_cast
 from xtrace._src.core import config, dtypes, explain
+from xtrace._src.core.aligned_arrays import aligned_array
 from xtrace._src.core.avals import (
     AbstractRef,
     ShapedArray,
@@ -28,7 +29,7 @@ from xtrace._src.core.primitive import MixedSums, MixedVarying, Primitive
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.source import Position, Scopes, add_scopes, user_position
 from xtrace._src.core.sums import Sums
-from xtrace._src.core.trace import Trace, Tracer, current_trace
+from xtrace._src.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace._src.transforms.equation_templates import EquationTemplate
 
 if TYPE_CHECKING:
@@ -265,7 +266,7 @@ class StagingTrace(Trace):
 
 # The number of bytes that are compared at a time. Copies of at least this size are aligned, so that CPU programs can
 # share their memory.
-_CHUNK, _ALIGNMENT = 1 << 20, 64
+_CHUNK = 1 << 20
 
 # Maps the bytes of an element to an integer dtype of this size, to compare bits.
 _INTEGERS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
@@ -280,12 +281,9 @@ def _identity(value: object) -> Any:
 
 def _copy(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
     """Return a copy of a NumPy array as an array of `dtype`."""
-    size = value.size * np.dtype(dtype).itemsize
-    if size < _CHUNK or value.dtype == dtypes.float0:
+    if value.size * np.dtype(dtype).itemsize < _CHUNK or value.dtype == dtypes.float0:
         return dtypes.cast(value, dtype)
-    memory = np.empty(size + _ALIGNMENT, np.uint8)
-    start = -memory.__array_interface__["data"][0] % _ALIGNMENT
-    kept: np.ndarray[Any, Any] = memory[start : start + size].view(dtype).reshape(value.shape)
+    kept = aligned_array(value.shape, dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         kept[...] = value
     return kept
@@ -321,15 +319,12 @@ def stage(
             "forbids that; call it with arguments of these types before, or outside the block"
         )
     trace = StagingTrace(current_trace.get(), debug_info)
-    outer = current_trace.get()
     try:
-        current_trace.set(trace)
-        with collection_paused():
+        with use_trace(trace), collection_paused():
             tracers = [trace.new_input(aval) for aval in in_avals]
             results = function(*tracers)
             outvars = [trace.atom(x) for x in results]
     finally:
-        current_trace.set(outer)
         trace.end()
     constvars, consts = [v for v, _ in trace.constants], [kept for _, kept in trace.constants]
     jaxpr = Jaxpr(constvars, trace.inputs, outvars, trace.equations, trace.effects, debug_info)
