@@ -324,7 +324,6 @@ def convert_array(
         # A conversion would drop the imaginary part first.
         return _nonzero(x if isinstance(x, Array) else asarray(x))
     if dtypes.is_complex(aval.dtype) and not dtypes.is_complex(wanted):
-        # JAX means to refuse this one, and so warns in another class than the functions with a dtype argument.
         warn_user(
             f"{function or called_function()}: conversion from {aval.dtype.name} to {wanted.name} drops the imaginary "
             "part, and will be an error; take x.real or x.imag first", DeprecationWarning,
