@@ -47,6 +47,7 @@ CHOSEN = [
     "x.at[n].get(mode=lax.GatherScatterMode.CLIP)", "jnp.take(x, n, 0)", "jnp.take(x, n)", "jnp.take(v, 2)",
     "jnp.take(w, 0)", "jnp.take(x, n + 9, axis=1)", "jnp.take(x, n - 2, axis=1, mode='clip')",
     "jnp.take(x, n * 9, mode='wrap')", "jnp.take(i, n * 9, mode='fill')",
+    "jnp.take(x, n > 0, axis=0)", "x.take(True)",
     "jnp.take(x, n + 3, axis=0, mode='fill', fill_value=7)", "x.take(n, axis=-1)",
     "jnp.take(z, jnp.array([], int), axis=0)", "jnp.take(x, jnp.array([[0, 1], [2, 3]]), axis=1)",
     "jnp.nonzero(x, size=3)", "jnp.nonzero(x, size=30, fill_value=-1)",

@@ -176,6 +176,34 @@ def test_eight_bit_floats():
         assert_same(one, other, row.rounding, str(row))
 
 
+POWERS = [
+    "P.numpy.int8(2) ** n", "2 ** n", "2.5 ** n", "P.numpy.asarray(2.5) ** n", "P.numpy.float16(2.5) ** n",
+    "P.numpy.power(2.5, n)", "P.numpy.int32(3) ** P.numpy.int32(100)", "P.numpy.bool_(True) ** n", "np.int8(2) ** n",
+    "P.numpy.int8(2) ** np.array(3)", "P.numpy.int8(2) ** P.numpy.uint8(3)", "P.numpy.int8(2) ** P.numpy.array([3])",
+    "P.numpy.float32(2) ** P.numpy.int32(-2)", "P.numpy.int32(2) ** P.numpy.int32(-1)", "2 ** np.array(-1)",
+    "P.jit(lambda y: P.numpy.int8(2) ** y)(n)", "P.jit(lambda x: x ** n)(P.numpy.int8(2))",
+    "P.jvp(lambda x: x ** n, (0.0,), (1.0,))", "P.vmap(lambda x: x ** n)(P.numpy.arange(3, dtype='int8'))",
+    "P.jit(lambda x: x ** P.numpy.int32(3))(P.numpy.int8(2))",
+]
+
+
+@pytest.mark.parametrize("text", POWERS)
+def test_powers_to_integer_scalars(text):
+    got, expected = [
+        attempt(lambda: eval(text, {"P": package, "n": package.numpy.int32(3), "np": np}))  # noqa: B023
+        for package in (xtrace, jax)
+    ]
+    if is_error(expected):
+        assert got is expected
+    else:
+        assert_same(got, expected)
+
+
+def test_powers_to_constants_are_multiplied_out():
+    for exponent in (np.array(3), np.int64(3), xnp.array(3)):
+        assert "integer_pow[y=3] a" in str(xtrace.make_jaxpr(lambda x: x**exponent)(2.0))  # noqa: B023
+
+
 # Operators
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {

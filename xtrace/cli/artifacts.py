@@ -34,7 +34,7 @@ def export_function(request: Request, out: str, platforms: str | None, vjp_order
         Path(out).write_bytes(data)
     except OSError as error:
         raise CommandError(f"--out {out}: {error.strerror}") from None
-    takes = ", ".join([aval.str_short(False) for aval in exported.in_avals])
+    takes = ", ".join([aval.str_short() for aval in exported.in_avals])
     derivatives = f", vjp order {vjp_order}" if vjp_order else ""
     text = f"{out}: {name}({takes}) for {', '.join(exported.platforms)}{derivatives}, {len(data)} bytes"
     return Result(text, {
@@ -78,7 +78,7 @@ def run_artifact(path: str, arguments: Sequence[str]) -> Result:
         {"name": name, "shape": value.shape, "dtype": str(value.dtype), "data": _to_json_values(_to_numpy(value))}
         for name, value in rows
     ]
-    lines = [f"{name}: {xtrace.typeof(value).str_short(False)}\n{_to_numpy(value)}" for name, value in rows]
+    lines = [f"{name}: {xtrace.typeof(value).str_short()}\n{_to_numpy(value)}" for name, value in rows]
     return Result("\n".join(lines) or "no results", {"function": artifact.name, "results": listed})
 
 
@@ -149,7 +149,7 @@ def _read_file(path: str) -> Any:
 def _make_ones(described: Any) -> Any:
     if any(not isinstance(n, int) for n in described.shape):
         raise CommandError(
-            f"the function takes arrays of any size ({described.str_short(False)}); give --arg, such as "
+            f"the function takes arrays of any size ({described.str_short()}); give --arg, such as "
             "--arg f32[3]", WRONG_COMMAND,
         )
     if xtrace.dtypes.issubdtype(described.dtype, xtrace.dtypes.prng_key):

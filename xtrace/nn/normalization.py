@@ -46,7 +46,7 @@ def _to_masks(where: ArrayLike | None) -> tuple[Any, ...]:
         return ()
     aval = operand_aval(where, 1)
     if not dtypes.is_boolean(aval.dtype):
-        raise ValueError(f"{called_function()}: where must be None or a boolean array; got {aval.str_short()}")
+        raise ValueError(f"{called_function()}: where must be None or a boolean array; got {aval.str_short(True)}")
     return (where,)
 
 

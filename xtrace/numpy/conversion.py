@@ -120,7 +120,7 @@ def _make_array(
     result = _convert_value(value, wanted, copy)
     if ndmin > result.ndim:
         result = reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
-    return result if device is None else device_put(result, device)
+    return result if device is None else device_put(result, place_of(device, out_sharding, result.ndim))
 
 
 def check_memory_order(order: object) -> None:

@@ -56,10 +56,10 @@ def fill_array(shape: tuple[int, ...], value: ArrayLike, dtype: np.dtype[Any], w
 
 
 def _fill_number(number: int, shape: ShapeLike, dtype: object, device: object, out_sharding: object) -> Array:
-    size = canonical_shape(shape)
-    device = place_of(device, out_sharding, len(size))
+    sizes = canonical_shape(shape)
+    device = place_of(device, out_sharding, len(sizes))
     wanted = requested_dtype(float if dtype is None else dtype)
-    return fill_array(size, python_value(number, wanted), wanted, False, device)
+    return fill_array(sizes, python_value(number, wanted), wanted, False, device)
 
 
 def zeros(
@@ -159,13 +159,13 @@ def full(
         Array([[7, 7],
                [7, 7]], dtype=int32, weak_type=True)
     """
-    size = canonical_shape(shape)
-    device = place_of(device, out_sharding, len(size))
+    sizes = canonical_shape(shape)
+    device = place_of(device, out_sharding, len(sizes))
     aval = operand_aval(fill_value, 1)
     wanted = requested_dtype(dtype)
     # As in JAX, an array made on a `device` is strongly typed.
     weak = wanted is None and aval.weak_type and (out_sharding is not None or not isinstance(device, Sharding))
-    return _fill(size, fill_value, aval, wanted or aval.dtype, weak, device)
+    return _fill(sizes, fill_value, aval, wanted or aval.dtype, weak, device)
 
 
 def _fill(

@@ -116,16 +116,13 @@ def refuse(*, function: str = "", **unsupported: object) -> None:
 
 
 def place_of(device: object, out_sharding: object, ndim: int) -> Any:
-    """Return the sharding or device of a new array: ``out_sharding``, or else ``device``.
-
-    As in types, the specification of ``out_sharding`` gets an entry for each of `ndim` dimensions.
-    """
+    """Return the sharding or device of a new array: ``out_sharding``, with all `ndim` entries, or else ``device``."""
     if out_sharding is None:
         return device
-    sharding = requested_out_sharding(out_sharding)
-    if sharding is None:
-        return None
-    return sharding.update(spec=sharding.spec.update(partitions=full_entries(sharding.spec, ndim)))
+    place = requested_out_sharding(out_sharding)
+    if place is None or len(place.spec) >= ndim:
+        return place
+    return place.update(spec=place.spec.update(partitions=full_entries(place.spec, ndim)))
 
 
 def scalar_of(value: Any, dtype: Any, weak_type: bool = False) -> Literal:

@@ -143,7 +143,7 @@ def check_execution(function: str) -> None:
 def _forbid_execution_in_fork() -> None:
     # The setting is part of the keys of all programs, so that even steady calls find none, and come to the check.
     if clients.note_fork():
-        config.store().lock = threading.Lock()  # a thread of the parent may have held the other one
+        config.store.lock = threading.Lock()  # a thread of the parent may have held the other one
         config.no_execution.set(True)
 
 

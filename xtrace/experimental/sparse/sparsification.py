@@ -60,7 +60,7 @@ class SparseTracer(Tracer):
         return self.owner
 
     def __repr__(self) -> str:
-        return f"SparseTracer<{self.aval.str_short()}>"
+        return f"SparseTracer<{self.aval.str_short(True)}>"
 
 
 aval_rules[SparseTracer] = own_aval

@@ -145,9 +145,9 @@ class custom_jvp(CustomFunction[_Arguments, _Result]):
                 path = key_paths.keystr(pytree.tree_flatten_with_path(result)[0][position][0])
                 raise TypeError(
                     f"Custom JVP rule {rule} for function {self.name} must produce primal and tangent outputs with "
-                    f"corresponding shapes and dtypes, but at output{path} got: primal {aval.str_short()} with tangent "
-                    f"{type(t).__name__ if own is None else own.str_short()}, expecting tangent "
-                    f"{expected.str_short()}"
+                    f"corresponding shapes and dtypes, but at output{path} got: primal {aval.str_short(True)} with "
+                    f"tangent {type(t).__name__ if own is None else own.str_short(True)}, expecting tangent "
+                    f"{expected.str_short(True)}"
                 )
             out.append(t if is_differentiable(aval) else None)
         return out
