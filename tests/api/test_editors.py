@@ -1,5 +1,6 @@
 """What editors find without running xtrace: completion, hover and definitions, of names that load late, too."""
 
+import gc
 import importlib
 
 import jedi
@@ -9,6 +10,16 @@ from tests.architecture.source_tree import ROOT
 from tools.documentation.reference import public_modules
 
 PROJECT = jedi.Project(ROOT)
+
+
+@pytest.fixture(autouse=True)
+def uncollected():
+    """Let jedi make its trees without garbage collections, which look at all that other tests made."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
 IMPORTS = "import xtrace\nimport xtrace.numpy as jnp\nfrom xtrace import lax, nn, random\n"
 
 

@@ -93,6 +93,8 @@ class Box:
 into_a_closure = closing()
 
 
+# Each looks at all objects of the process, which are millions after other tests.
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize(
     ("function", "holder"),
     [

@@ -253,6 +253,7 @@ def test_unary_operators(function):
             assert (traced.shape, traced.dtype) == (expected.shape, expected.dtype)
 
 
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("exponent", [np.int32(2), np.int8(-2), np.uint32(200), np.array(3), np.array(-1), np.bool_(1)])
 def test_one_known_integer_as_the_exponent(exponent):
     bases = (3, 2.5, np.uint8([2, 3]), np.float32([0, 2]), np.array([True, False]))
