@@ -82,7 +82,10 @@ REFUSED = {
     "syntax": ('"stablehlo.add"({0}, {0} : ({1}) -> {1}', "is not valid"),
     "result type": ('"stablehlo.reshape"({0}) : ({1}) -> tensor<7xf32>', "is not valid"),
     "shape inference": ('"stablehlo.cholesky"({0}) <{{lower = true}}> : ({1}) -> {1}', "is not valid"),
-    "foreign function": ("stablehlo.custom_call @nosuch({0}) : ({1}) -> {1}", "XLA does not compile this operation of"),
+    "foreign function": (
+        "stablehlo.custom_call @nosuch({0}) : ({1}) -> {1}",
+        "for cpu:0. It calls nosuch, and no kernel of that name is registered for cpu.",
+    ),
 }
 
 

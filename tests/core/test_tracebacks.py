@@ -103,6 +103,7 @@ FAILING = {
     "make_jaxpr": lambda: xtrace.make_jaxpr(lambda x: x)("a"),
     "lower": lambda: xtrace.jit(branch).lower("a"),
     "compiled": lambda: xtrace.jit(lambda x: x).lower(1.0).compile()(three),
+    "foreign function": lambda: xtrace.ffi.ffi_call("unregistered", three)(three),
     "custom_jvp": lambda: xtrace.custom_jvp(lambda x: x)(1.0),
     "device_put": lambda: xtrace.device_put("a"),
     "tree.map": lambda: xtrace.tree.map(lambda x, y: x, [1], [1, 2]),

@@ -192,7 +192,7 @@ CHANGES = [
     ({"unique_meshes": [{"axis_sizes": [2], "axis_names": [], "axis_types": []}]}, "sizes, names and types"),
     ({"unique_shardings": [{}]}, "has no mesh"),
     ({"disabled_checks": [{"kind": 7}]}, "unknown kind 7"),
-    ({"in_shardings": [{"hlo_sharding": b"x"}, {}]}, "older form"),
+    ({"in_shardings": [{"kind": 1, "hlo_sharding": b"x"}, {}]}, "no sharding over 1 devices"),
     ({"vjp": {"serialization_version": 3, "calling_convention_version": 10}}, "no structure"),
 ]
 

@@ -9,6 +9,8 @@ import xtrace
 from tests.sharding.meshes import OURS, THEIRS
 from tests.support.exports import read_golden as read
 from xtrace import export
+from xtrace._src.export import flatbuffers, schema
+from xtrace._src.export.serialization import DIGEST_MARK, DIGEST_SIZE
 
 X, Y = np.arange(16, dtype=np.float32).reshape(4, 4), np.ones(4, np.float32)
 
@@ -111,9 +113,9 @@ def test_explicit_axes():
     rows = named(OURS, mesh, "x", None)
     x = xtrace.device_put(X, rows)
     own = export.export(xtrace.jit(lambda x: xtrace.numpy.sin(x) + 1))(x)
-    assert own.in_avals[0].str_short() == "f32[4@x,4]"
+    assert own.in_avals[0].str_short(True) == "f32[4@x,4]"
     for exported in (own, export.deserialize(own.serialize(vjp_order=1))):
-        assert exported.call(x).sharding == rows and xtrace.typeof(exported.call(x)).str_short() == "f32[4@x,4]"
+        assert exported.call(x).sharding == rows and xtrace.typeof(exported.call(x)).str_short(True) == "f32[4@x,4]"
         gradient = xtrace.grad(lambda x: exported.call(x).sum())(x)  # noqa: B023
         np.testing.assert_allclose(np.asarray(gradient), np.cos(X), 1e-5)
 
@@ -128,3 +130,43 @@ def test_files_go_to_jax_and_back(writer):
     np.testing.assert_allclose(np.asarray(restored.call(x, Y)[0]), X @ X.T, 1e-6)
     gradient = reader.module.grad(lambda x: restored.call(x, Y)[0].sum())(x)
     np.testing.assert_allclose(np.asarray(gradient), np.tile(2 * X.sum(0), (4, 1)), 1e-6)
+
+
+def older_file(**messages):
+    """The file of `exported_product` as jax wrote it before version 6 of the format, with shardings in XLA's form."""
+    data = exported_product(OURS, export)[0].serialize()
+    record = flatbuffers.decode(
+        schema.EXPORTED, bytes(data[:4] + bytes(4) + data[8 : -DIGEST_SIZE - len(DIGEST_MARK)])
+    )
+    for side in ("in", "out"):
+        record[f"{side}_sharding_numbers"] = None
+        record[f"{side}_shardings"] = [
+            {} if each is None else {"kind": schema.HLO_SHARDING, "hlo_sharding": each} for each in messages[side]
+        ]
+    return bytes(flatbuffers.encode(schema.EXPORTED, record | {"unique_shardings": [], "unique_meshes": []}))
+
+
+def test_shardings_in_the_form_of_xla():
+    mesh = mesh_of(THEIRS)
+    rows, columns, everywhere = [
+        named(THEIRS, mesh, *entries)._to_xla_hlo_sharding(2).to_proto().SerializeToString()
+        for entries in (("x", None), (None, "y"), ())
+    ]
+    data = older_file(**{"in": [rows, None], "out": [columns, everywhere]})
+    ours, theirs = export.deserialize(data), jax.export.deserialize(bytearray(data))
+    for name in ("_has_named_shardings", "_in_named_shardings", "in_shardings_hlo", "out_shardings_hlo"):
+        assert str(getattr(ours, name)) == str(getattr(theirs, name)), name
+    for library, exported in ((OURS, ours), (THEIRS, theirs)):
+        mesh = mesh_of(library)
+        assert exported.in_shardings_jax(mesh) == (named(library, mesh, "x"), None)
+        assert exported.out_shardings_jax(mesh) == (named(library, mesh, None, "y"), named(library, mesh))
+        z, y = exported.call(library.put(X, named(library, mesh, "x")), Y)
+        np.testing.assert_allclose(np.asarray(z), X @ X.T, 1e-6)
+        assert z.sharding == named(library, mesh, None, "y") and y.sharding.is_fully_replicated
+        with pytest.raises(ValueError, match="shardings"):
+            exported.serialize()
+    with pytest.raises(ValueError, match=r"in_shardings_jax: .* which is for 4 devices"):
+        ours.in_shardings_jax(OURS.mesh("x4y2"))
+    for damaged in (b"x", rows[:-1], rows[:5] + b"\3" + rows[6:], b"\x08\4"):
+        with pytest.raises(ValueError, match=r"deserialize: .* bytes are no sharding over 4 devices"):
+            export.deserialize(older_file(**{"in": [damaged, None], "out": [None, None]}))

@@ -35,9 +35,17 @@ def text_of(f, *args):
     return xtrace.jit(f).lower(*args).as_text()
 
 
+def in_portable_form(text):
+    """The module in VHLO; without a version of StableHLO, as the first artifacts were."""
+    module = modules.parse(text)
+    modules.run_passes(module, "builtin.module(stablehlo-legalize-to-vhlo)")
+    return module
+
+
 @pytest.mark.parametrize("write", [
     str, str.encode, lambda text: mlir_rules.bytecode(modules.parse(text)), artifacts.write_artifact,
-], ids=["text", "bytes", "bytecode", "artifact"])
+    lambda text: str(in_portable_form(text)), lambda text: mlir_rules.bytecode(in_portable_form(text)),
+], ids=["text", "bytes", "bytecode", "artifact", "portable text", "portable bytecode"])
 def test_all_forms(write):
     f = xtrace.from_stablehlo(write(text_of(factorize, X, 1.0)))
     assert f.__name__ == "jit_factorize" and "(tensor<3x3xf32>, tensor<f32>) -> " in f.__doc__

@@ -83,6 +83,7 @@ ERRORS = [
     ("jnp.tensordot(x, x, (0, 1, 2))", TypeError, "an integer or a pair"),
     ("jnp.vecdot(x, jnp.ones(3))", ValueError, "axes must match"),
     ("jnp.matvec(v, v)", ValueError, "matvec: argument 0 must have ndim at least 2"),
+    ("jnp.trace(x, 1.0)", TypeError, "trace: offset must be an integer, got 1.0"),
     ("jnp.trace(v)", ValueError, "trace: axis 1 is out of bounds for array of dimension 1"),
     ("jnp.trace(x, axis1=0, axis2=0)", ValueError, "can not be same"),
 ]

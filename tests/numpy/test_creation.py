@@ -198,9 +198,19 @@ def test_a_64_bit_dtype_asked_for_by_name_warns_and_python_types_do_not():
         assert jnp.array(2**40).dtype == np.int64
 
 
-def test_complex_to_real_warns():
-    with pytest.warns(np.exceptions.ComplexWarning):
-        assert jnp.array(jnp.array([1 + 2j]), dtype=float).tolist() == [1.0]
+@pytest.mark.parametrize(("call", "warning"), [
+    (lambda P, z: P.numpy.array(z, dtype=float), np.exceptions.ComplexWarning),
+    (lambda P, z: P.numpy.sum(z, dtype=float), np.exceptions.ComplexWarning),
+    (lambda P, z: P.numpy.mean(z, dtype=float), np.exceptions.ComplexWarning),
+    (lambda P, z: P.numpy.cumsum(z, dtype=float), np.exceptions.ComplexWarning),
+    (lambda P, z: P.numpy.astype(z, float), DeprecationWarning),
+    (lambda P, z: z.astype(int), DeprecationWarning),
+    (lambda P, z: P.jit(lambda z: z.astype(int))(z), DeprecationWarning),
+])
+def test_complex_to_real_warns(call, warning):
+    for package in (jax, xtrace):
+        with pytest.warns(warning):
+            assert call(package, package.numpy.array([1 + 2j])).ravel().tolist() == [1.0]
 
 
 @pytest.mark.drawn(0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import operator
 import warnings
@@ -138,8 +139,6 @@ PAIRS = st.one_of(
 def test_eager_results_of_mixed_operands_agree(pair, seed, data):
     row, kinds = pair
     shapes = data.draw(broadcastable_shapes(len(kinds)), label="shapes")
-    if row.name == "power" and not shapes[-1]:
-        return  # jax reads the value of a single exponent, to multiply it out; ours stays on the device
     operands = [operand(k, seed + i, s) for i, (k, s) in enumerate(zip(kinds, shapes, strict=True))]
     mine, other = both(operands)
     with warnings.catch_warnings():
@@ -175,6 +174,34 @@ def test_eight_bit_floats():
     got = xtrace.jit(lambda all_values: [r.call(xnp, *xs) for r, xs in zip(rows, all_values)])(ours(values))
     for row, one, other in zip(rows, got, expected, strict=True):
         assert_same(one, other, row.rounding, str(row))
+
+
+POWERS = [
+    "P.numpy.int8(2) ** n", "2 ** n", "2.5 ** n", "P.numpy.asarray(2.5) ** n", "P.numpy.float16(2.5) ** n",
+    "P.numpy.power(2.5, n)", "P.numpy.int32(3) ** P.numpy.int32(100)", "P.numpy.bool_(True) ** n", "np.int8(2) ** n",
+    "P.numpy.int8(2) ** np.array(3)", "P.numpy.int8(2) ** P.numpy.uint8(3)", "P.numpy.int8(2) ** P.numpy.array([3])",
+    "P.numpy.float32(2) ** P.numpy.int32(-2)", "P.numpy.int32(2) ** P.numpy.int32(-1)", "2 ** np.array(-1)",
+    "P.jit(lambda y: P.numpy.int8(2) ** y)(n)", "P.jit(lambda x: x ** n)(P.numpy.int8(2))",
+    "P.jvp(lambda x: x ** n, (0.0,), (1.0,))", "P.vmap(lambda x: x ** n)(P.numpy.arange(3, dtype='int8'))",
+    "P.jit(lambda x: x ** P.numpy.int32(3))(P.numpy.int8(2))",
+]
+
+
+@pytest.mark.parametrize("text", POWERS)
+def test_powers_to_integer_scalars(text):
+    got, expected = [
+        attempt(lambda: eval(text, {"P": package, "n": package.numpy.int32(3), "np": np}))  # noqa: B023
+        for package in (xtrace, jax)
+    ]
+    if is_error(expected):
+        assert got is expected
+    else:
+        assert_same(got, expected)
+
+
+def test_powers_to_constants_are_multiplied_out():
+    for exponent in (np.array(3), np.int64(3), xnp.array(3)):
+        assert "integer_pow[y=3] a" in str(xtrace.make_jaxpr(lambda x: x**exponent)(2.0))  # noqa: B023
 
 
 # Operators
@@ -224,6 +251,36 @@ def test_unary_operators(function):
             assert_same(function(*mine), expected, where=kind)
             traced = xtrace.eval_shape(lambda: function(*mine))  # noqa: B023
             assert (traced.shape, traced.dtype) == (expected.shape, expected.dtype)
+
+
+@pytest.mark.parametrize("exponent", [np.int32(2), np.int8(-2), np.uint32(200), np.array(3), np.array(-1), np.bool_(1)])
+def test_one_known_integer_as_the_exponent(exponent):
+    bases = (3, 2.5, np.uint8([2, 3]), np.float32([0, 2]), np.array([True, False]))
+    places: dict[str, Callable[..., Any]] = {
+        "as an operator": lambda p, x, n: p.numpy.asarray(x) ** n,
+        "in jit": lambda p, x, n: p.jit(lambda x: p.numpy.power(x, n))(x),
+        "traced": lambda p, x, n: p.jit(p.numpy.power)(x, n),
+        "not mapped": lambda p, x, n: p.vmap(p.numpy.power, (None, None), axis_size=2)(x, n),
+        "differentiated": lambda p, x, n: p.vjp(lambda n: p.numpy.power(x, n), n)[0],
+        "without tangent": lambda p, x, n: p.jvp(
+            p.numpy.power, (1.5 * x, n), (1.5 * x, np.zeros((), jax.dtypes.float0))
+        ),
+    }
+    mine, other = ours(exponent), theirs(exponent)
+    for base in bases:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for known, kept in ((exponent, exponent), (mine, other)):
+                expected = attempt(jnp.power, base, kept)
+                if not is_error(expected):
+                    assert_same(xnp.power(base, known), expected, 4, f"{base} ** {known!r}")
+            for place, call in places.items():
+                expected = attempt(jax.eval_shape, lambda: call(jax, base, other))  # noqa: B023
+                got = attempt(xtrace.eval_shape, lambda: call(xtrace, base, mine))  # noqa: B023
+                where = f"{base} ** {mine!r} {place}"
+                assert is_error(got) == is_error(expected), where
+                if not is_error(expected):
+                    jax.tree.map(functools.partial(assert_same_type, where=where), got, expected)
 
 
 def test_operators_with_what_is_no_array():

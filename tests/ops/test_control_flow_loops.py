@@ -42,6 +42,7 @@ VALUES = {
     "weak carry, strong elements": lambda L: L.lax.scan(lambda c, x: (c + x, c * 2), 0.0, L.array(X[:, 0])),
     "an integer carry becomes floating": lambda L: L.lax.scan(lambda c, x: (c + x, None), 0, L.array(X[:, 0])),
     "an integer weakly typed result": lambda L: L.lax.fori_loop(0, 3, lambda i, c: 1.0, L.array(np.float32(2))),
+    "a pair in a list": lambda L: tuple(L.lax.scan(lambda c, x: [c + x, c * 2], 0.0, L.array(X[:, 0]))),
     "length only": lambda L: L.lax.scan(lambda c, _: (c + 1, c), 0, None, length=3),
     "length is a quotient": lambda L: L.lax.scan(lambda c, _: (c + 1, c), 0, None, length=1.5 / 0.5),
     "length and elements": lambda L: L.lax.scan(lambda c, x: (c + x, c), 0.0, L.array(X[:, 0]), length=5),

@@ -39,6 +39,7 @@ VALUES = {
        for seq in ("xyz", "XYZ", "zxz", "YXY", "zy", "XZ", "y", "Z")},
     "from_euler in degrees": lambda R, a: R.from_euler("zyx", 100 * a, True).quat,
     "from_euler of a scalar": lambda R, a: R.from_euler("x", a[0, 0]).quat,
+    "from_euler of a number": lambda R, a: R.from_euler("x", 0.5).quat,
     "as_quat, scalar first": lambda R, q: R.from_quat(q).as_quat(scalar_first=True),
     "as_quat, canonical": lambda R, q: R.from_quat(q).as_quat(canonical=True),
     "as_quat, canonical and scalar first": lambda R, q: R.from_quat(q[0]).as_quat(True, True),
@@ -89,7 +90,8 @@ def test_values_are_those_of_jax(name):
 
 # Where jax has NaN, and where a derivative is exact to the conditioning of an eigenvector only.
 NO_DERIVATIVE = {"from_quat of integers", "from_matrix of half turns", "identity", "identity in half precision",
-                 "from_matrix of no rotation", "mean", "mean with weights", "items", "from_euler of a scalar"}
+                 "from_matrix of no rotation", "mean", "mean with weights", "items", "from_euler of a scalar",
+                 "from_euler of a number"}
 
 
 @pytest.mark.drawn(0.2)

@@ -495,6 +495,8 @@ def trace(
     """
     refuse(out=out)
     rank = operand_aval(a, 0).ndim
+    if not dtypes.is_integer(operand_aval(offset, "offset").dtype):
+        raise TypeError(f"trace: offset must be an integer, got {abbreviate(offset)}")
     first, second = (canonical_axis(i, rank) for i in (axis1, axis2))
     if first == second:
         raise ValueError(f"trace: axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}")

@@ -16,7 +16,7 @@ from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.comparisons import ne
 from xtrace._src.ops.cumulative import cumprod as cumprod_of_axis
 from xtrace._src.ops.cumulative import cumsum as cumsum_of_axis
-from xtrace.numpy.creation import full
+from xtrace.numpy.creation import full, warn_of_lost_part
 from xtrace.numpy.operands import refuse, scalar_of
 from xtrace.numpy.reductions import dtype_of_sum, to_strong
 
@@ -39,6 +39,7 @@ def accumulate(
     """Check the arguments and return the cumulative results of lax's operation `name`."""
     aval = operand_aval(a, 0)
     wanted = dtype_of_sum(a, dtype, promote)
+    warn_of_lost_part(aval.dtype, wanted)
     # A scalar is treated as a vector of one element.
     along = None if axis is None else canonical_axis(axis, aval.ndim or 1)
     along = along if aval.ndim else None

@@ -560,7 +560,7 @@ def take(
 
     Args:
         a: an array or a scalar.
-        indices: an array or a scalar of integers; negative ones count from the end.
+        indices: an array or a scalar of integers, negative ones count from the end; booleans are 0 and 1.
         axis: the axis; None for the flattened array.
         out: not supported; leave it at None.
         mode: the result for an index out of bounds: ``"fill"``, the default, gives `fill_value`; ``"clip"`` the
@@ -585,7 +585,9 @@ def take(
     refuse(out=out)
     a = to_array_operand(a)
     aval = operand_aval(indices, 1)
-    if not dtypes.is_integer(aval.dtype):
+    if dtypes.is_boolean(aval.dtype):
+        indices = convert_to(indices, dtypes.int32)
+    elif not dtypes.is_integer(aval.dtype):
         raise ValueError(f"take: indices must have an integer type, got dtype {aval.dtype.name}")
     if mode == "raise":
         raise NotImplementedError(

@@ -19,7 +19,7 @@ from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import complex_numbers, elementwise, reductions
 from xtrace._src.ops.comparisons import gt
 from xtrace.numpy.broadcasting import broadcast_to
-from xtrace.numpy.creation import full
+from xtrace.numpy.creation import full, warn_of_lost_part
 from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill
 from xtrace.numpy.reductions import accumulator_dtype, check_divides, keep_axes, sum, to_masks, to_strong
 
@@ -125,6 +125,7 @@ def mean(
         wanted = _to_inexact_dtype(aval.dtype)
         compute = accumulator_dtype(aval.dtype, wanted)
     check_divides(wanted)
+    warn_of_lost_part(aval.dtype, wanted)
     return _reduce_to_mean(
         a, *to_masks(where), axes=axes_of(axis, aval.ndim), compute=compute, dtype=wanted,
         keepdims=bool(keepdims),

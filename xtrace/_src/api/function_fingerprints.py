@@ -255,7 +255,7 @@ class Fingerprint:
             raise self._refuse("an array", f"of more than {_MAX_BYTES // 2**20} MiB")
         if not array.is_fully_addressable:
             raise self._refuse("an array", "which is in several processes")
-        self._put("array", f"{array.aval.str_short()} {dtypes.short_name(array.dtype)} {array.weak_type}")
+        self._put("array", f"{array.aval.str_short(True)} {dtypes.short_name(array.dtype)} {array.weak_type}")
         self._put("place", f"{array.sharding!r} {[d.id for d in array.sharding.devices]} {array.committed}")
         self._put("layout", str(layout_of(array)))
         data = np.asarray(array.physical_array())

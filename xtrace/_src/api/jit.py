@@ -39,7 +39,8 @@ from xtrace._src.core.memory_layout import Format, Layout, is_default
 from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.core.source import resolve, user_position
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
-from xtrace._src.ops.calls import UNSPECIFIED, Place, Places, jit_call
+from xtrace._src.core.unspecified import UNSPECIFIED, Unspecified
+from xtrace._src.ops.calls import Place, Places, jit_call
 from xtrace._src.ops.device_put import put
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.ops.sharding_constraints import constrain_all
@@ -79,7 +80,7 @@ def jit(
 
 @overload
 def jit(
-    fun: None = None, /, *, in_shardings: Any = ..., out_shardings: Any = ...,
+    fun: Unspecified = ..., /, *, in_shardings: Any = ..., out_shardings: Any = ...,
     static_argnums: int | Sequence[int] | None = ..., static_argnames: str | Sequence[str] | None = ...,
     donate_argnums: int | Sequence[int] | None = ..., donate_argnames: str | Sequence[str] | None = ...,
     keep_unused: bool = ..., device: Any = ..., backend: str | None = ..., inline: bool | Inline = ...,
@@ -88,7 +89,7 @@ def jit(
 
 
 def jit(
-    fun: Callable[..., Any] | None = None, /, *, in_shardings: object = None, out_shardings: object = None,
+    fun: Callable[..., Any] | Unspecified = UNSPECIFIED, /, *, in_shardings: Any = None, out_shardings: Any = None,
     static_argnums: int | Sequence[int] | None = None, static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None, donate_argnames: str | Sequence[str] | None = None,
     keep_unused: bool = False, device: Device | None = None, backend: str | None = None, inline: bool | Inline = False,
@@ -136,7 +137,7 @@ def jit(
         >>> norm(jnp.array([3.0, 4.0]))
         Array(5., dtype=float32)
     """
-    if fun is None:
+    if isinstance(fun, Unspecified):
         keywords = {k: v for k, v in locals().items() if k != "fun"}
         return functools.partial(jit, **keywords)
     check_callable(fun)
@@ -393,14 +394,16 @@ class Jitted:
             return host
         return self.compile(self.prepare(static, in_tree, leaves, key, aval_of_value))
 
-    def compile(self, prepared: Prepared | ReferenceProgram) -> CompiledCall:
+    def compile(self, prepared: Prepared | CompiledCall) -> CompiledCall:
         """Compile a signature that was traced and lowered."""
-        if isinstance(prepared, ReferenceProgram):
+        if isinstance(prepared, CompiledCall):
             return prepared
         start, way = time.perf_counter(), self.options.compilation or compilation.value
         # Checks wrap one program: they exclude a later replacement.
         if way == "full" or self.of_library or (way == "tiered" and prepared.checks):
-            program, upgrade = prepared.compilation.compile(), None
+            made, upgrade = prepared.compilation, None
+            chosen = self.options.compiler_options
+            program = self.cache.compile(prepared.traced, made.assignment, chosen, made.compile)
         else:
             program, upgrade = tiered_compilation.compile_by(way, prepared.compilation)
         return self.finish(prepared, program, time.perf_counter() - start, upgrade)
@@ -414,8 +417,8 @@ class Jitted:
             return None
 
         def compile_for(values: Sequence[Any]) -> Any:
-            prepared: Any = self.prepare(static, in_tree, values, key, aval_of_value)
-            return prepared.compilation.compile()
+            prepared = self.prepare(static, in_tree, values, key, aval_of_value)
+            return prepared.program if isinstance(prepared, CompiledCall) else prepared.compilation.compile()
 
         host = host_programs.host_program(traced.closed, self._assignment(leaves, traced), compile_for, self.of_library)
         return None if host is None else CompiledCall(None, host, traced, (traced.seconds, 0.0, 0.0), host)
@@ -423,8 +426,11 @@ class Jitted:
     def prepare(
         self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...],
         of: Callable[[Any], ShapedArray],
-    ) -> Prepared | ReferenceProgram:
-        """Trace and lower for leaves of the types ``of(leaf)``; a function of references is compiled when called."""
+    ) -> Prepared | CompiledCall:
+        """Trace and lower for leaves of the types ``of(leaf)``; a function of references is compiled when called.
+
+        A program that ``lower(...).compile()`` made is used again.
+        """
         avals = abstract_leaves(self.fun, static, leaves, in_tree, of)
         avals = types_in_shardings(avals, self.given_shardings(in_tree, None)[0], leaves)
         traces = set(self.cache.traced.entries.values()) if config.explain_cache_misses.value else ()
@@ -450,6 +456,9 @@ class Jitted:
                 )
             )
         check_execution(self.name)
+        known = None if checks else self.cache.find_program(traced, assignment, self.options.compiler_options)
+        if known is not None:
+            return CompiledCall(known, known, traced, (traced.seconds, 0.0, 0.0))
         module, kept = self.lowered_module(
             traced, static, assignment.platform, keep=config.checks_numbers(), assignment=assignment
         )
@@ -457,8 +466,7 @@ class Jitted:
         seconds = time.perf_counter() - start
         if config.log_compiles.value:
             cache_miss_reports.report_step("lowering", self.name, seconds)
-        options = dict(self.options.compiler_options)
-        made = Compilation(module, text, traced.closed, assignment, options, kept=kept)
+        made = Compilation(module, text, traced.closed, assignment, dict(self.options.compiler_options), kept=kept)
         return Prepared(key, traced, made, checks, seconds)
 
     def finish(self, prepared: Prepared, program: Program, seconds: float, upgrade: Any = None) -> CompiledCall:
@@ -545,16 +553,7 @@ class Jitted:
 
     def donated_leaves(self, static: Static, in_tree: Any) -> list[bool]:
         """Return a flag for each leaf: whether it is donated."""
-        if not self.donated.numbers and not self.donated.names:
-            return [False] * in_tree.num_leaves
-        args, kwargs = in_tree.children()
-        trees, fixed = args.children(), {n for n, _ in static.positional}
-        numbers = [n for n in range(len(trees) + len(fixed)) if n not in fixed]
-        chosen = set(self.donated.positions(len(trees) + len(fixed)))
-        flags = [n in chosen for n, tree in zip(numbers, trees, strict=True) for _ in range(tree.num_leaves)]
-        for name, tree in zip(kwargs.node_data()[1], kwargs.children(), strict=True):
-            flags += [name in self.donated.names] * tree.num_leaves
-        return flags
+        return self.donated.flags_of_leaves(in_tree, [n for n, _ in static.positional])
 
     def check_donation(self, flags: Sequence[bool], static: Static, leaves: Sequence[Any], in_tree: PyTreeDef) -> None:
         """Raise ValueError if a donated array is passed twice."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -37,6 +36,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import Literal, scalar_literal
+from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops import comparisons, complex_numbers
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.comparisons import (
@@ -53,6 +53,7 @@ from xtrace._src.ops.comparisons import (
 )
 from xtrace._src.ops.complex_numbers import imag, real
 from xtrace._src.ops.selection import select, select_n
+from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import to_array
 
 # Choice
@@ -254,11 +255,13 @@ def cast_as(example: ArrayLike, value: ArrayLike) -> Any:
 
 
 @inline_jit
-def _power_to_integers(x: Any, y: Array) -> Array:
-    avals, dtype, weak = common_dtype((x, y))
+def _power_to_integers(x: Any, y: Any, *, own_type: bool) -> Array:
+    """Return floats or complex numbers to integers; own_type: the result is weak if `x` is, whatever `y` is."""
+    avals, dtype, weak = common_dtype((x,) if own_type else (x, y))
     base = cast(x, avals[0], dtype, weak)
-    base, exponent = align_ranks([base, y], [a.shape for a in avals])
-    return lax.pow(base, exponent)
+    base, exponent = align_ranks([base, y], [avals[0].shape, aval_of(y).shape])
+    result = lax.pow(base, exponent)
+    return convert_to(result, dtype, weak) if own_type else result
 
 
 @elementwise_function(lax.pow, adjust=as_number, cases={INTEGER: _power_of_integers})
@@ -267,36 +270,44 @@ def _power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     ...
 
 
+def _is_scalar_of_integers(x: Any) -> bool:
+    """Whether `x` is an integer of Python or NumPy, or an array of one without axes whose value is known."""
+    if isinstance(x, (np.ndarray, ConcreteArray)):
+        return x.ndim == 0 and dtypes.is_integer(x.dtype) and getattr(x, "is_fully_addressable", True)
+    return isinstance(x, (int, np.integer))
+
+
 def power(x1: Any, x2: Any, /) -> Array:
     """Return `x1` to the power `x2`.
 
     Args:
-        x1, x2: arrays or scalars of numbers or booleans whose shapes broadcast. An exponent that is a Python or NumPy
-            integer is multiplied out, which is exact and also differentiable at 0.
+        x1, x2: arrays or scalars of numbers or booleans whose shapes broadcast. An exponent that is an integer scalar,
+            not traced, is multiplied out, which is exact and also differentiable at 0; the result has the dtype of
+            `x1`.
 
     Returns:
         An array of the broadcast shape and the promoted dtype, int32 for booleans. Integers to negative powers in an
-        array have no meaningful result.
+        array, or to traced ones, have no meaningful result.
 
     Raises:
-        TypeError: an operand is no array or scalar, or `x1` has integers and `x2` is a negative Python integer.
+        TypeError: an operand is no array or scalar, or `x1` has integers and `x2` is a negative integer scalar.
         ValueError: the shapes do not broadcast.
 
     Example:
         >>> jnp.power(jnp.array([1.0, 2.0]), -1)
         Array([1. , 0.5], dtype=float32)
     """
-    kind = type(x2)
-    if kind is int or kind is bool or isinstance(x2, np.integer):
+    is_scalar = _is_scalar_of_integers(x2)
+    base = type(x1) if type(x1) in SCALARS else operand_aval(x1, 0, function="power").dtype
+    is_inexact = base in (float, complex) or dtypes.is_inexact(base)
+    # Outside of tracing, floats to an array's power are not multiplied out: each value would be another program.
+    if is_scalar and not (is_inexact and isinstance(x2, ConcreteArray) and current_trace.get() is base_trace):
         aval = getattr(x1, "aval", None)
         if aval is None or dtypes.is_boolean(aval.dtype):
             (x1,) = promote(x1, adjust=as_number)
-        return lax.integer_pow.bind_positional((x1,), (operator.index(x2),))
-    exponent = getattr(x2, "aval", None)
-    if exponent is not None and dtypes.is_integer(exponent.dtype):
-        base = type(x1) if type(x1) in SCALARS else operand_aval(x1, 0).dtype
-        if base in (float, complex) or dtypes.is_inexact(base):
-            return _power_to_integers(x1, x2)
+        return lax.integer_pow.bind_positional((x1,), (int(x2),))
+    if is_inexact and isinstance(x2, (np.ndarray, Array)) and dtypes.is_integer(x2.dtype):
+        return _power_to_integers(x1, x2, own_type=is_scalar)
     return _power(x1, x2)
 
 

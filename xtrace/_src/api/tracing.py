@@ -273,7 +273,8 @@ def make_jaxpr(
         closed = ClosedJaxpr(dce.name_dropped(traced.jaxpr), traced.consts)
         return (closed, traced.out_info) if return_shape else closed
 
-    jaxpr_maker.__name__ = jaxpr_maker.__qualname__ = f"make_jaxpr({function_name(fun)})"
+    jaxpr_maker.__name__ = f"make_jaxpr({function_name(fun)})"
+    jaxpr_maker.__qualname__ = f"make_jaxpr({getattr(fun, '__qualname__', function_name(fun))})"
     return jaxpr_maker
 
 

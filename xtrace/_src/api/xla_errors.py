@@ -24,6 +24,7 @@ _Place = tuple[Position | None, str]
 _IN_TEXT = re.compile(r"(?:^|\s)-:(\d+):\d+: (?:error|note)", re.MULTILINE)
 _IN_FILE = re.compile(r"(?:^|: )([^:\n]+):(\d+):(\d+): error", re.MULTILINE)
 _IN_METADATA = re.compile(r'op_name="([^"]+)"')
+_WITHOUT_KERNEL = re.compile(r"No (?:FFI handler registered for|registered implementation for .* call to) (\S+)")
 _INVALID = "Failed to parse using StableHLO"
 _MAX_EQUATIONS = 3
 
@@ -50,7 +51,15 @@ def explain_compilation(
         )
     else:
         head = f"XLA does not compile {'this operation of ' if equations else 'the program '}{name} for {devices[0]}."
-    if not equations:
+    without_kernel = _WITHOUT_KERNEL.search(message)
+    if without_kernel is not None:
+        target, platform = without_kernel[1], devices[0].platform
+        head += (
+            f" It calls {target}, and no kernel of that name is registered for {platform}. A program for another "
+            f"platform runs there only; register a kernel of your own with xtrace.ffi.register_ffi_target("
+            f"{target!r}, kernel, platform={platform!r})."
+        )
+    elif not equations:
         head += " XTRACE_DUMP_IR_TO=DIRECTORY in the environment writes the program to files."
     error.add_note("\n".join([head, *map(_describe_equation, equations[:_MAX_EQUATIONS])]))
 

@@ -60,7 +60,7 @@ def _check_types(exported: Any, avals: Sequence[ShapedArray]) -> None:
             continue
         raise ValueError(
             f"{'Dtype' if has_shape else 'Shape'} mismatch for {name_argument(exported, i)} of {exported.fun_name}: it "
-            f"was exported for {expected.str_short(False)} and is called with {aval.str_short(False)}. "
+            f"was exported for {expected.str_short()} and is called with {aval.str_short()}. "
             "Convert it, or export the function for its type"
         )
     if has_symbolic_shapes(exported):
@@ -121,17 +121,17 @@ def _split(name: str, operands: Sequence[Split], result: list[ShapedArray], *, e
 def _emit(builder: FunctionBuilder, *values: Value, exported: Any) -> list[Value]:
     _check_devices(exported, builder.platform, builder.module.num_partitions)
     results, is_split = list(builder.results), builder.module.num_partitions > 1
-    operands = [
-        _constrain(builder, values[i], exported._in_named_shardings[i] if is_split else None)
-        for i in exported.module_kept_var_idx
+    given, placed = [
+        exported.placements(side, builder.module.mesh) if is_split else [None] * len(avals)
+        for side, avals in (("in", values), ("out", results))
     ]
+    operands = [_constrain(builder, values[i], given[i]) for i in exported.module_kept_var_idx]
     if has_symbolic_shapes(exported) and not builder.module.variables:
         program = _refine_program(exported, builder.platform, tuple([x.aval for x in operands]), tuple(results))
         returned = _emit_functions(builder, exported, program, operands, results)
     else:
         returned = _emit_program(builder, exported, operands, results)
-    shardings = exported._out_named_shardings if is_split else [None] * len(results)
-    return [_constrain(builder, x, sharding) for x, sharding in zip(returned, shardings, strict=True)]
+    return [_constrain(builder, x, sharding) for x, sharding in zip(returned, placed, strict=True)]
 
 
 def _emit_program(
@@ -177,7 +177,7 @@ def _refine_program(
     try:
         return artifacts.functions_of(artifacts.refine(module.inlined_text()))
     except ValueError as error:
-        types = ", ".join([aval.str_short(False) for aval in operands])
+        types = ", ".join([aval.str_short() for aval in operands])
         raise ValueError(f"{exported.fun_name}, an Exported, cannot be called with ({types}): {error}") from None
 
 

@@ -26,6 +26,7 @@ from xtrace._src.export.exported import Exported
 from xtrace._src.export.flatbuffers import DamagedFileError, Record, decode
 from xtrace._src.export.serialization import DIGEST_MARK, DIGEST_SIZE, IDENTIFIER
 from xtrace._src.export.trees import read_tree
+from xtrace._src.xla import shardings
 
 # The largest number of characters of a symbolic dimension in files.
 _MAX_SIZE_LENGTH = 1000
@@ -87,12 +88,18 @@ def _read_exported(record: Record, is_intact: bool, scope: SymbolicScope | None 
     scope = SymbolicScope() if scope is None else scope
     in_avals, out_avals = [_read_avals(record, side, scope) for side in ("in", "out")]
     in_shardings, out_shardings = [_read_shardings(record, side) for side in ("in", "out")]
-    for word, tree, avals, shardings in (
+    devices = record["nr_devices"] or record["nr_devices_short"]
+    if devices < 1:
+        raise DamagedFileError(f"it is for {devices} devices")
+    in_tiles, out_tiles = [
+        _read_tiles(record, side, len(named), devices) for side, named in (("in", in_shardings), ("out", out_shardings))
+    ]
+    for word, tree, avals, named in (
         ("arguments", in_tree, in_avals, in_shardings), ("results", out_tree, out_avals, out_shardings)
     ):
-        if not tree.num_leaves == len(avals) == len(shardings):
+        if not tree.num_leaves == len(avals) == len(named):
             raise DamagedFileError(
-                f"its {word} are {tree.num_leaves} leaves with {len(avals)} types and {len(shardings)} shardings"
+                f"its {word} are {tree.num_leaves} leaves with {len(avals)} types and {len(named)} shardings"
             )
     kept = tuple(record["kept"] or ())
     if list(kept) != sorted(set(kept)) or any(i >= len(in_avals) for i in kept):
@@ -100,16 +107,17 @@ def _read_exported(record: Record, is_intact: bool, scope: SymbolicScope | None 
     platforms = tuple(record["platforms"] or ())
     if not platforms or len(set(platforms)) < len(platforms):
         raise DamagedFileError(f"its platforms are {platforms}")
-    devices = record["nr_devices"] or record["nr_devices_short"]
-    if devices < 1:
-        raise DamagedFileError(f"it is for {devices} devices")
     vjp = None if record["vjp"] is None else _read_exported(record["vjp"], is_intact, scope)
     if vjp is not None:
         _check_derivative(in_avals, out_avals, vjp)
     return Exported(
         fun_name=record["fun_name"] or "", in_tree=in_tree, in_avals=in_avals, out_tree=out_tree, out_avals=out_avals,
-        _has_named_shardings=True, _in_named_shardings=in_shardings, _out_named_shardings=out_shardings,
-        in_shardings_hlo=(None,) * len(in_avals), out_shardings_hlo=(None,) * len(out_avals), nr_devices=devices,
+        _has_named_shardings=not any(
+            tiles is not None and named is None
+            for tiles, named in zip((*in_tiles, *out_tiles), (*in_shardings, *out_shardings), strict=True)
+        ),
+        _in_named_shardings=in_shardings, _out_named_shardings=out_shardings,
+        in_shardings_hlo=in_tiles, out_shardings_hlo=out_tiles, nr_devices=devices,
         platforms=platforms, ordered_effects=(), unordered_effects=(),
         disabled_safety_checks=tuple([_read_check(each) for each in record["disabled_checks"] or []]),
         mlir_module_serialized=record["module"] or b"",
@@ -191,21 +199,26 @@ def _read_size(text: str, scope: SymbolicScope) -> Any:
 
 def _read_shardings(record: Record, side: str) -> tuple[NamedSharding | None, ...]:
     numbers = record[f"{side}_sharding_numbers"]
-    if numbers is not None and any(each["hlo_sharding"] for each in record[f"{side}_shardings"] or []):
-        numbers = None
     if numbers is None:
-        return tuple([_read_sharding(each) for each in record[f"{side}_shardings"] or []])
+        given = [each["named_sharding"] for each in record[f"{side}_shardings"] or []]
+        return tuple([None if each is None else _read_named_sharding(each) for each in given])
     unique = [None, *[_read_named_sharding(each) for each in record["unique_shardings"] or []]]
     return _pick(unique, numbers, f"{side}_shardings")
 
 
-def _read_sharding(record: Record) -> NamedSharding | None:
-    if record["hlo_sharding"]:
-        raise ValueError(
-            "deserialize: an argument or result has a sharding in XLA's older form (GSPMD); export the function with "
-            "NamedShardings"
-        )
-    return None if record["named_sharding"] is None else _read_named_sharding(record["named_sharding"])
+def _read_tiles(record: Record, side: str, count: int, devices: int) -> tuple[Any, ...]:
+    """Return the shardings of one side in XLA's form, which files before version 9 of the format have."""
+    records = record[f"{side}_shardings"] or [{"kind": 0}] * count
+    if len(records) != count:
+        raise DamagedFileError(f"its {side}_shardings are {len(records)} and {count}")
+    try:
+        return tuple([
+            shardings.read_hlo_sharding(bytes(each["hlo_sharding"] or b""), devices)
+            if each["kind"] == schema.HLO_SHARDING else None
+            for each in records
+        ])
+    except ValueError as error:
+        raise DamagedFileError(f"a sharding in it is invalid: {error}") from None
 
 
 def _read_named_sharding(record: Record) -> NamedSharding:

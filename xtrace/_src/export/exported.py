@@ -11,12 +11,13 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.effects import Effect
 from xtrace._src.core.mesh import AbstractMesh, BaseMesh, Mesh
-from xtrace._src.core.shardings import NamedSharding
+from xtrace._src.core.shardings import NamedSharding, Sharding, sharding_with_tiles
 from xtrace._src.core.tables import memoize
 from xtrace._src.export import serialization
 from xtrace._src.export.calls import call_exported
 from xtrace._src.export.checks import check_signature
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
+from xtrace._src.xla import shardings
 from xtrace._src.xla.late_modules import late_modules
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
@@ -37,9 +38,9 @@ class Exported:
         in_avals: the types of the arguments' leaves.
         out_tree: the structure of the result.
         out_avals: the types of the result's leaves.
-        _has_named_shardings: True.
+        _has_named_shardings: whether all shardings are named; False only for files of older releases of jax.
         _in_named_shardings, _out_named_shardings: the shardings of the leaves, on a mesh without devices, or None.
-        in_shardings_hlo, out_shardings_hlo: None for each leaf; xtrace has named shardings only.
+        in_shardings_hlo, out_shardings_hlo: the shardings in XLA's form that a file of such a release has, or None.
         nr_devices: the number of devices of the program.
         platforms: the platforms of the program.
         ordered_effects, unordered_effects: the side effects of the program.
@@ -118,38 +119,54 @@ class Exported:
         return artifacts.functions_of(self._read_module())
 
     @boundary
-    def in_shardings_jax(self, mesh: Mesh | AbstractMesh) -> Sequence[NamedSharding | None]:
+    def in_shardings_jax(self, mesh: Mesh | AbstractMesh) -> Sequence[Sharding | None]:
         """Return the shardings of the arguments' leaves on a mesh, None for a leaf without a sharding.
 
         Raises:
             TypeError: `mesh` is no mesh.
             ValueError: the names, sizes or types of axes of `mesh` differ from those of the export.
         """
-        return self._shardings_on("in_shardings_jax", mesh, self._in_named_shardings)
+        return self._shardings_on("in_shardings_jax", mesh, "in")
 
     @boundary
-    def out_shardings_jax(self, mesh: Mesh | AbstractMesh) -> Sequence[NamedSharding | None]:
+    def out_shardings_jax(self, mesh: Mesh | AbstractMesh) -> Sequence[Sharding | None]:
         """Return the shardings of the result's leaves on a mesh, None for a leaf without a sharding.
 
         Raises:
             TypeError: `mesh` is no mesh.
             ValueError: the names, sizes or types of axes of `mesh` differ from those of the export.
         """
-        return self._shardings_on("out_shardings_jax", mesh, self._out_named_shardings)
+        return self._shardings_on("out_shardings_jax", mesh, "out")
 
-    def _shardings_on(
-        self, method: str, mesh: Any, shardings: Sequence[NamedSharding | None]
-    ) -> tuple[NamedSharding | None, ...]:
+    def _shardings_on(self, method: str, mesh: Any, side: str) -> tuple[Sharding | None, ...]:
         if not isinstance(mesh, BaseMesh):
             raise TypeError(f"{method}: mesh must be a Mesh, such as make_mesh returns; got {abbreviate(mesh)}")
-        for sharding in shardings:
+        for sharding in getattr(self, f"_{side}_named_shardings"):
             own = None if sharding is None else sharding.mesh
             if own is not None and (own.shape_tuple, own.axis_types) != (mesh.shape_tuple, mesh.axis_types):
                 raise ValueError(
                     f"{method}: {mesh} does not match the mesh used for export, {own}; make one with the same names, "
                     "sizes and types of axes"
                 )
-        return tuple([s and NamedSharding(mesh, s.spec, s.memory_kind) for s in shardings])
+        if not self._has_named_shardings and mesh.size != self.nr_devices:
+            raise ValueError(
+                f"{method}: {mesh} does not match the export, which is for {self.nr_devices} devices; make a mesh of "
+                "that size"
+            )
+        return tuple([
+            NamedSharding(mesh, s.spec, s.memory_kind) if isinstance(s, NamedSharding) else s
+            for s in self.placements(side, mesh)
+        ])
+
+    def placements(self, side: str, mesh: Any) -> list[Sharding | None]:
+        """Return the shardings of the arguments ("in") or results ("out"); those in XLA's form on a mesh."""
+        named, tiles = getattr(self, f"_{side}_named_shardings"), getattr(self, f"{side}_shardings_hlo")
+        kinds = [aval.memory_space.kind for aval in getattr(self, f"{side}_avals")]
+        return [
+            given if given is not None or hlo is None
+            else sharding_with_tiles(mesh, *shardings.tiles_of(hlo, self.nr_devices)).with_memory_kind(kind)
+            for given, hlo, kind in zip(named, tiles, kinds, strict=True)
+        ]
 
     def has_vjp(self) -> bool:
         """Return whether the function can be differentiated."""

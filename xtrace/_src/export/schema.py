@@ -40,6 +40,7 @@ NAMED_SHARDING = Table({
 })
 
 SHARDING = Table({"kind": (0, _BYTE), "hlo_sharding": (1, _BYTES), "named_sharding": (2, NAMED_SHARDING)})
+HLO_SHARDING = 1
 
 EFFECT = Table({"type_name": (0, _TEXT)})
 

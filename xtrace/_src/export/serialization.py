@@ -42,6 +42,11 @@ def _make_exported_record(exported: Any, vjp_order: int) -> Record:
         raise NotImplementedError(
             f"serialize: {exported.fun_name} has the effects {effects}, which have no form in files"
         )
+    if not exported._has_named_shardings:
+        raise ValueError(
+            f"serialize: {exported.fun_name} is from a file of an older release, whose shardings have no mesh; keep "
+            "that file, or export the function again"
+        )
     in_shardings, out_shardings = exported._in_named_shardings, exported._out_named_shardings
     unique_shardings = _number([s for s in (*in_shardings, *out_shardings) if s is not None])
     unique_meshes = _number([s.mesh for s in unique_shardings])
@@ -89,7 +94,7 @@ def _make_aval_record(aval: ShapedArray) -> Record:
     number = schema.NUMBERS_OF_DTYPES.get(aval.dtype)
     if number is None:
         raise ValueError(
-            f"serialize: an argument or result is {aval.str_short(False)}, and files of jax.export have no number for "
+            f"serialize: an argument or result is {aval.str_short()}, and files of jax.export have no number for "
             "that dtype; convert it, inside of the function, from and to another one"
         )
     return {"dtype": number, "shape": list(map(str, aval.shape)), "memory_space": aval.memory_space.value}

@@ -12,6 +12,7 @@ from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import AbstractToken, ShapedArray
+from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.effects import NO_EFFECTS, Effect, Effects
 from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.primitive import Primitive, no_rule
@@ -234,6 +235,7 @@ def ffi_call(
     results = tuple([_result_aval(i, d) for i, d in enumerate(described)])
     aliases = tuple(sorted((input_output_aliases or {}).items()))
 
+    @boundary
     def call(*args: Any, **attributes: Any) -> Any:
         if attributes and custom_call_api_version < 4:
             raise ValueError(
@@ -252,8 +254,8 @@ def ffi_call(
             one, other = avals[operand], results[result]
             if (one.shape, one.dtype) != (other.shape, other.dtype):
                 raise ValueError(
-                    f"ffi_call of {target_name}: operand {operand}, {one.str_short()}, and result {result}, "
-                    f"{other.str_short()}, share memory and must have one type"
+                    f"ffi_call of {target_name}: operand {operand}, {one.str_short(True)}, and result {result}, "
+                    f"{other.str_short(True)}, share memory and must have one type"
                 )
         given = output_layouts if several or output_layouts is None else [output_layouts]
         outputs = ffi_call_p.bind_positional(
@@ -355,6 +357,8 @@ def _layouts(name: str, given: Sequence[Any] | None, avals: Sequence[ShapedArray
     for aval, order in zip(avals, given, strict=True):
         axes = tuple(range(aval.ndim)) if order is None else tuple(order)
         if not all(hasattr(i, "__index__") for i in axes) or sorted(axes) != list(range(aval.ndim)):
-            raise ValueError(f"ffi_call: {name} must be permutations of the axes; got {axes} for {aval.str_short()}")
+            raise ValueError(
+                f"ffi_call: {name} must be permutations of the axes; got {axes} for {aval.str_short(True)}"
+            )
         layouts.append(axes[::-1])
     return tuple(layouts)

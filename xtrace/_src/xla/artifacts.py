@@ -133,7 +133,7 @@ def rewrite(argument_types: Sequence[str]) -> int:
 def _read_program(data: bytes) -> Any:
     """Return the module of an artifact, of MLIR's bytecode, or of text."""
     if not is_bytecode(data):
-        return modules.parse(data)
+        return _translate_portable(modules.parse(data))
     if _PORTABLE in data[:64]:
         module = mlir_names.from_artifact(data, None)
     else:
@@ -142,7 +142,16 @@ def _read_program(data: bytes) -> Any:
                 module = ir.Module.parse(data, context=modules.context())
             except ir.MLIRError as error:
                 raise ValueError("; ".join(messages) or str(error)) from None
+            module = _translate_portable(module)
     module.operation.verify()
+    return module
+
+
+def _translate_portable(module: Any) -> Any:
+    """Return the module in StableHLO; artifacts before StableHLO's versions are bytecode of VHLO, its portable form."""
+    if any(operation.operation.name.startswith("vhlo.") for operation in module.body.operations):
+        version = stablehlo.get_current_version()
+        modules.run_passes(module, f"builtin.module(vhlo-to-version{{target={version}}},vhlo-legalize-to-stablehlo)")
     return module
 
 

@@ -40,6 +40,7 @@ def compile_text(
     Raises TypeError for a dtype that the runtime lacks, and JaxRuntimeError with XLA's message for other failures, such
     as an unknown compiler option.
     """
+    clients.check_threads("a program cannot be compiled")
     if "xf6E" in text or "<f6E" in text:
         # Some of these programs abort XLA.
         raise buffers.unstorable_error("float6_e2m3fn or float6_e3m2fn")

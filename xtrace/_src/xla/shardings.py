@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import weakref
 from collections.abc import Callable, Sequence
@@ -77,6 +78,25 @@ def from_proto(data: bytes) -> Any:
     message = xla_client.OpSharding()
     message.ParseFromString(data)
     return message
+
+
+def read_hlo_sharding(data: bytes, devices: int) -> xla_client.HloSharding:
+    """Return the HloSharding in the bytes of an OpSharding message, of arrays on `devices` devices.
+
+    Raises ValueError for other bytes, and for a sharding without tiles or for another number of devices: XLA trusts a
+    message.
+    """
+    message, kinds = from_proto(data), xla_client.OpSharding.Type
+    parts, sizes, order = message.tile_assignment_dimensions, message.iota_reshape_dims, message.iota_transpose_perm
+    numbers = message.tile_assignment_devices
+    # The numbers are listed, or are those of an iota of these sizes, transposed.
+    in_order = math.prod(sizes) == devices and not numbers and sorted(order) in ([], list(range(len(sizes))))
+    listed = sorted(numbers) == list(range(devices)) if len(numbers) == devices else False
+    fits = min(parts, default=0) > 0 and math.prod(parts) == devices and min(sizes, default=1) > 0
+    is_tiled = message.type == kinds.OTHER and fits and (in_order or (listed and not sizes))
+    if message.SerializeToString() != data or not (is_tiled or data == _REPLICATED.to_proto().SerializeToString()):
+        raise ValueError(f"its {len(data)} bytes are no sharding over {devices} devices")
+    return xla_client.HloSharding.from_proto(message)
 
 
 def to_proto(sharding: xla_client.HloSharding) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from xtrace._src.algebra.vector_space import operand_aval
+from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api.promotion import as_inexact, promote_dtypes
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
@@ -24,14 +24,15 @@ from xtrace.scipy.spatial.transform.euler_angles import make_euler_angles, parse
 
 
 def to_real(value: Any, argument: str, *, function: str = "") -> Array:
-    """Return real numbers, or lists of these, as a floating array."""
+    """Return real numbers, or lists of these, as a floating array of a strong type."""
     array = asarray(value)
     if dtypes.is_complex(operand_aval(array, argument, function=function).dtype):
         raise TypeError(
             f"{function or called_function()}: {argument} must be real, got "
             f"{operand_aval(array, argument, function=function)}"
         )
-    return promote_dtypes((array,), as_inexact, function=function)[1][0]
+    floating = promote_dtypes((array,), as_inexact, function=function)[1][0]
+    return convert_to(floating, floating.dtype)
 
 
 def _to_vectors(value: Any, argument: str, size: int) -> Array:
