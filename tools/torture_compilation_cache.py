@@ -3,9 +3,9 @@
     python -m tools.torture_compilation_cache [--processes 16] [--rounds 1000]
 
 Each round of a process compiles one of a few programs, or loads it from the folder, with its trace or without, and
-compares its result with the right one. Meanwhile processes are killed at any moment and go on where they were, entries are truncated, changed or
-replaced by one another, and old ones are evicted. No result may be wrong, no round may fail, and in the end the folder
-holds right entries only.
+compares its result with the right one. Meanwhile processes are killed at any moment and go on where they were, entries
+are truncated, changed or replaced by one another, and old ones are evicted. No result may be wrong, no round may fail,
+and in the end the folder holds right entries only.
 """
 
 from __future__ import annotations
