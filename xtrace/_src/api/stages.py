@@ -286,6 +286,8 @@ class Lowered(Stage):
     ) -> None:
         super().__init__(jitted, static, traced)
         self._platform, self._assignment = platform, assignment
+        # Whether calls of the jitted function may run the program of this stage, and the other way round.
+        self._shares_program = platform == assignment.platform
         # The trace of the user's function with references, if this stage is the function of their arrays.
         self._around: Traced | None = None
         self._module, self._kept = jitted.lowered_module(traced, static, platform, assignment=assignment)
@@ -387,10 +389,8 @@ class Lowered(Stage):
             text = self._module.text(debug_info=True)
             return compile_module(self._module, text, self._traced.closed, self._assignment, options, kept=self._kept)
 
-        if self._platform == self._assignment.platform:
-            program = self._jitted.cache.compile(self._traced, self._assignment, options.items(), compile_now)
-        else:
-            program = compile_now()
+        find, of = self._jitted.cache.compile, (self._traced, self._assignment, options.items())
+        program = find(*of, compile_now) if self._shares_program else compile_now()
         partition = Partition(self._assignment, program.kept, program.inputs, program.results)
         compiled = Compiled(self._jitted, self._static, self._traced, program.executable, partition, program)
         compiled._around = self._around
