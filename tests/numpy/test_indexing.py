@@ -190,12 +190,6 @@ def test_writes_warn_of_lost_parts_as_in_jax(write, dtype, value):
     assert outcome(xtrace) == outcome(jax)
 
 
-def test_converting_complex_numbers_to_real_ones_warns():
-    for convert in (lambda x: x.astype(np.float32), lambda x: xtrace.jit(lambda x: jnp.astype(x, np.int32))(x)):
-        with pytest.warns(np.exceptions.ComplexWarning, match="discards the imaginary part"):
-            assert convert(jnp.array([1 + 1j])).tolist() == [1]
-
-
 def test_positions_share_one_plan_and_so_one_compiled_program():
     """A loop over positions must not compile once for each."""
     assert len({read_index((10, 10), i, True, False).plan for i in range(-10, 10)}) == 1

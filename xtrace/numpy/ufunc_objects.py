@@ -21,6 +21,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.docstrings import complete_docstring
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.function_names import set_function_name
@@ -377,18 +378,27 @@ class ufunc(functools.partial[Array]):
 def _with_numpy_parameters(function: Callable[..., Array], name: str, nin: int | None) -> Callable[..., Any]:
     """Return `function` of `nin` operands with NumPy's parameters `out` and `where`, which raise if given.
 
+    A function of one or two operands accepts objects with ``__jax_array__`` itself.
     Messages of the interpreter name the ufunc if `nin` is 1 or 2.
     """
 
     def binary(x1: Array, x2: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
-        if out is not None or where is not None:
-            refuse(out=out, where=where, function=name)
-        return function(x1, x2)
+        try:
+            if out is not None or where is not None:
+                refuse(out=out, where=where, function=name)
+            return function(x1, x2)
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
     def unary(x: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
-        if out is not None or where is not None:
-            refuse(out=out, where=where, function=name)
-        return function(x)
+        try:
+            if out is not None or where is not None:
+                refuse(out=out, where=where, function=name)
+            return function(x)
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
     def general(*args: ArrayLike, out: None = None, where: None = None) -> Array:
         refuse(out=out, where=where, function=name)
