@@ -1,21 +1,27 @@
-"""Fuzzing of the files that xtrace reads: exported functions, entries of the compilation cache, compiled functions.
+"""Fuzzing of the files that xtrace reads: exported functions, entries of its folder, compiled functions, arrays.
 
     python -m tools.fuzz_files [--mutations 10000]
 
 Each file is changed, cut, or replaced by random bytes. What reads it must raise a ValueError in words, or compile
-again; it never gives a wrong result, and never ends the process.
+again; it never gives a wrong result, and never ends the process. A part of the changed entries get a right checksum, so
+that the code behind it reads them, too; only XLA's own code is not given to XLA, which would run it.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import json
-import os
+import logging
+import math
 import random
+import resource
 import tempfile
+import time
 import warnings
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +30,18 @@ import numpy as np
 import xtrace
 import xtrace.numpy as jnp
 from xtrace import export
-from xtrace._src.api import serialized_programs
+from xtrace._src.api import call_arguments, serialized_programs
+from xtrace._src.api.trace_cache import KeptTrace
+from xtrace._src.api.tracing import abstract_leaves
 from xtrace._src.core import compilation_cache_settings as settings
+from xtrace._src.core.avals import aval_of_value
 from xtrace._src.export.serialization import DIGEST_MARK, DIGEST_SIZE
+from xtrace._src.runtime.checked_bytes import WrongBytesError
+from xtrace._src.runtime.compilation_cache import KeptCode
+from xtrace._src.runtime.disk_cache import TRACE, DiskCache, Entry
+from xtrace._src.serialization.zarr import ZarrArray, open_array
+from xtrace._src.xla import executables
+from xtrace._src.xla.stripped_executables import strip_executable
 from xtrace.experimental.serialize_executable import deserialize_and_load, serialize
 
 X = np.array([[4, 1, 0], [1, 3, 1], [0, 1, 2]], np.float32)
@@ -119,23 +134,121 @@ def fuzz_programs(count: int, draws: random.Random, outcomes: Outcomes) -> None:
             outcomes["modules read"] += 1
 
 
-def fuzz_entries(count: int, draws: random.Random, outcomes: Outcomes) -> None:
-    """Change entries of the compilation cache: the program is compiled again, with the right result."""
-    with tempfile.TemporaryDirectory() as root:
+# The changed entries for each program that is compiled again, which takes most of the time.
+_ENTRIES_FOR_EACH_COMPILATION = 40
+
+
+def _example(x: Any) -> Any:
+    return {"a": (x + 2) * 3 - x, "b": [x]}
+
+
+@contextlib.contextmanager
+def _filled_folder() -> Iterator[Path]:
+    """Yield a folder, in use, with the program and the trace of `_example`."""
+    with tempfile.TemporaryDirectory() as root, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         folder = Path(root) / "programs"
         with (
-            settings.directory(str(folder)), settings.min_compile_seconds(0.0), warnings.catch_warnings(),
-            settings.max_size(1 << 20),
+            settings.directory(str(folder)), settings.min_compile_seconds(0.0), settings.max_size(1 << 20),
+            settings.trace_cache(True),
         ):
-            warnings.simplefilter("ignore")
-            for i in range(count):
-                result = xtrace.jit(lambda x: (x + 2) * 3 - x)(np.float32(i))
-                assert float(result) == (i + 2) * 3 - i, (i, result)
-                (path,) = folder.glob("*.program")
-                path.write_bytes(mutate(path.read_bytes(), draws))
-            info = xtrace.cache_info()
-    outcomes["entries compiled again"] += count
-    outcomes["entries set aside"] += info.wrong
+            _run_example(0)
+            yield folder
+
+
+def _run_example(x: int) -> None:
+    xtrace.clear_caches()
+    result = xtrace.jit(_example)(np.float32(x))
+    assert float(result["a"]) == (x + 2) * 3 - x and float(result["b"][0]) == x, (x, result)
+
+
+def fuzz_entries(count: int, draws: random.Random, outcomes: Outcomes) -> None:
+    """Change entries of the folder: none is read, all are set aside, and programs are compiled again."""
+    with _filled_folder() as folder:
+        cache = DiskCache(str(folder))
+        paths = [*folder.glob("*.program"), *folder.glob("*.trace")]
+        assert len(paths) == 2
+        right = [path.read_bytes() for path in paths]
+        for i in range(count):
+            path, content = paths[i % 2], right[i % 2]
+            path.write_bytes(mutate(content, draws))
+            if i % _ENTRIES_FOR_EACH_COMPILATION == 0:
+                paths[1].write_bytes(right[1])
+                _run_example(i)
+                outcomes["programs compiled again"] += 1
+                continue
+            try:
+                cache.read(bytes.fromhex(path.stem), kind=path.suffix)
+            except WrongBytesError:
+                assert not path.exists()
+                outcomes["entries set aside"] += 1
+            else:
+                raise AssertionError(f"{path.name} was changed and read")
+
+
+def fuzz_signed_entries(count: int, draws: random.Random, outcomes: Outcomes) -> None:
+    """Change entries and give them a right checksum: what reads them gives an error in words, or the right program."""
+    code = executables.serialize_executable(xtrace.jit(factorize).lower(X).compile().runtime_executable())
+    kept = KeptCode(strip_executable(code), zlib.compress(code, 1))
+    payload = kept.encode()
+    with _filled_folder() as folder:
+        (path,) = folder.glob("*.trace")
+        cache, key = DiskCache(str(folder)), bytes.fromhex(path.stem)
+        entry = cache.read(key, kind=TRACE)
+        assert entry is not None
+        size = int.from_bytes(entry.payload[:8], "little")
+        head = entry.payload[8 : 8 + size]
+        for i in range(count):
+            if i % 3 == 0:
+                # The machine code is XLA's: other bytes of it are another program.
+                try:
+                    whole = KeptCode.decode(mutate(payload, draws)).read()
+                except WrongBytesError:
+                    outcomes["signed programs refused"] += 1
+                else:
+                    assert whole == code
+                    outcomes["signed programs with the right code"] += 1
+                strip_executable(mutate(code, draws))
+                continue
+            if i % 3 == 1:
+                changed = mutate(head, draws)
+            else:
+                record = json.loads(head)
+                name = draws.choice(sorted(record))
+                record[name] = draws.choice([None, -1, 1 << 70, "x", [], {}, [[[]]], _other(record[name], draws)])
+                changed = json.dumps(record).encode()
+            content = len(changed).to_bytes(8, "little") + changed + entry.payload[8 + size :]
+            cache.write(key, Entry(mutate(content, draws) if i % 24 == 1 else content, 1.0), kind=TRACE)
+            xtrace.clear_caches()
+            jitted: Any = xtrace.jit(_example)._xtrace_jitted  # type: ignore[attr-defined]
+            static, leaves, in_tree = call_arguments.flatten(_example, jitted.static, (np.float32(1),), {})
+            avals = abstract_leaves(_example, static, leaves, in_tree, aval_of_value)
+            found = KeptTrace(cache, jitted, static, in_tree, avals, leaves).load()
+            outcomes[f"signed traces {'refused' if found is None else 'read'}"] += 1
+
+
+def fuzz_arrays(count: int, draws: random.Random, outcomes: Outcomes) -> None:
+    """Change files of stored arrays: an error in words, or an array."""
+    with tempfile.TemporaryDirectory() as root:
+        compressors: list[tuple[str, int] | None] = [("zlib", 1), ("bz2", 1), ("gzip", 1), None]
+        arrays = [ZarrArray(f"{root}/{i}", X.shape, X.dtype, (2, 3), each) for i, each in enumerate(compressors)]
+        for each in arrays:
+            each.write_metadata()
+            each.write((0, 0), X)
+        for i in range(count):
+            folder = arrays[i % 4].folder
+            path = Path(folder, draws.choice([".zarray", ".zarray", "0.0", "1.0"]))
+            right = path.read_bytes()
+            path.write_bytes(mutate(right, draws))
+            try:
+                opened = open_array(folder)
+                if math.prod(opened.shape) < 1000 and len(opened.shape) == 2 and math.prod(opened.chunks) < 10**6:
+                    opened.read((0, 0), opened.shape)
+                outcomes["arrays read"] += 1
+            except (ValueError, NotImplementedError) as error:
+                assert str(error).startswith("array_serialization: "), error
+                outcomes["arrays refused"] += 1
+            path.write_bytes(right)
 
 
 def fuzz_executables(count: int, draws: random.Random, outcomes: Outcomes) -> None:
@@ -177,12 +290,26 @@ def main() -> int:
     parser.add_argument("--mutations", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    draws, outcomes = random.Random(options.seed), Outcomes()
-    for fuzz, part in ((fuzz_exports, 0.4), (fuzz_executables, 0.39), (fuzz_entries, 0.2), (fuzz_programs, 0.01)):
-        fuzz(round(options.mutations * part), draws, outcomes)
-        print(os.linesep.join([f"{what}: {times}" for what, times in outcomes.items()]), flush=True)
-    print("no crash, no wrong result, no error without words")
+    # Traces that cannot be read are logged.
+    logging.getLogger("xtrace").setLevel(logging.ERROR)
+    for fuzz, part in _PARTS.items():
+        start, count, outcomes = time.monotonic(), round(options.mutations * part), Outcomes()
+        fuzz(count, random.Random(options.seed), outcomes)
+        print(f"{fuzz.__name__}: {count} in {time.monotonic() - start:.0f} s", flush=True)
+        print("".join([f"  {what}: {times}\n" for what, times in outcomes.items()]), end="", flush=True)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    assert peak < _MOST_MEGABYTES, f"{peak} MB of memory"
+    print(f"no crash, no wrong result, no error without words; at most {peak} MB of memory")
     return 0
+
+
+_Fuzz = Callable[[int, random.Random, Outcomes], None]
+# The parts of all mutations. A program costs a process that reads it.
+_PARTS: dict[_Fuzz, float] = {
+    fuzz_exports: 0.3, fuzz_executables: 0.25, fuzz_entries: 0.25, fuzz_signed_entries: 0.12, fuzz_arrays: 0.077,
+    fuzz_programs: 0.003,
+}
+_MOST_MEGABYTES = 2000
 
 
 if __name__ == "__main__":

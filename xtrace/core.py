@@ -13,6 +13,12 @@ with _late_imports(globals()):
     from xtrace._src.api.scopes import ensure_compile_time_eval as ensure_compile_time_eval
     from xtrace._src.api.tracing import eval_jaxpr as eval_jaxpr
 
-# Libraries use this name, which JAX deprecates.
+# Libraries use these names, which JAX deprecates here.
 with _late_imports(globals(), listed=False):
     from xtrace._src.core.avals import aval_rules as pytype_aval_mappings  # noqa: F401
+    from xtrace.extend.core import (  # noqa: F401
+        CallPrimitive, DebugInfo, DropVar, Effect, Effects, InconclusiveDimensionOperation, JaxprTypeError, check_jaxpr,
+        concrete_or_error, find_top_trace, gensym, get_opaque_trace_state, jaxprs_in_params, new_jaxpr_eqn, no_effects,
+        nonempty_axis_env_DO_NOT_USE, primal_dtype_to_tangent_dtype, unsafe_am_i_under_a_jit_DO_NOT_USE,
+        unsafe_am_i_under_a_vmap_DO_NOT_USE, unsafe_get_axis_names_DO_NOT_USE, valid_jaxtype,
+    )

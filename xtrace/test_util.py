@@ -141,8 +141,8 @@ def _draw_direction(random: np.random.RandomState, tree: object) -> Any:
         aval = aval_of(leaf)
         if not is_differentiable(aval):
             raise TypeError(
-                f"derivatives can be checked by floating and complex values only, got {aval.str_short()}; close over "
-                "values of other types, and return none"
+                f"derivatives can be checked by floating and complex values only, got {aval.str_short(True)}; close "
+                "over values of other types, and return none"
             )
         drawn = random.standard_normal(aval.shape)
         if dtypes.is_complex(aval.dtype):

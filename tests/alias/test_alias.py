@@ -106,9 +106,6 @@ def test_the_command_line(tmp_path):
     (tmp_path / "helper.py").write_text("import jax.numpy as jnp\nvalue = float(jnp.ones(3).sum())\n")
     assert run("", "-m", "xtrace", "run", str(program), "a", "--help") == ["xtrace ['a', '--help'] __main__ 3.0"]
     assert run("", "-m", "xtrace", "run", "-m", "json.tool", "--help")[0].startswith("usage: python -m json.tool")
-    for words in ([], ["-m"], [str(tmp_path / "absent.py")]):
-        done = run("", "-m", "xtrace", "run", *words, check=False)
-        assert done.returncode == 2 and done.stderr.startswith("xtrace run: "), done.stderr
 
 
 def test_the_plugin_of_pytest(tmp_path):
@@ -167,6 +164,115 @@ def test_private_names_that_libraries_use():
             __import__(name)
         print("ok")
     """)) == {"ok"}
+
+
+@pytest.mark.parametrize("statement", [
+    "from jax._src.basearray import Array, ArrayLike; assert Array is xtrace.Array",
+    "from jax._src.array import ArrayImpl; assert isinstance(jnp.ones(1), ArrayImpl)",
+    "from jax._src.mesh import AxisType, Mesh; assert Mesh is xtrace.sharding.Mesh",
+    "from jax._src.mesh import thread_resources as t; m = xtrace.make_mesh((1,), 'x')\n"
+    "        with m: assert t.env.physical_mesh is m\n        assert t.env.physical_mesh.empty",
+    "from jax._src.pjit import pjit; assert pjit is xtrace.experimental.pjit.pjit",
+    "from jax._src.sharding_impls import NamedSharding; assert NamedSharding is xtrace.NamedSharding",
+    "from jax._src.numpy.lax_numpy import asarray; assert asarray is jnp.asarray",
+    "from jax._src.lax import lax as lax_internal; assert lax_internal.add is xtrace.lax.add",
+    "from jax._src.lax.control_flow.loops import scan; assert scan is xtrace.lax.scan",
+    "from jax._src.nn.functions import relu; assert relu is xtrace.nn.relu",
+    "from jax._src.nn.initializers import he_normal; assert he_normal is xtrace.nn.initializers.he_normal",
+    "import jax._src.scipy.special as special; assert special.gammaln is xtrace.scipy.special.gammaln",
+    "from jax._src.interpreters import ad; import jax._src.interpreters.ad as same; assert ad.Zero is same.Zero",
+    "from jax._src import config; assert config.enable_x64.value is False; config.update('jax_enable_x64', True)",
+    "from jax._src.public_test_util import check_grads; assert check_grads is xtrace.test_util.check_grads",
+    "from jax._src.prng import PRNGKeyArray as K; assert isinstance(xtrace.random.key(0), K) and not isinstance(1, K)",
+    "from jax._src.util import split_list, unzip2; assert split_list([1, 2, 3], [1]) == [[1], [2, 3]] and unzip2([])",
+    "from jax.core import DropVar, gensym; import jax.extend.core as e; assert (DropVar, gensym) == (e.DropVar, e.gensym)",
+    "from jax.interpreters.pxla import thread_resources; assert thread_resources.env.physical_mesh.empty",
+    "from jax._src.util import unzip2; assert unzip2([(1, 2), (3, 4)]) == ((1, 3), (2, 4))",
+])
+def test_names_that_editors_import_from_private_files(statement):
+    assert run(f"""
+        import xtrace, xtrace.numpy as jnp
+        xtrace.as_jax()
+        {statement}
+    """) == []
+
+
+# A test module of a library; without absl its cases are those of unittest.
+LIBRARY_TESTS = r"""
+    import jax, jax.numpy as jnp, numpy as np
+    from jax._src import test_util as jtu
+    jtu.request_cpu_devices(2)
+
+    @jtu.with_config(jax_numpy_rank_promotion="allow")
+    class Tests(jtu.JaxTestCase):
+        @jtu.sample_product([dict(shape=(3,)), dict(shape=(2, 3))], dtype=jtu.dtypes.floating + jtu.dtypes.complex)
+        def test_values(self, shape, dtype):
+            draw = jtu.rand_default(self.rng())
+            args = lambda: [draw(shape, dtype), draw((3,), dtype)]
+            self._CheckAgainstNumpy(np.add, jnp.add, args)
+            self._CompileAndCheck(jnp.add, args)
+
+        def test_comparisons(self):
+            self.assertAllClose({"a": (1.0, np.ones(2))}, {"a": [1.0000001, jnp.ones(2)]})
+            for wrong in (np.ones(3, np.float32), jnp.ones(2, int), jnp.ones(2) * 1.1):
+                with self.assertRaises(AssertionError):
+                    self.assertAllClose(jnp.ones(2), wrong)
+            with self.assertRaisesRegex(ValueError, "promotion"):
+                jnp.ones(2) + jnp.ones(2, int)
+
+        def test_counts(self):
+            f = jax.jit(lambda x: x * 2)
+            with jtu.count_jit_tracing_cache_miss() as traced, jtu.count_pjit_cpp_cache_miss() as compiled:
+                f(1.0), f(2.0), f(1)
+            self.assertEqual((traced(), compiled()), (2, 2))
+            self.assertCacheMisses(lambda: f(3.0), cpp=0, tracing=0, lowering=0)
+            with self.assertRaises(AssertionError), jtu.assert_num_jit_and_pmap_compilations(1):
+                f(1.0)
+
+        @jtu.with_explicit_mesh((2,), "x")
+        def test_meshes(self, mesh):
+            x = jax.device_put(np.arange(4.0), jax.P("x"))
+            assert x.sharding == jax.NamedSharding(mesh, jax.P("x")) and mesh.explicit_axes == ("x",)
+
+        @jtu.run_on_devices("gpu")
+        def test_elsewhere(self):
+            raise RuntimeError
+
+        @jtu.ignore_warning(category=UserWarning)
+        def test_output(self):
+            with jtu.capture_stdout() as text, self.assertNoWarnings():
+                print("hi")
+            self.assertEqual(text(), "hi\n")
+
+    jtu.absltest.main(testLoader=jtu.JaxTestLoader())
+"""
+
+
+@pytest.mark.parametrize("has_absl", [False, True])
+def test_the_test_cases_of_jax(tmp_path, has_absl):
+    (tmp_path / "tests.py").write_text(textwrap.dedent(LIBRARY_TESTS))
+    if has_absl:
+        (tmp_path / "absl" / "testing").mkdir(parents=True)
+        (tmp_path / "absl" / "testing" / "absltest.py").write_text("from unittest import *\n")
+        (tmp_path / "absl" / "testing" / "parameterized.py").write_text(textwrap.dedent("""
+            import functools, unittest
+
+            class TestCase(unittest.TestCase):
+                pass
+
+            def parameters(*cases):
+                def decorate(test):
+                    @functools.wraps(test)
+                    def run(self):
+                        print(len(cases), "cases of absl")
+                        for case in cases:
+                            test(self, **case)
+                    return run
+                return decorate
+        """))
+    done = run("", "-m", "xtrace", "run", str(tmp_path / "tests.py"), check=False)
+    assert "Ran 6 tests" in done.stderr and "OK (skipped=1)" in done.stderr, done.stderr
+    assert ("4 cases of absl" in done.stdout) == has_absl
 
 
 def test_prefix_errors_name_the_places():

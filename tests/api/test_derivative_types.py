@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+import re
+
 import jax
+import jax.scipy.special
+import jax.scipy.stats
 import numpy as np
 import pytest
 
 import xtrace
+import xtrace.scipy.special
+import xtrace.scipy.stats
 from tests.support.operands import assert_same, ours, theirs
 from tests.support.operations import plain_text
 from xtrace import lax
@@ -142,6 +150,44 @@ def test_powers_of_weak_numbers_have_strong_derivatives(name, operand):
     if name not in ("integer", "jitted"):
         mine, other = (p.make_jaxpr(p.grad(of(p)))(operand) for p in (xtrace, jax))
         assert plain_text(str(mine)) == plain_text(str(other))
+
+
+# Functions of one or two operands whose derivatives by weakly typed arrays have types of their own.
+OTHERS = """
+lax.sin; lax.sqrt; lax.rsqrt; lax.cbrt; lax.square; lax.reciprocal; lax.exp2; lax.tan; lax.asin; lax.acos; lax.atan
+lax.acosh; lax.tanh; lax.logistic; lax.expm1; lax.erf; lax.erfc; lax.erf_inv; lax.digamma; lax.bessel_i1e
+lax.add 2; lax.sub 2; lax.mul 2; lax.div 2; lax.rem 2; lax.max 2; lax.pow 2; lax.atan2 2; numpy.power 2
+nn.logsumexp; nn.softplus; nn.silu; scipy.special.log_ndtr; scipy.special.ndtri; scipy.special.xlogy 2
+scipy.special.xlog1py 2; scipy.special.entr; scipy.stats.norm.logcdf; scipy.stats.norm.logsf; scipy.stats.norm.pdf 2
+"""
+TANGENTS = [(name, int(count or 1)) for name, count in re.findall(r"([\w.]+)(?: (\d))?", OTHERS)]
+
+
+@pytest.mark.parametrize(("name", "count"), TANGENTS, ids=lambda value: str(value))
+def test_derivatives_are_weakly_typed_as_in_jax(name, count):
+    def weak_types(package, avals):
+        function = functools.reduce(getattr, name.split("."), package)
+        moving = [range(count), *([i] for i in range(count) if count > 1)]
+
+        def derivatives(*operands):
+            found = []
+            for which in moving:
+                def part(*values, which=which):
+                    rest = dict(zip(which, values, strict=True))
+                    return function(*[rest.get(i, x) for i, x in enumerate(operands)])
+
+                values = tuple(operands[i] for i in which)
+                result, pullback = package.vjp(part, *values)
+                found += [package.jvp(part, values, values)[1], *pullback(package.numpy.ones_like(result))]
+            return found
+
+        structs = [package.ShapeDtypeStruct(shape, np.float32, weak_type=weak) for shape, weak in avals]
+        return [x.weak_type for x in package.eval_shape(derivatives, *structs)]
+
+    for shape in ((), (2,)):
+        for weak in itertools.product((True, False), repeat=count):
+            avals = [(shape, w) for w in weak]
+            assert weak_types(xtrace, avals) == weak_types(jax, avals), avals
 
 
 @pytest.mark.parametrize("part", ["real", "imag"])

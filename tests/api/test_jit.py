@@ -436,7 +436,7 @@ def test_a_second_call_runs_neither_python_nor_the_compiler(compilations):
     assert len(traces) == len(compilations) == 2
 
 
-def test_traces_do_not_know_the_device_and_programs_do(compilations):
+def test_traces_and_programs_do_not_know_who_chose_the_device(compilations):
     traces = []
 
     def body(x):
@@ -446,7 +446,7 @@ def test_traces_do_not_know_the_device_and_programs_do(compilations):
     f = jit(body)
     f(floats(1))
     f(xtrace.device_put(floats(1), xtrace.devices()[0]))
-    assert len(traces) == 1 and len(compilations) == 2
+    assert len(traces) == 1 and len(compilations) == 1
 
 
 @pytest.mark.parametrize("setting", [xtrace.enable_x64, xtrace.numpy_dtype_promotion, xtrace.default_matmul_precision])
@@ -571,7 +571,7 @@ def test_donating_an_array_that_is_given_twice_is_an_error(flags):
     f = jit(lambda a, b: (a + b, a - b), donate_argnums=flags)
     for _ in range(8):
         a = floats(1, 2)
-        with pytest.raises(ValueError, match="the same array is passed to <lambda> as a and b, and donated"):
+        with pytest.raises(xtrace.errors.JaxRuntimeError, match="same array is passed to <lambda> as a and b, and"):
             f(a, a)
         assert not a.is_deleted()
         f(floats(1, 2), floats(3, 4))
@@ -782,3 +782,82 @@ def test_signature_without_following_wrapped_functions():
     assert own == inspect.signature(scale) and str(own) == str(inspect.signature(scale))
     assert pickle.loads(pickle.dumps(own)) == own
     assert own.bind(1.0).arguments == {"x": 1.0} and own.replace(parameters=[]).return_annotation is object
+
+
+# One program for calls and for the stages
+
+
+def test_stages_and_calls_share_one_program(compilations):
+    jitted, x = jit(lambda x: jnp.sin(x) * 2), floats(1, 2)
+    lowered = jitted.lower(x)
+    compiled = lowered.compile()
+    lowered.compile(), jitted.lower(x).compile(), jitted.lower(xtrace.ShapeDtypeStruct((2,), np.float32)).compile()
+    assert_same(jitted(x), compiled(x))
+    jitted.warm_up(x)
+    assert len(compilations) == 1
+    assert len(jitted.cache_info().entries) == 1
+
+
+def test_stages_use_the_program_of_a_call(compilations):
+    jitted, x = jit(lambda x, n: x * n, static_argnums=1, donate_argnums=0), floats(1, 2)
+    jitted(jnp.copy(x), 3)
+    before = len(compilations)
+    compiled = jitted.lower(x, 3).compile()
+    assert len(compilations) == before
+    assert np.asarray(compiled(jnp.copy(x))).tolist() == [3, 6]
+    jitted.lower(x, 4).compile()
+    assert len(compilations) == before + 1
+
+
+def test_other_options_settings_and_types_make_other_programs(compilations):
+    jitted, x = jit(lambda x: jnp.cos(x) + 1), np.ones(3, np.float32)
+
+    def count(compile):
+        before = len(compilations)
+        compile()
+        return len(compilations) - before
+
+    assert count(jitted.lower(x).compile) == 1
+    assert count(lambda: jitted.lower(x).compile({"xla_cpu_enable_fast_min_max": True})) == 1
+    assert count(lambda: jitted.lower(x).compile({"xla_cpu_enable_fast_min_max": True})) == 0
+    with xtrace.enable_x64(True):
+        assert count(lambda: jitted.lower(x).compile()) == 1
+    assert count(lambda: jitted.lower(np.ones(4, np.float32)).compile()) == 1
+    assert count(lambda: jitted(x)) == 0
+    jitted.clear_cache()
+    assert count(lambda: jitted(x)) == 1
+
+
+def test_checks_are_not_lost_with_a_program_of_a_stage():
+    jitted, x = jit(lambda x: jnp.log(x)), floats(-1)
+    with xtrace.debug_nans(True):
+        jitted.lower(x).compile()
+        with pytest.raises(FloatingPointError):
+            jitted(x)
+
+
+def test_a_dump_has_every_compilation(tmp_path, compilations):
+    jitted, x = jit(lambda x: jnp.tan(x)), floats(1)
+    with xtrace._src.core.config.dump_ir_to(str(tmp_path)):
+        jitted.lower(x).compile(), jitted.lower(x).compile()
+    assert len(compilations) == 2
+
+
+def test_the_number_of_kept_programs_is_bounded():
+    jitted = jit(lambda x: x + 1)
+    jitted._xtrace_jitted.cache.programs.limit = 2
+    for n in range(4):
+        jitted.lower(np.ones(n + 1, np.float32)).compile()
+    assert len(jitted._xtrace_jitted.cache.programs) == 2
+
+
+def test_arrays_that_were_put_on_their_device_need_no_other_program(compilations):
+    jitted, x = jit(lambda x: (jnp.sin(x), x)), floats(1, 2)
+    put = xtrace.device_put(x, xtrace.devices()[0])
+    loose, fixed = jitted(x), jitted(put)
+    assert len(compilations) == 1
+    assert [y.committed for y in loose] == [False, False] and [y.committed for y in fixed] == [True, True]
+    for _ in range(8):  # and so with specialised code
+        assert jitted(x)[0].committed is False and jitted(put)[0].committed is True
+    assert_same(loose, jitted(put))
+    assert len(compilations) == 1 and len(jitted.cache_info().entries) == 2

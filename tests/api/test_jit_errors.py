@@ -54,10 +54,23 @@ def test_wrong_options(options, error, words):
         jit(**options)(f)
 
 
-@pytest.mark.parametrize("value", ["x", 3, [len], np.ones(3), classmethod(len)], ids=stable_name)
+@pytest.mark.parametrize("value", ["x", 3, None, [len], np.ones(3), classmethod(len)], ids=stable_name)
 def test_what_cannot_be_called_cannot_be_jitted(value):
     with pytest.raises(TypeError, match="jit: Expected a callable value, got"):
         jit(value)
+
+
+def _generate(x):
+    yield x
+
+
+@pytest.mark.parametrize("transform", [jit, xtrace.grad, xtrace.vmap, xtrace.checkpoint, xtrace.jacfwd])
+@pytest.mark.parametrize(
+    ("function", "words"), [(staticmethod(len), "staticmethod arguments are not"), (_generate, "a generator function")]
+)
+def test_static_methods_and_generator_functions_are_no_functions(transform, function, words):
+    with pytest.raises(TypeError, match=words):
+        transform(function)
 
 
 def test_options_are_by_name_only():
@@ -138,6 +151,20 @@ def test_an_unhashable_static_argument(value):
             call()
     with pytest.raises(ValueError, match="Use a hashable equivalent"):
         f.lower(1.0, value)
+
+
+def test_a_static_argument_that_cannot_be_compared():
+    class Incomparable:
+        def __hash__(self):
+            return 1
+
+        def __eq__(self, other):
+            raise KeyError("inside")
+
+    f = jit(lambda x, n: x, static_argnums=1)
+    f(1.0, Incomparable())
+    with pytest.raises(ValueError, match=r"comparable using __eq__, and that raised KeyError: 'inside'.*Incomparable"):
+        f(1.0, Incomparable())
 
 
 def test_a_tracer_as_a_static_argument():

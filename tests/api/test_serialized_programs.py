@@ -83,7 +83,7 @@ def test_donation_stays():
     loaded = pickle.loads(pickle.dumps(compile_(lambda x, y: x + y, X, X, donate_argnums=0)))
     x = jnp.asarray(X)
     assert loaded.donate_argnums == (0,)
-    with pytest.raises(ValueError, match=r"the same array is passed to <lambda> as x and y, and donated"):
+    with pytest.raises(xtrace.errors.JaxRuntimeError, match=r"same array is passed to <lambda> as x and y, and"):
         loaded(x, x)
     loaded(x, X)
     assert x.is_deleted()
@@ -193,6 +193,13 @@ def test_a_fresh_process_loads_linear_algebra_first(tmp_path):
 def test_what_differs_is_said(change, words):
     with pytest.raises(ValueError, match=words):
         load_changed(change)
+
+
+def test_a_head_that_is_nested_too_deep_is_refused():
+    data, *trees = serialize(compile_(jnp.sin, 1.0))
+    _, payload = serialized_programs._FORMAT.decode(data)
+    with pytest.raises(ValueError, match=r"the head of serialized is not one that this release writes: RecursionError"):
+        deserialize_and_load(serialized_programs._FORMAT.encode(b"[" * 100_000, payload), *trees)
 
 
 def test_other_system_features_of_the_processor_do_not_matter():

@@ -89,7 +89,7 @@ def test_the_maker_is_named_after_the_function():
 
     maker = xtrace.make_jaxpr(function)
     assert maker.__name__ == "make_jaxpr(function)" and maker.__wrapped__ is function
-    assert maker.__doc__ == "What it does."
+    assert maker.__qualname__ == jax.make_jaxpr(function).__qualname__ and maker.__doc__ == "What it does."
 
 
 class Callable:

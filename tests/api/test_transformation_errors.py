@@ -107,8 +107,9 @@ def test_tangents_and_cotangents_of_the_wrong_type():
         xt.vjp(xnp.sin, x)[1]((x,))
     with pytest.raises(TypeError, match=r"cotangent at \[1\].*got 'a'"):
         xt.vjp(lambda x: (x, 3), 1.0)[1]((1.0, "a"))
-    with pytest.raises(ValueError, match="argument x"):
-        xt.linearize(lambda x: x * x, 1.0)[1](2)
+    for primal, tangent in ((1.0, 2), (3, 4), (1.0, x)):
+        with pytest.raises(ValueError, match="argument x"):
+            xt.linearize(lambda x: x * x, primal)[1](tangent)
 
 
 @pytest.mark.parametrize("f", [lambda x: x * x, lambda x: x @ x, lambda x: x / x, lambda x: 1 / x])
@@ -116,6 +117,17 @@ def test_a_function_that_is_not_linear_cannot_be_transposed(f):
     x = np.ones(2, F32)
     with pytest.raises(NotImplementedError, match="linear"):
         xt.linear_transpose(f, x)(f(x))
+
+
+@pytest.mark.parametrize("transpose", [
+    lambda scale: xt.linear_transpose(lambda x: scale * x, 1.0),
+    lambda scale: xt.vjp(lambda x: scale * x, 1.0)[1],
+    lambda scale: xt.linearize(lambda x: scale * x, 1.0)[1],
+])
+def test_linear_functions_are_results_and_arguments_of_jitted_ones(transpose):
+    linear = xt.jit(transpose)(2.0)
+    assert xt.tree.leaves(xt.jit(lambda f, x: f(x))(linear, 3.0)) == [6.0]
+    assert xt.tree.leaves(xt.vmap(transpose)(np.arange(3, dtype=F32)))[0].shape == (3,)
 
 
 def test_integers_have_empty_tangents_under_vmap_and_zeros_in_jacobians():

@@ -69,6 +69,13 @@ def test_static_arguments_numbers_and_keys(command, tmp_path):
     assert code == 0 and [r["dtype"] for r in json.loads(text)["results"]] == ["key<fry>", "uint32"]
 
 
+def test_numbers_that_json_lacks_are_texts(command):
+    assert command("export", "model.py:power", "--arg", "f32[4]", "--static", "n=1", "--out", "OUT")[0] == 0
+    code, text = command("run", "OUT", "--json", "--arg", "[nan, inf, -inf, 2]")
+    assert code == 0 and "NaN," not in text.replace('"NaN"', "")
+    assert json.loads(text)["results"][0]["data"] == ["NaN", "Infinity", "-Infinity", 2]
+
+
 def test_modules(command, tmp_path):
     path = tmp_path / "module.mlir"
     path.write_text(xtrace.jit(lambda x: (jnp.sin(x), x + 1j)).lower(jnp.ones(3)).as_text())

@@ -56,7 +56,7 @@ def test_the_data_goes_to_the_terminal_or_to_a_file(model, capsys):
         (["model.py:broken", *CALL], 1, "tracing broken failed"),
         (["model.py:loss", *CALL, "--out", "no/such/folder.html"], 1, "cannot write no/such/folder.html"),
         (["model.py:loss", *CALL, "--beside", "model.py:missing"], 2, "missing"),
-        (["model.py:loss", *CALL, "--target", "abacus"], 1, "unknown target"),
+        (["model.py:loss", *CALL, "--target", "abacus"], 2, "unknown target"),
         (["model.py:loss", *CALL, "--sharding", "w=x"], 2, "give the mesh, too"),
         (["model.py:loss", *CALL, "--mesh", "x=1", "--transform", "vmap"], 2, "does not go with --mesh"),
     ],

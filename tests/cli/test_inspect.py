@@ -185,8 +185,8 @@ def test_a_compile_target_is_for_compiled_stages(model, inspect):
 
 def test_an_unknown_target(model, inspect):
     code, out, err = inspect(f"{model}:jitted", "--arg", "f32[8]", "--stage", "hlo", "--target", "h2000")
-    assert (code, out) == (1, "")
-    assert "h2000" in err
+    assert (code, out) == (2, "")
+    assert "--target: unknown target 'h2000'" in err and "File" not in err
     assert "h200" in err.replace("h2000", "")
 
 
@@ -215,6 +215,17 @@ def test_a_wrong_command(target, arguments, code, texts, model, inspect):
     assert (found, out) == (code, "")
     assert all(text in err for text in texts), err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [(b"x = 1\xff", "save it as UTF-8"), (b"a\0b", "null characters"), (b"# -*- coding: none -*-", "unknown encoding")],
+)
+def test_a_file_that_is_no_source(content, text, tmp_path, inspect):
+    path = tmp_path / "broken.py"
+    path.write_bytes(content)
+    code, out, err = inspect(f"{path}:f")
+    assert (code, out) == (2, "") and text in err and "is no Python source" in err, err
 
 
 @pytest.mark.parametrize(
@@ -307,10 +318,12 @@ def test_as_a_process(tmp_path):
     ],
 )
 def test_usage(arguments, code, texts, capsys):
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
+    try:
+        found = main(arguments)
+    except SystemExit as end:
+        found = end.code
     shown = "".join(capsys.readouterr())
-    assert caught.value.code == code
+    assert found == code
     assert all(text in shown for text in texts), shown
 
 

@@ -87,7 +87,7 @@ def test_json(model, run):
 def test_what_goes_wrong(model, run):
     assert "KeyError" in run("memory", f"{model}:broken", "--arg", "f32[]")[2]
     code, _, err = run("memory", f"{model}:forward", *ARGUMENTS, "--target", "h2000")
-    assert code == 1 and "unknown target 'h2000'" in err
+    assert code == 2 and "unknown target 'h2000'" in err
     assert run("memory", f"{model}:forwrd")[0] == 2
 
 

@@ -61,6 +61,9 @@ def test_a_report_of_a_mesh_as_json(model):
 def test_errors_as_json(model, capsys):
     code, data = as_json(capsys, "inspect", model)
     assert code == data["exit_code"] == 2 and "nothing is given for w, x" in data["error"]
+    for words, text in ((["inspect", "--what"], "arguments are required"), (["train"], "'train'")):
+        code, data = as_json(capsys, *words)
+        assert code == data["exit_code"] == 2 and text in data["error"]
 
 
 def test_the_cache_as_json(tmp_path, capsys):

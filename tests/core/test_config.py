@@ -24,10 +24,10 @@ ENVIRONMENT = "import xtrace; print(xtrace.config.read({name!r}))"
 @pytest.fixture(autouse=True)
 def restored():
     """Global values as they were, after each test."""
-    before = dict(config._store.values)
+    before = dict(config.store.values)
     yield
     for name, value in before.items():
-        config._store.set(name, value)
+        config.store.set(name, value)
 
 
 def in_another_thread(function):
@@ -68,7 +68,7 @@ def test_an_override_ends_with_an_exception():
     with pytest.raises(KeyboardInterrupt), xtrace.enable_x64(True):
         raise KeyboardInterrupt
     assert xtrace.enable_x64.value is False
-    assert cache_key() is config.store().key_everywhere
+    assert cache_key() is config.store.key_everywhere
 
 
 def test_an_override_outlives_a_global_change_made_inside_it():
@@ -131,7 +131,7 @@ def test_a_global_change_reaches_the_key_of_a_thread_with_overrides():
 
 
 def test_the_key_everywhere_is_known_only_while_nothing_is_overridden():
-    store = config.store()
+    store = config.store
     assert store.key_everywhere is cache_key()
     with xtrace.enable_x64(True):
         assert store.key_everywhere is None
@@ -160,7 +160,7 @@ def test_threads_overriding_at_once_see_their_own_values():
         worker.start()
     for worker in workers:
         worker.join()
-    assert not wrong and config.store().overriding == 0 and config.store().key_everywhere is cache_key()
+    assert not wrong and config.store.overriding == 0 and config.store.key_everywhere is cache_key()
 
 
 # Wrong names and values
@@ -188,7 +188,7 @@ def test_a_wrong_value_names_the_setting_and_changes_nothing():
         xtrace.config.update("jax_default_device", [])
     with pytest.raises(ValueError, match="jax_enable_x64"), xtrace.enable_x64("maybe"):
         raise AssertionError("the block ran")
-    assert cache_key() is before is config.store().key_everywhere
+    assert cache_key() is before is config.store.key_everywhere
 
 
 def test_assigning_says_how_to_change_a_setting():

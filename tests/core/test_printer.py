@@ -102,7 +102,7 @@ class Rebuilt:
     def variable(self, one):
         if one not in self.variables:
             text = one.aval.str_short(short_dtypes=True)
-            self.variables[one] = Var(SimpleNamespace(str_short=lambda: text))
+            self.variables[one] = Var(SimpleNamespace(str_short=lambda short_dtypes: text))
         return self.variables[one]
 
     def atom(self, one):

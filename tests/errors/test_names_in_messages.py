@@ -17,6 +17,7 @@ CALLS = [
     ("jnp.abs(x, 1)", "abs() takes 1 positional argument"),
     ("jnp.abs(y=1)", "abs() got an unexpected keyword"),
     ("jnp.add(x)", "add() missing 1 required positional argument: 'x2'"),
+    ("jnp.power([1], 2)", "power requires ndarray"),
     ("jnp.pow(x)", "pow() missing 1 required positional argument"),
     ("jnp.arccos(key)", "arccos does not accept dtype key<fry>"),
     ("jnp.negative(x > 0)", "negative does not accept dtype bool"),

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import tracemalloc
 import zlib
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 from xtrace._src.serialization import manager as managers
+from xtrace._src.serialization import zarr
 from xtrace.experimental.array_serialization import serialization
 from xtrace.experimental.layout import Format
 
@@ -190,6 +192,40 @@ def test_damaged_arrays(tmp_path):
 
 
 # Checkpoints that are written while the program goes on
+
+
+@pytest.mark.parametrize("compressor", ["zlib", "gzip", "bz2"])
+def test_chunks_that_expand_beyond_their_size_are_refused(compressor, tmp_path):
+    folder = str(tmp_path)
+    array = zarr.ZarrArray(folder, (4,), np.dtype("f4"), (4,), (compressor, 1))
+    array.write_metadata()
+    (tmp_path / "0").write_bytes(array._encode(bytes(1 << 24)))
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=r"the chunk .* has more than 16 bytes.*It is damaged"):
+        zarr.open_array(folder).read((0,), (4,))
+    assert tracemalloc.get_traced_memory()[1] < 1 << 21
+    tracemalloc.stop()
+    (tmp_path / "0").write_bytes(b"no data")
+    with pytest.raises(ValueError, match=r"the chunk .* cannot be decompressed"):
+        zarr.open_array(folder).read((0,), (4,))
+
+
+WRONG_METADATA = {
+    "no JSON": "{", "a list": "[]", "nested": "[" * 100_000, "no shape": {"shape": None},
+    "a size below 0": {"shape": [-4]},
+    "a chunk of no elements": {"chunks": [0]}, "another number of axes": {"chunks": [4, 4]}, "objects": {"dtype": "|O"},
+    "no order": {"order": "K"}, "a path": {"dimension_separator": "/../"}, "a fill that is none": {"fill_value": "x"},
+    "no dtype": {"dtype": "<f99"}, "no level": {"compressor": {"id": "zlib", "level": "x"}},
+}
+
+
+@pytest.mark.parametrize("name", WRONG_METADATA)
+def test_metadata_that_describe_no_array(name, tmp_path):
+    zarr.ZarrArray(str(tmp_path), (4,), np.dtype("f4"), (4,), None).write_metadata()
+    path, wrong = tmp_path / ".zarray", WRONG_METADATA[name]
+    path.write_text(wrong if isinstance(wrong, str) else json.dumps(json.loads(path.read_text()) | wrong))
+    with pytest.raises(ValueError, match=r"array_serialization: .*\.zarray does not describe an array: "):
+        zarr.open_array(str(tmp_path))
 
 
 def test_checkpoints(tmp_path):

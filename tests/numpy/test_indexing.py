@@ -1,5 +1,7 @@
 """Reading and updating by index, take and nonzero, compared with jax; indices are drawn from a small grammar."""
 
+import warnings
+
 import jax
 import jax.numpy
 import numpy as np
@@ -165,6 +167,33 @@ def test_updating_casts_and_warns():
     with pytest.warns(FutureWarning, match="cannot safely cast value from dtype=float32 to dtype=int8"):
         assert x.at[0].set(1.5).tolist() == [1, 1, 2]
     assert x.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("value", [1.5, 1j, np.complex64(2 + 1j), 3])
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize("write", [
+    lambda p, x, v: x.at[0].set(v), lambda p, x, v: x.at[:2].add(v),
+    lambda p, x, v: p.jit(lambda x: x.at[0].multiply(v))(x),
+    lambda p, x, v: p.numpy.put(x, 0, v, inplace=False),
+    lambda p, x, v: p.numpy.place(x, p.numpy.array([True, False, True]), v, inplace=False),
+    lambda p, x, v: p.numpy.fill_diagonal(p.numpy.outer(x, x), v, inplace=False),
+    lambda p, x, v: p.numpy.put_along_axis(x, p.numpy.array([0]), v, 0, inplace=False),
+    lambda p, x, v: p.numpy.insert(x, 0, v),
+])
+def test_writes_warn_of_lost_parts_as_in_jax(write, dtype, value):
+    def outcome(package):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            package.eval_shape(lambda x: write(package, x, value), package.ShapeDtypeStruct((3,), dtype))
+        return sorted(x.category.__name__ for x in caught)
+
+    assert outcome(xtrace) == outcome(jax)
+
+
+def test_converting_complex_numbers_to_real_ones_warns():
+    for convert in (lambda x: x.astype(np.float32), lambda x: xtrace.jit(lambda x: jnp.astype(x, np.int32))(x)):
+        with pytest.warns(np.exceptions.ComplexWarning, match="discards the imaginary part"):
+            assert convert(jnp.array([1 + 1j])).tolist() == [1]
 
 
 def test_positions_share_one_plan_and_so_one_compiled_program():

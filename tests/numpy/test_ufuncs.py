@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import operator
 import warnings
@@ -250,6 +251,36 @@ def test_unary_operators(function):
             assert_same(function(*mine), expected, where=kind)
             traced = xtrace.eval_shape(lambda: function(*mine))  # noqa: B023
             assert (traced.shape, traced.dtype) == (expected.shape, expected.dtype)
+
+
+@pytest.mark.parametrize("exponent", [np.int32(2), np.int8(-2), np.uint32(200), np.array(3), np.array(-1), np.bool_(1)])
+def test_one_known_integer_as_the_exponent(exponent):
+    bases = (3, 2.5, np.uint8([2, 3]), np.float32([0, 2]), np.array([True, False]))
+    places: dict[str, Callable[..., Any]] = {
+        "as an operator": lambda p, x, n: p.numpy.asarray(x) ** n,
+        "in jit": lambda p, x, n: p.jit(lambda x: p.numpy.power(x, n))(x),
+        "traced": lambda p, x, n: p.jit(p.numpy.power)(x, n),
+        "not mapped": lambda p, x, n: p.vmap(p.numpy.power, (None, None), axis_size=2)(x, n),
+        "differentiated": lambda p, x, n: p.vjp(lambda n: p.numpy.power(x, n), n)[0],
+        "without tangent": lambda p, x, n: p.jvp(
+            p.numpy.power, (1.5 * x, n), (1.5 * x, np.zeros((), jax.dtypes.float0))
+        ),
+    }
+    mine, other = ours(exponent), theirs(exponent)
+    for base in bases:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for known, kept in ((exponent, exponent), (mine, other)):
+                expected = attempt(jnp.power, base, kept)
+                if not is_error(expected):
+                    assert_same(xnp.power(base, known), expected, 4, f"{base} ** {known!r}")
+            for place, call in places.items():
+                expected = attempt(jax.eval_shape, lambda: call(jax, base, other))  # noqa: B023
+                got = attempt(xtrace.eval_shape, lambda: call(xtrace, base, mine))  # noqa: B023
+                where = f"{base} ** {mine!r} {place}"
+                assert is_error(got) == is_error(expected), where
+                if not is_error(expected):
+                    jax.tree.map(functools.partial(assert_same_type, where=where), got, expected)
 
 
 def test_operators_with_what_is_no_array():

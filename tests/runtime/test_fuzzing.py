@@ -11,8 +11,8 @@ from tools import fuzz_files
 
 
 @pytest.mark.parametrize(("fuzz", "count"), [
-    (fuzz_files.fuzz_exports, 400), (fuzz_files.fuzz_executables, 400), (fuzz_files.fuzz_entries, 30),
-    (fuzz_files.fuzz_programs, 2),
+    (fuzz_files.fuzz_exports, 400), (fuzz_files.fuzz_executables, 400), (fuzz_files.fuzz_entries, 200),
+    (fuzz_files.fuzz_signed_entries, 200), (fuzz_files.fuzz_arrays, 100), (fuzz_files.fuzz_programs, 2),
 ])
 def test_changed_files_are_refused_in_words(fuzz, count):
     outcomes = collections.Counter()

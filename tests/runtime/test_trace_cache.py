@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import json
 import logging
@@ -256,6 +257,11 @@ CHANGES = {
     "own function with a builtin's name": (
         "def getattr(x, name): return x + 1\ndef f(x): return getattr(x, 'T')", "x + 1", "x + 2",
     ),
+    "copy of a class": (
+        "import copy, copyreg\nclass A:\n    def __init__(self, c): self.c = c\na = A(2)\n"
+        "copyreg.pickle(A, lambda a: (A, (2,)))\ndef f(x): return x * copy.copy(a).c",
+        "(A, (2,))", "(A, (7,))",
+    ),
     "keyword names": ("def g(a, b): return a - 2 * b\ndef f(x): return g(a=x, b=1)", "g(a=x, b=1)", "g(b=x, a=1)"),
 }
 
@@ -278,6 +284,86 @@ def test_a_change_of_what_is_read_is_traced_again(cache, name):
         expected = np.asarray(xtrace.jit(module_of(changed).f)(jnp.float32(3)))
     np.testing.assert_array_equal(other, expected)
     assert other.shape != first.shape or (other != first).any(), "the change changes nothing"
+
+
+# A source that asks for a class, and a registration after which the answer is another one.
+REGISTRATIONS = {
+    "own abstract class": (
+        "import abc\nclass B(abc.ABC): pass\nclass A: pass\na = A()\ndef f(x): return x * (1 + isinstance(a, B))",
+        "B.register(A)",
+    ),
+    "class alone": (
+        "import abc\nclass B(abc.ABC): pass\nclass A: pass\ndef f(x): return x * (1 + issubclass(A, B))",
+        "B.register(A)",
+    ),
+    "subclass of the abstract class": (
+        "import abc\nclass B(abc.ABC): pass\nclass C(B): pass\nclass A: pass\na = A()\n"
+        "def f(x): return x * (1 + isinstance(a, B))",
+        "C.register(A)",
+    ),
+    "class that is registered itself": (
+        "import abc\nclass B(abc.ABC): pass\nclass C(abc.ABC): pass\nB.register(C)\nclass A: pass\na = A()\n"
+        "def f(x): return x * (1 + isinstance(a, B))",
+        "C.register(A)",
+    ),
+    "base": (
+        "import abc\nclass B(abc.ABC): pass\nclass C: pass\nclass A(C): pass\na = A()\n"
+        "def f(x): return x * (1 + isinstance(a, B))",
+        "B.register(C)",
+    ),
+    "standard abstract class": (
+        "from collections.abc import Sequence\nclass A: pass\na = A()\n"
+        "def f(x): return x * (1 + isinstance(a, Sequence))",
+        "Sequence.register(A)",
+    ),
+    "attribute of a standard module": (
+        "import numbers\nclass A: pass\na = A()\ndef f(x): return x * (1 + isinstance(a, numbers.Number))",
+        "numbers.Number.register(A)",
+    ),
+    "class of NumPy": (
+        "import numbers\nc = np.float32(2)\ndef f(x): return x * (1 + isinstance(c, numbers.Integral))",
+        "numbers.Integral.register(np.float32)",
+    ),
+    "protocol": (
+        "import typing\n@typing.runtime_checkable\nclass B(typing.Protocol):\n    def area(self): ...\n"
+        "class A: pass\na = A()\ndef f(x): return x * (1 + isinstance(a, B))",
+        "B.register(A)",
+    ),
+    "pattern": (
+        "import abc\nclass B(abc.ABC): pass\nclass A: pass\na = A()\ndef f(x):\n    match a:\n"
+        "        case B(): return x * 2\n        case _: return x",
+        "B.register(A)",
+    ),
+    "single dispatch": (
+        "@functools.singledispatch\ndef g(a, x): return x\nclass A: pass\na = A()\ndef f(x): return g(a, x)",
+        "g.register(A, lambda a, x: x * 2)",
+    ),
+    "single dispatch of a method": (
+        "class B:\n    @functools.singledispatchmethod\n    def g(self, a, x): return x\nclass A: pass\na = A()\n"
+        "b = B()\ndef f(x): return b.g(a, x)",
+        "B.g.register(A, lambda self, a, x: x * 2)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REGISTRATIONS)
+def test_registrations_after_a_trace_are_seen(cache, name):
+    source, registration = REGISTRATIONS[name]
+    before, after = source, f"{source}\n{registration}\n"
+    outcomes = [run(each) for each in (before, before, after, after)]
+    assert [float(result) for result, _ in outcomes] == [3, 3, 6, 6]
+    assert outcomes[2][1] != "trace_hits"
+    if "dispatch" not in name:
+        assert outcomes[1][1] == "trace_hits"
+
+
+def test_a_class_that_is_not_found_by_its_name_is_no_certain_registration(cache):
+    source = (
+        "import abc\nclass B(abc.ABC): pass\ndef make():\n    class A: pass\n    return A\nA, C = make(), make()\n"
+        "a = A()\nB.register(C)\ndef f(x): return x * (1 + isinstance(a, B))"
+    )
+    assert run(source) == (3, "trace_uncertain")
+    assert run(source.replace("(C)", "(A)")) == (6, "trace_uncertain")
 
 
 PLAIN = "def f(x): return (x @ x if x.ndim == 2 else x) * 2"
@@ -458,6 +544,9 @@ UNCERTAIN = {
     "file of an array": ("def f(x): return x * len(jnp.load.__name__)", "load"),
     "mesh that is set": ("def f(x):\n    xtrace.set_mesh\n    return x", "set_mesh"),
     "print": ("def f(x):\n    print(end='')\n    return x", "print"),
+    "annotations of a class": (
+        "import typing\nclass A:\n    c: int = 1\ndef f(x): return x * len(typing.get_type_hints(A))", "get_type_hints",
+    ),
     "evaluation": ("def f(x): return eval('x * 2')", "eval"),
     "import": ("def f(x):\n    import math\n    return x * math.pi", "imports math"),
     "attribute of a module": ("def f(x): return getattr(jnp, 'sin')(x)", "jnp"),
@@ -573,6 +662,11 @@ RECORDS = {
     "unknown node": lambda record: record | {"out tree": ["deque", None, []]},
     "unknown dtype": lambda record: record | {"out_avals": [[[], "f33", False, 1, None]]},
     "no key": lambda record: record | {"program": "xyz"},
+    "other options": lambda record: record | {"options": "xyz"},
+    "another number of results": lambda record: record | {"out_avals": record["out_avals"] * 2},
+    "another structure": lambda record: record | {"out tree": ["tuple", None, [0, 0]]},
+    "a kept input that is not there": lambda record: record | {"kept": [7], "layouts": None},
+    "a deep structure": lambda record: record | {"out tree": functools.reduce(lambda x, _: [x], range(900), 0)},
 }
 
 

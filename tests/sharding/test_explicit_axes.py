@@ -23,7 +23,7 @@ def operands(lib):
     made = {name: lib.put(X, place(*spec)) for name, spec in specs.items()}
     made["v"] = lib.put(X[0], place("x"))
     made["i"] = lib.put(np.arange(8), place("x"))
-    return made | {"lib": lib, "np": lib.np, "lax": lib.lax, "nn": lib.module.nn, "N": place, "m": lib.module}
+    return made | {"X": X, "lib": lib, "np": lib.np, "lax": lib.lax, "nn": lib.module.nn, "N": place, "m": lib.module}
 
 
 RESULTS = [
@@ -83,6 +83,11 @@ WANTED = [
     "m.jit(lambda: np.zeros((8, 4), out_sharding=P('x')) + np.arange(8., out_sharding=P('x'))[:, None])()",
     "m.jvp(lambda s: np.concatenate([s, a > 1], 1), (a,), (a,))[1]", "m.jvp(lambda s: a - s, (1.,), (1.,))[1]",
     "m.vmap(lambda r: np.sin(r) * 2)(a)", "m.jit(m.grad(lambda a: (a @ c).sum()))(a)",
+    "m.shard_map(lambda b: b * 2, out_specs=P('x'), axis_names={'x'})(d)",
+    "m.jit(m.shard_map(lambda b: b * 2, out_specs=P(None, 'y'), axis_names={'y'}))(d)",
+    "m.grad(lambda d: m.shard_map(lambda b: b * 2, out_specs=P('x'), axis_names={'x'})(d).sum())(d)",
+    "m.shard_map(lambda b: b * 2, out_specs=P('x'), axis_names={'x'})(k)", "np.array(X, out_sharding=P('x'))",
+    "np.zeros((8, 2), device=N('x'))", "np.full_like(a, 2, out_sharding=P('y'))",
 ]
 
 
@@ -95,7 +100,8 @@ def test_the_split_that_is_asked_for(expression):
         with lib.module.set_mesh(lib.mesh("x4y2", "Explicit")):
             results.append(eval(expression, names))
     ours, theirs = results
-    assert xtrace.typeof(ours).str_short() == jax.typeof(theirs).str_short(short_dtypes=True)
+    assert xtrace.typeof(ours).str_short(True) == jax.typeof(theirs).str_short(short_dtypes=True)
+    assert repr(ours.sharding.spec) == repr(theirs.sharding.spec)
     np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-5, atol=1e-5)
 
 
@@ -147,14 +153,14 @@ def test_reshard_takes_the_mesh_in_force():
             assert lib.module.typeof(lib.sharding.reshard(d, lib.P("z"))).str_short(True) == "f32[8@z,8]"
             with pytest.raises(ValueError, match="is not found in mesh"):
                 lib.sharding.reshard(d, lib.P("x"))
-    assert xtrace.typeof(xtrace.reshard(operands(OURS)["d"], xtrace.P("y"))).str_short() == "f32[8@y,8]"
+    assert xtrace.typeof(xtrace.reshard(operands(OURS)["d"], xtrace.P("y"))).str_short(True) == "f32[8@y,8]"
 
 
 @pytest.mark.drawn(0.25)
 @pytest.mark.parametrize("expression", RESULTS)
 def test_the_split_of_results(expression):
     ours, theirs = [eval(expression, operands(lib) | {"P": lib.P}) for lib in (OURS, THEIRS)]
-    assert xtrace.typeof(ours).str_short() == jax.typeof(theirs).str_short(short_dtypes=True)
+    assert xtrace.typeof(ours).str_short(True) == jax.typeof(theirs).str_short(short_dtypes=True)
     np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-5, atol=1e-5)
     assert ours.sharding.devices_indices_map(ours.shape) == dict(
         zip(ours.sharding.devices, theirs.sharding.devices_indices_map(theirs.shape).values(), strict=True)
@@ -206,6 +212,12 @@ def test_reshapes_that_jax_has_a_rule_for(reshape):
         assert types[0] in ("refused", types[1]), spec
 
 
+def test_the_compiler_has_no_choice_on_explicit_axes():
+    for lib in (OURS, THEIRS):
+        with pytest.raises(ValueError, match=r"cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`"):
+            lib.named("x4y2", lib.P.UNCONSTRAINED, kind="Explicit")
+
+
 REFUSED = [
     ("a + b", "incompatible shardings for broadcasting"), ("a + v", r"illegally sharded result.*mesh axis x"),
     ("c @ b", "ambiguous how the output should be sharded"), ("c @ a", "consistent sharding"),
@@ -232,10 +244,10 @@ def test_derivatives_are_split_as_their_arguments():
     loss = xtrace.value_and_grad(lambda a, c: (np.float32(0.5) * (a @ c)).sum(), argnums=(0, 1))
     for function in (loss, xtrace.jit(loss)):
         _, (left, right) = function(given["a"], given["c"])
-        assert [xtrace.typeof(x).str_short() for x in (left, right)] == ["f32[8@x,8]", "f32[8,8@y]"]
+        assert [xtrace.typeof(x).str_short(True) for x in (left, right)] == ["f32[8@x,8]", "f32[8,8@y]"]
         np.testing.assert_allclose(left, np.broadcast_to(0.5 * X.sum(1), (8, 8)), rtol=1e-5)
     gradient = xtrace.grad(lambda a: (a.sum(0) ** 2).sum())(given["a"])
-    assert xtrace.typeof(gradient).str_short() == "f32[8@x,8]"
+    assert xtrace.typeof(gradient).str_short(True) == "f32[8@x,8]"
 
 
 def test_types_are_printed_with_their_axes():
@@ -251,8 +263,8 @@ def test_make_mesh_has_explicit_axes_by_default():
     mesh = xtrace.make_mesh((4, 2), ("data", "model"))
     with xtrace.set_mesh(mesh):
         x = xtrace.device_put(X, xtrace.P("data", "model"))
-        assert xtrace.typeof(x).str_short() == "f32[8@data,8@model]"
-        assert xtrace.typeof(xtrace.reshard(x, xtrace.P(None, "model"))).str_short() == "f32[8,8@model]"
+        assert xtrace.typeof(x).str_short(True) == "f32[8@data,8@model]"
+        assert xtrace.typeof(xtrace.reshard(x, xtrace.P(None, "model"))).str_short(True) == "f32[8,8@model]"
     described = xtrace.eval_shape(lambda x: x.T, x)
     assert described.shape == (8, 8)
 
@@ -278,7 +290,7 @@ def test_a_sharded_network_trains():
     expected = xtrace.grad(loss)([w1, w2], x, y)
     for g, e, spec in zip(got, expected, ("f32[8,16@model]", "f32[16@model,4]"), strict=True):
         np.testing.assert_allclose(g, e, rtol=1e-4, atol=1e-6)
-        assert xtrace.typeof(g).str_short() == spec
+        assert xtrace.typeof(g).str_short(True) == spec
 
 
 def test_constraints_assert_on_explicit_axes():
@@ -356,7 +368,7 @@ def test_derivatives_that_are_zero_are_sharded_as_their_arguments(name):
 def test_results_that_read_no_argument_are_where_the_arguments_are():
     x = OURS.put(X, OURS.named("x4y2", "y", "x", kind="Explicit"))
     gradient = xtrace.jit(xtrace.grad(lambda x: (x.T.sum() * 0 + 1).astype("int32").astype("float32")))(x)
-    assert xtrace.typeof(gradient).str_short() == "f32[8@y,8@x]"
+    assert xtrace.typeof(gradient).str_short(True) == "f32[8@y,8@x]"
     assert gradient.sharding == x.sharding
 
 

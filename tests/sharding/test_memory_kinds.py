@@ -46,7 +46,7 @@ def test_results_are_in_the_memory_of_jaxs(expression):
     ours, theirs = [evaluate(lib, expression) for lib in (OURS, THEIRS)]
     assert (ours.sharding.memory_kind, ours.dtype) == (theirs.sharding.memory_kind, theirs.dtype)
     space = "<host>" if ours.sharding.memory_kind == "pinned_host" else ""
-    assert xtrace.typeof(ours).str_short() == f"f32{space}[8,8]"
+    assert xtrace.typeof(ours).str_short(True) == f"f32{space}[8,8]"
     np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-6)
 
 

@@ -96,7 +96,7 @@ def test_types_and_terms(expression, how):
     """The types, and the sum over all devices, are those of jax."""
     ours, theirs = [evaluate(lib, expression, RUNS[how]) for lib in (OURS, THEIRS)]
     ours, theirs = [x[0] if isinstance(x, (list, tuple)) else x for x in (ours, theirs)]
-    assert xtrace.typeof(ours).str_short() == jax.typeof(theirs).str_short(short_dtypes=True)
+    assert xtrace.typeof(ours).str_short(True) == jax.typeof(theirs).str_short(short_dtypes=True)
     for part in ("partitions", "unreduced", "reduced"):
         assert getattr(ours.sharding.spec, part) == getattr(theirs.sharding.spec, part)
     totals = [sum(np.asarray(s.data, "f") for s in x.addressable_shards) for x in (ours, theirs)]
@@ -176,7 +176,7 @@ def test_products_under_vmap(vector):
             return xtrace.numpy.dot(row, v, out_sharding=xtrace.P(unreduced={"y"}))
 
         rows = xtrace.vmap(product)(w) if vector else product(xtrace.reshard(w, xtrace.P(None, "y")))
-        assert xtrace.typeof(rows).str_short() == ("f32[8@x,8]{U:y}" if vector else "f32[8,8]{U:y}")
+        assert xtrace.typeof(rows).str_short(True) == ("f32[8@x,8]{U:y}" if vector else "f32[8,8]{U:y}")
         np.testing.assert_allclose(xtrace.reshard(rows, xtrace.P()), DATA["w"] @ DATA["v"], rtol=1e-4, atol=1e-4)
         moved = xtrace.grad(lambda w: xtrace.reshard(xtrace.vmap(product)(w), xtrace.P("x")).sum())(w)
         np.testing.assert_allclose(moved, np.broadcast_to(DATA["v"].sum(1), (8, 8)), rtol=1e-4, atol=1e-4)

@@ -271,7 +271,7 @@ MISUSE = [
     Row(_CALLED.format("lambda y: jnp.sin(y)"), "np.sin(np.ones(3))", "jax-ml/jax#24255"),
     Row(
         "(lambda x: xtrace.jit(lambda a, b: (a + 1, b + 1), donate_argnums=(0, 1))(x, x))(jnp.ones(3))",
-        "ValueError: jit: the same array is passed to <lambda> as a and b, and donated",
+        "JaxRuntimeError: jit: the same array is passed to <lambda> as a and b, and donated",
     ),
     Row("jnp.zeros((2**40,))", "JaxRuntimeError: RESOURCE_EXHAUSTED"),
     Row("jnp.zeros((2**62,))", "ValueError: "),

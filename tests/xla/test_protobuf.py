@@ -14,7 +14,7 @@ def test_fields_of_every_kind():
     assert integers(150) == [150] and integers(b"\x01\x80\x01") == [1, 128]
 
 
-@pytest.mark.parametrize("message", [b"\x08", b"\x08\x80", b"\x12\x03ab", b"\x19\x00", b"\x0b"])
+@pytest.mark.parametrize("message", [b"\x08", b"\x08\x80", b"\x12\x03ab", b"\x19\x00", b"\x0b", b"\x80" * 11 + b"\x01"])
 def test_what_is_no_message_is_an_error(message):
     with pytest.raises(ValueError, match="protocol buffer"):
         list(fields(message))

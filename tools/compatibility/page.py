@@ -96,4 +96,5 @@ _OUTSIDE = """## Names that xtrace does not have
 
 Pallas, Mosaic, `jax2tf` and colocated Python are outside of xtrace; importing them is an `ImportError` that says so.
 Kernels of one's own run through `xtrace.ffi`. Of `jax._src`, which is private, there are the names that these
-libraries use; `xtrace/_src/alias/private_modules.py` lists them."""
+libraries use, public names in the files from which editors import them, and the test cases of `test_util`;
+`xtrace/_src/alias/private_modules.py` lists them."""

@@ -12,20 +12,19 @@ import numpy as np
 import xtrace
 from xtrace.cli.argument_grammar import ACCEPTED, parse_argument
 from xtrace.cli.errors import WRONG_COMMAND, CommandError
-from xtrace.cli.inspection import Request, attempt, load_call
+from xtrace.cli.inspection import PLATFORMS, Request, attempt, load_call
+from xtrace.cli.options import Parser
 from xtrace.cli.programs import TEXT_ENDINGS
 from xtrace.cli.results import Result
-
-_PLATFORMS = ("cpu", "cuda", "gpu", "rocm", "tpu")
 
 
 def export_function(request: Request, out: str, platforms: str | None, vjp_order: int) -> Result:
     """Write the requested function to the file `out`, and return a summary. Raises `CommandError`."""
     name, function, positional, keywords = load_call(request)
     names = None if platforms is None else [each.strip() for each in platforms.split(",") if each.strip()]
-    unknown = sorted({*(names or ())} - {*_PLATFORMS})
+    unknown = sorted({*(names or ())} - {*PLATFORMS})
     if unknown:
-        raise CommandError(f"--platforms: {unknown[0]} is no platform; they are {', '.join(_PLATFORMS)}", WRONG_COMMAND)
+        raise CommandError(f"--platforms: {unknown[0]} is no platform; they are {', '.join(PLATFORMS)}", WRONG_COMMAND)
     export = xtrace.export.export
     exported = attempt(
         f"exporting {name} failed", lambda: export(function, platforms=names)(*positional, **keywords)
@@ -35,7 +34,7 @@ def export_function(request: Request, out: str, platforms: str | None, vjp_order
         Path(out).write_bytes(data)
     except OSError as error:
         raise CommandError(f"--out {out}: {error.strerror}") from None
-    takes = ", ".join([aval.str_short(False) for aval in exported.in_avals])
+    takes = ", ".join([aval.str_short() for aval in exported.in_avals])
     derivatives = f", vjp order {vjp_order}" if vjp_order else ""
     text = f"{out}: {name}({takes}) for {', '.join(exported.platforms)}{derivatives}, {len(data)} bytes"
     return Result(text, {
@@ -45,7 +44,7 @@ def export_function(request: Request, out: str, platforms: str | None, vjp_order
 
 def parse_run(words: Sequence[str]) -> argparse.Namespace:
     """Return the options of ``run ARTIFACT``."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m xtrace run", description="Run an exported function, or a StableHLO module.",
         formatter_class=argparse.RawDescriptionHelpFormatter, epilog=f"""{ACCEPTED}
 A type stands for ones, and a string such as '"x.npy"' for the array in that file. Without --arg all arguments are ones.
@@ -79,7 +78,7 @@ def run_artifact(path: str, arguments: Sequence[str]) -> Result:
         {"name": name, "shape": value.shape, "dtype": str(value.dtype), "data": _to_json_values(_to_numpy(value))}
         for name, value in rows
     ]
-    lines = [f"{name}: {xtrace.typeof(value).str_short(False)}\n{_to_numpy(value)}" for name, value in rows]
+    lines = [f"{name}: {xtrace.typeof(value).str_short()}\n{_to_numpy(value)}" for name, value in rows]
     return Result("\n".join(lines) or "no results", {"function": artifact.name, "results": listed})
 
 
@@ -150,7 +149,7 @@ def _read_file(path: str) -> Any:
 def _make_ones(described: Any) -> Any:
     if any(not isinstance(n, int) for n in described.shape):
         raise CommandError(
-            f"the function takes arrays of any size ({described.str_short(False)}); give --arg, such as "
+            f"the function takes arrays of any size ({described.str_short()}); give --arg, such as "
             "--arg f32[3]", WRONG_COMMAND,
         )
     if xtrace.dtypes.issubdtype(described.dtype, xtrace.dtypes.prng_key):

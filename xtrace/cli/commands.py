@@ -14,6 +14,7 @@ from xtrace.cli.demo import EPOCHS, run_demo
 from xtrace.cli.exploring import TRANSFORMS, Presentation, explore_function
 from xtrace.cli.inspection import STAGES, Request, inspect_function
 from xtrace.cli.memory import describe_memory
+from xtrace.cli.options import Parser
 from xtrace.cli.programs import is_artifact
 from xtrace.cli.results import Result
 from xtrace.version import __version__
@@ -87,7 +88,7 @@ def _add_explore(commands: Any) -> argparse.ArgumentParser:
 
 
 def _build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m xtrace", description="Trace, lower and run Python functions.")
+    parser = Parser(prog="python -m xtrace", description="Trace, lower and run Python functions.")
     parser.add_argument("--version", action="version", version=f"xtrace {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
@@ -124,7 +125,7 @@ def _build_parser() -> argparse.ArgumentParser:
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """Return the options of a command; SystemExit if it cannot be read, or asks for help."""
+    """Return the options of a command; `CommandError` if it cannot be read, SystemExit if it asks for help."""
     if words[:1] == ["run"] and any(map(is_artifact, words[1:2])):
         return parse_run(words[1:])
     return _build_parser().parse_args(words)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import xtrace
 from xtrace._src.api.captured_constants import captured_constants
+from xtrace._src.xla.targets import platform_of
 from xtrace.cli import partitioning
 from xtrace.cli.argument_grammar import parse_argument, parse_static
 from xtrace.cli.colours import colour_program
@@ -20,6 +21,7 @@ from xtrace.cli.results import Result
 
 STAGES = ("jaxpr", "stablehlo", "hlo", "cost", "memory", "report", "compile-time")
 _COMPILED_STAGES = ("hlo", "cost", "memory", "report")
+PLATFORMS = ("cpu", "cuda", "gpu", "rocm", "tpu")
 _MISSING = inspect.Parameter.empty
 
 
@@ -95,6 +97,8 @@ def trace_function(request: Request) -> tuple[str, Any]:
 
 def load_call(request: Request) -> tuple[str, Any, list[Any], dict[str, Any]]:
     """Return the name of the requested function, the jitted function, and its arguments. Raises `CommandError`."""
+    if request.device is not None:
+        _check_targets(request.device)
     values = [parse_argument(text) for text in request.arguments]
     named = dict(parse_static(text) for text in request.statics)
     function: Any = load_function(request.function)
@@ -111,6 +115,15 @@ def load_call(request: Request) -> tuple[str, Any, list[Any], dict[str, Any]]:
     if not hasattr(function, "trace"):
         function = attempt(f"xtrace cannot trace {name}", lambda: xtrace.jit(function, static_argnames=tuple(named)))
     return name, function, positional, keywords
+
+
+def _check_targets(names: str) -> None:
+    for name in names.split(","):
+        try:
+            if name not in PLATFORMS:
+                platform_of(name)
+        except ValueError as error:
+            raise CommandError(f"--target: {error}", WRONG_COMMAND) from None
 
 
 # Smaller arrays that a function closes over are not reported.

@@ -15,6 +15,7 @@ from typing import Any
 
 import xtrace
 from xtrace.cli.errors import WRONG_COMMAND, CommandError
+from xtrace.cli.programs import find_fault_of_source
 
 _HIDDEN = (*(str(Path(folder)) for folder in xtrace.__path__), "<frozen importlib", "<frozen runpy")
 
@@ -46,6 +47,9 @@ def load_function(target: str) -> Callable[..., Any]:
     path = Path(file)
     if not path.is_file():
         raise CommandError(_describe_missing_file(path), WRONG_COMMAND)
+    fault = find_fault_of_source(file)
+    if fault is not None:
+        raise CommandError(f"{path} is no Python source: {fault}", WRONG_COMMAND)
     return _find(_import(path), name, path)
 
 

@@ -23,12 +23,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
     # All words after `run`, also options, belong to the program.
     is_program = words[:1] == ["run"] and not any(w in ("-h", "--help") or is_artifact(w) for w in words[1:2])
-    options = None if is_program else commands.parse(words)
-    as_json = getattr(options, "json", False)
+    as_json = not is_program and "--json" in words
     try:
-        if options is None:
+        if is_program:
             run_program(words[1:])
         else:
+            options = commands.parse(words)
             # With --json, standard output has only the data.
             with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
                 result = commands.run(options)
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if as_json:
             print(results.to_json({"error": str(error), "exit_code": error.exit_code}))
         else:
-            print(colours.colour_error(f"xtrace {words[0]}: {error}", sys.stderr), file=sys.stderr)
+            print(colours.colour_error(f"{' '.join(['xtrace', *words[:1]])}: {error}", sys.stderr), file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return _INTERRUPTED

@@ -6,21 +6,25 @@ import gc
 import os
 import runpy
 import sys
+import tokenize
+import traceback
 from collections.abc import Sequence
 
 import xtrace
-from xtrace.cli.errors import WRONG_COMMAND, CommandError
+from xtrace.cli.errors import FAILED, WRONG_COMMAND, CommandError
 
 TEXT_ENDINGS = (".mlir", ".stablehlo")
 # Python runs these, although some contain null characters.
 _PYTHON_ENDINGS = (".py", ".pyc", ".pyw", ".pyz", ".zip")
+# The modules of Python that find a program.
+_LOADERS = frozenset(("importlib", "pkgutil", "runpy", "zipimport"))
 
 
 def run_program(words: Sequence[str]) -> None:
     """Run a file, or a module after ``-m``, as the main program, with xtrace as jax. Raises `CommandError`."""
     is_module = bool(words) and words[0] == "-m"
     rest = list(words[is_module:])
-    if not rest:
+    if not rest or (is_module and not rest[0]):
         raise CommandError(
             "name a Python file, or -m and a module, such as: python -m xtrace run train.py", WRONG_COMMAND
         )
@@ -31,10 +35,36 @@ def run_program(words: Sequence[str]) -> None:
     xtrace.as_jax()
     sys.argv = rest
     sys.path[0] = os.getcwd() if is_module else os.path.dirname(os.path.abspath(rest[0]))
-    if is_module:
-        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
-    else:
-        runpy.run_path(rest[0], run_name="__main__")
+    try:
+        if is_module:
+            runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(rest[0], run_name="__main__")
+    except (ImportError, OSError, SyntaxError) as error:
+        if _is_of_program(error):
+            raise
+        if isinstance(error, SyntaxError) and (is_module or find_fault_of_source(rest[0]) is None):
+            shown = "".join(traceback.format_exception_only(error)).rstrip()
+            raise CommandError(f"{rest[0]} is no Python program:\n\n{shown}", FAILED) from None
+        fault = str(error) if is_module or isinstance(error, ImportError) else find_fault_of_source(rest[0])
+        raise CommandError(f"{rest[0]!r} cannot be run: {fault}", WRONG_COMMAND) from None
+
+
+def _is_of_program(error: BaseException) -> bool:
+    """Whether an error comes from a line of the user's, not from the search for the program."""
+    modules = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return any(str(name).partition(".")[0] not in _LOADERS for name in modules[1:])
+
+
+def find_fault_of_source(path: str) -> str | None:
+    """Return why a file cannot be read as Python's source; None if it can."""
+    try:
+        with tokenize.open(path) as file:
+            return "it contains null characters" if "\0" in file.read() else None
+    except OSError as error:
+        return error.strerror
+    except (SyntaxError, UnicodeDecodeError) as error:
+        return f"its text cannot be decoded: {error}; save it as UTF-8"
 
 
 def is_artifact(path: str) -> bool:
@@ -46,5 +76,8 @@ def is_artifact(path: str) -> bool:
         return False
     if path.endswith(TEXT_ENDINGS):
         return True
-    with open(path, "rb") as file:
-        return b"\0" in file.read(1 << 20)
+    try:
+        with open(path, "rb") as file:
+            return b"\0" in file.read(1 << 20)
+    except OSError:
+        return False  # `run_program` says why

@@ -170,7 +170,7 @@ def _cast_slope(func: Callable[..., Any]) -> Callable[..., Any]:
         for own, result in zip(*avals, strict=True):
             if dtypes.is_complex(result.dtype) and not dtypes.is_complex(own.dtype):
                 raise TypeError(
-                    f"odeint: func returned {result.str_short()} for a y of {own.str_short()}; make y0 complex"
+                    f"odeint: func returned {result.str_short(True)} for a y of {own.str_short(True)}; make y0 complex"
                 )
         cast = [cast_to(x, a, own.dtype) for x, a, own in zip(leaves[1], avals[1], avals[0], strict=True)]
         return pytree.tree_unflatten(trees[0], cast)
@@ -325,7 +325,7 @@ def odeint(
     for leaf in pytree.tree_leaves(y0):
         if not dtypes.is_inexact(aval_of(leaf).dtype):
             raise TypeError(
-                f"odeint: y0 must have floating or complex dtypes, got {aval_of(leaf).str_short()}; write "
+                f"odeint: y0 must have floating or complex dtypes, got {aval_of(leaf).str_short(True)}; write "
                 "y0.astype(float)"
             )
     return _solve_compiled(func, rtol, atol, mxstep, hmax, pytree.tree_map(asarray, y0), asarray(t), *args)

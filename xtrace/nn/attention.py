@@ -123,7 +123,7 @@ def _check_operands(query: ShapedArray, key: ShapedArray, value: ShapedArray) ->
         if aval.ndim not in (3, 4) or aval.ndim != query.ndim:
             raise ValueError(
                 f"{called_function()}: query, key and value must all have the axes (T, N, H), or all (B, T, N, H), but "
-                "got " + ", ".join([f"{name} {aval.str_short()}" for name, aval in avals.items()])
+                "got " + ", ".join([f"{name} {aval.str_short(True)}" for name, aval in avals.items()])
             )
         if aval.dtype != query.dtype:
             raise ValueError(

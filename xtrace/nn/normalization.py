@@ -31,7 +31,7 @@ from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.ops.collectives import axis_index, axis_size
 from xtrace._src.ops.comparisons import eq
 from xtrace._src.ops.complex_numbers import real
-from xtrace._src.ops.elementwise import is_finite, rsqrt
+from xtrace._src.ops.elementwise import is_finite, rsqrt, sub
 from xtrace._src.ops.reductions import add_elements, reduce_max
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.runtime.transfer import to_array
@@ -46,7 +46,7 @@ def _to_masks(where: ArrayLike | None) -> tuple[Any, ...]:
         return ()
     aval = operand_aval(where, 1)
     if not dtypes.is_boolean(aval.dtype):
-        raise ValueError(f"{called_function()}: where must be None or a boolean array; got {aval.str_short()}")
+        raise ValueError(f"{called_function()}: where must be None or a boolean array; got {aval.str_short(True)}")
     return (where,)
 
 
@@ -151,7 +151,7 @@ def _logsumexp(
 ) -> Any:
     """Compute `logsumexp`; `rest` holds the weights if `weighted`, then the mask if `masked`."""
     operands = [to_array(x) for x in promote(a, *rest[:weighted], adjust=as_inexact)]
-    x = convert_to(operands[0], operands[0].dtype)
+    x = operands[0]
     weights = operands[1] if weighted else None
     if weights is not None:
         # Elements that are masked or have weight 0 count as -inf, so their exponentials cannot overflow.
@@ -161,9 +161,9 @@ def _logsumexp(
         x = select_or_fill(rest[-1], x, -_INFINITY)
     complex_operands = dtypes.is_complex(x.dtype)
     axes = axes_of(axis, x.ndim)
-    largest = _reduce_keeping_axes(reduce_max, real(x) if complex_operands else x, axes)
+    largest = _reduce_keeping_axes(reduce_max, convert_to(x, x.dtype) if not complex_operands else real(x), axes)
     shift = stop_gradient(select_where(is_finite(largest), largest, 0))
-    terms = jnp.exp(x - convert_to(shift, x.dtype))
+    terms = jnp.exp(sub(x, convert_to(shift, x.dtype)))
     if weights is not None:
         terms = terms * weights
     if keepdims:

@@ -353,7 +353,7 @@ def scaled_dot_general(
     if any(avals[0].shape[i] != avals[1].shape[j] for i, j in pairs):
         raise TypeError(
             "scaled_dot_general requires contracting and batch dimensions to have the same shape, got "
-            f"{avals[0].str_short()} and {avals[1].str_short()} with {dimension_numbers}"
+            f"{avals[0].str_short(True)} and {avals[1].str_short(True)} with {dimension_numbers}"
         )
     plan = _Plan(configs[0].mode, configs[1].mode, configs[2].mode, dtype)
     numbers = ((tuple(left), tuple(right)), (tuple(left_batch), tuple(right_batch)))

@@ -247,9 +247,9 @@ def _itemsize(self: Any) -> int:
     return int(self.dtype.itemsize)
 
 
-def _nbytes(self: Any) -> int:
+def _nbytes(self: Any) -> Any:
     """The size of the elements in bytes, as NumPy stores them."""
-    return int(self.size * self.dtype.itemsize)
+    return self.size * self.dtype.itemsize
 
 
 # Methods by name; None stands for the function of `xtrace.numpy` with that name.

@@ -107,7 +107,7 @@ def _make_array(
     out_sharding: object,
 ) -> Array:
     check_memory_order(order)
-    device = place_of(device, out_sharding)
+    device = place_of(device, out_sharding, 0 if out_sharding is None else _count_axes(value))
     if device is None and config.mesh.value is not None and not isinstance(value, Array):
         # Arrays are made on the current mesh; lists may contain arrays.
         device = _find_current_sharding(value)
@@ -120,7 +120,7 @@ def _make_array(
     result = _convert_value(value, wanted, copy)
     if ndmin > result.ndim:
         result = reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
-    return result if device is None else device_put(result, device)
+    return result if device is None else device_put(result, place_of(device, out_sharding, result.ndim))
 
 
 def check_memory_order(order: object) -> None:
@@ -129,6 +129,12 @@ def check_memory_order(order: object) -> None:
         raise NotImplementedError(
             f"{called_function()}: order must be 'K'; arrays have no memory order of their own, got {abbreviate(order)}"
         )
+
+
+def _count_axes(value: Any) -> int:
+    if isinstance(value, (list, tuple)):
+        return 1 + (_count_axes(value[0]) if value else 0)
+    return np.ndim(value)
 
 
 def _is_plain(value: object) -> bool:
@@ -317,11 +323,7 @@ def convert_array(
     if dtypes.is_complex(aval.dtype) and dtypes.is_boolean(wanted):
         # A conversion would drop the imaginary part first.
         return _nonzero(x if isinstance(x, Array) else asarray(x))
-    if dtypes.is_complex(aval.dtype) and not dtypes.is_complex(wanted):
-        warn_user(
-            f"{function or called_function()}: conversion from {aval.dtype.name} to {wanted.name} drops the imaginary "
-            "part, and will be an error; take x.real or x.imag first", DeprecationWarning,
-        )
+    warn_of_lost_part(aval.dtype, wanted)
     result = _convert_value(x, wanted, copy, function=function)
     return result if device is None else device_put(result, device)
 

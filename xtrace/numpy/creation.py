@@ -56,9 +56,10 @@ def fill_array(shape: tuple[int, ...], value: ArrayLike, dtype: np.dtype[Any], w
 
 
 def _fill_number(number: int, shape: ShapeLike, dtype: object, device: object, out_sharding: object) -> Array:
-    device = place_of(device, out_sharding)
+    sizes = canonical_shape(shape)
+    device = place_of(device, out_sharding, len(sizes))
     wanted = requested_dtype(float if dtype is None else dtype)
-    return fill_array(canonical_shape(shape), python_value(number, wanted), wanted, False, device)
+    return fill_array(sizes, python_value(number, wanted), wanted, False, device)
 
 
 def zeros(
@@ -158,12 +159,13 @@ def full(
         Array([[7, 7],
                [7, 7]], dtype=int32, weak_type=True)
     """
-    device = place_of(device, out_sharding)
+    sizes = canonical_shape(shape)
+    device = place_of(device, out_sharding, len(sizes))
     aval = operand_aval(fill_value, 1)
     wanted = requested_dtype(dtype)
     # As in JAX, an array made on a `device` is strongly typed.
     weak = wanted is None and aval.weak_type and (out_sharding is not None or not isinstance(device, Sharding))
-    return _fill(canonical_shape(shape), fill_value, aval, wanted or aval.dtype, weak, device)
+    return _fill(sizes, fill_value, aval, wanted or aval.dtype, weak, device)
 
 
 def _fill(
@@ -206,13 +208,13 @@ def _fill_like(
     a: ArrayLike, value: ArrayLike, dtype: object, shape: Shape | None, device: object,
     out_sharding: object,
 ) -> Array:
-    device = place_of(device, out_sharding)
     try:
         model = abstract_leaf(a)
     except TypeError:
         model = operand_aval(a, 0)
     wanted = requested_dtype(dtype)
     size = model.shape if shape is None else canonical_shape(shape)
+    device = place_of(device, out_sharding, len(size))
     fill = operand_aval(value, 1)
     weak = wanted is None and model.weak_type and not fill.shape
     if device is None and not fill.shape:

@@ -52,7 +52,7 @@ def _make_frequencies(n: int, d: ArrayLike, dtype: object, device: object, half:
         raise ValueError(f"{called_function()}: d must be a single number, got {abbreviate(d)}")
     spacing = operand_aval(d, 1)
     if spacing.ndim or dtypes.is_complex(spacing.dtype):
-        raise TypeError(f"{called_function()}: d must be a real scalar, got {spacing.str_short()}")
+        raise TypeError(f"{called_function()}: d must be a real scalar, got {spacing.str_short(True)}")
     frequencies = _compute_frequencies(d, size=size, half=half, dtype=requested_dtype(dtype))
     return frequencies if device is None else device_put(frequencies, device)
 

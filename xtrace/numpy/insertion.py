@@ -18,6 +18,7 @@ from xtrace._src.ops.arrays import slicing
 from xtrace._src.ops.arrays.creation import iota
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.conversion import to_array_operand
+from xtrace.numpy.creation import warn_of_lost_part
 from xtrace.numpy.indexing import take
 from xtrace.numpy.joins_and_splits import concatenate
 from xtrace.numpy.manipulation import expand_dims, moveaxis, ravel
@@ -159,7 +160,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
         raise ValueError(f"insert: obj must be integers or a slice; got dtype {aval.dtype.name}")
     if aval.ndim > 1:
         raise ValueError(f"insert: obj must be a slice, a one-dimensional array, or a scalar; got shape {aval.shape}")
-    operand_aval(values, 2)
+    warn_of_lost_part(operand_aval(values, 2).dtype, arr.dtype)
     values = convert_to(values, arr.dtype, arr.aval.weak_type)
     if values.ndim < arr.ndim:
         values = expand_dims(values, tuple(range(arr.ndim - values.ndim)))

@@ -24,6 +24,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
+from xtrace._src.core.partition_spec import full_entries
 from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import Tracer
@@ -114,9 +115,14 @@ def refuse(*, function: str = "", **unsupported: object) -> None:
             )
 
 
-def place_of(device: object, out_sharding: object) -> Any:
-    """Return the sharding or device of a new array: ``out_sharding``, or else ``device``."""
-    return device if out_sharding is None else requested_out_sharding(out_sharding)
+def place_of(device: object, out_sharding: object, ndim: int) -> Any:
+    """Return the sharding or device of a new array: ``out_sharding``, with all `ndim` entries, or else ``device``."""
+    if out_sharding is None:
+        return device
+    place = requested_out_sharding(out_sharding)
+    if place is None or len(place.spec) >= ndim:
+        return place
+    return place.update(spec=place.spec.update(partitions=full_entries(place.spec, ndim)))
 
 
 def scalar_of(value: Any, dtype: Any, weak_type: bool = False) -> Literal:

@@ -24,6 +24,7 @@ from xtrace.numpy.manipulation import ravel
 from xtrace.numpy.operands import broadcast_operand_to, scalar_of
 from xtrace.numpy.ranges import arange
 from xtrace.numpy.rearrangement import resize
+from xtrace.numpy.updates import find_common_dtype
 
 
 def _check_inplace(inplace: bool, error: type[Exception] = ValueError) -> None:
@@ -64,17 +65,13 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: Any, *, inplace: bool = True) -
         raise ValueError("place: Cannot place values from an empty array")
     if not shapes[0].size:
         return to_array_operand(arr)
-    return _place(to_array_operand(arr), to_array_operand(mask), to_array_operand(vals))
-
-
-def _check_promotion(a: Array, values: Array) -> None:
-    """Raise TypePromotionError if the settings forbid the conversion of `values`."""
-    common_dtype((a, values))
+    arr, mask, vals = [to_array_operand(x, i) for i, x in enumerate((arr, mask, vals))]
+    find_common_dtype(arr, vals)
+    return _place(arr, mask, vals)
 
 
 @inline_jit
 def _place(arr: Array, mask: Array, vals: Array) -> Array:
-    _check_promotion(arr, vals)
     mask = reshape(truth(mask), arr.shape)
     vals = convert_to(vals, arr.dtype, arr.aval.weak_type)
     if vals.size == 1:
@@ -122,12 +119,12 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
         )
     if mode not in (None, "wrap", "clip"):
         raise ValueError(f"put: mode should be one of 'wrap' or 'clip'; got mode={abbreviate(mode)}")
+    find_common_dtype(a, v)
     return _put(a, ind, v, mode=mode)
 
 
 @inline_jit
 def _put(a: Array, ind: Array, v: Array, *, mode: str | None) -> Array:
-    _check_promotion(a, v)
     ind = convert_to(ravel(ind), dtypes.int32)
     size, zero = scalar_of(a.size, dtypes.int32), scalar_of(0, dtypes.int32)
     if mode == "wrap":
@@ -178,7 +175,7 @@ def put_along_axis(
             f"indices.ndim={indices.ndim}."
         )
     # Promotion is checked as for a strongly typed array.
-    _check_promotion(convert_to(arr, arr.dtype), values)
+    common_dtype((convert_to(arr, arr.dtype), values))
     along = canonical_axis(axis, arr.ndim)
     if values.ndim > indices.ndim or any(
         n not in (1, m) for n, m in zip(values.shape[::-1], indices.shape[::-1], strict=False)
@@ -231,12 +228,12 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
         raise ValueError(f"fill_diagonal: all dimensions of input must be of equal length, got shape {a.shape}")
     if not val.size:
         raise ValueError("fill_diagonal: val has no element")
+    find_common_dtype(a, val)
     return _set_diagonal(a, val)
 
 
 @inline_jit
 def _set_diagonal(a: Array, val: Array) -> Array:
-    _check_promotion(a, val)
     count = min(a.shape)
     place = arange(count)
     value = reshape(val, ()) if val.size == 1 else resize(val, (count,))

@@ -105,7 +105,7 @@ def arange(
         >>> jnp.arange(1, 6, 2)
         Array([1, 3, 5], dtype=int32)
     """
-    device = place_of(device, out_sharding)
+    device = place_of(device, out_sharding, 1)
     wanted = requested_dtype(dtype)
     if start is None:
         raise TypeError("arange: start must be a number, got None")

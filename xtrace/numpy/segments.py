@@ -94,7 +94,7 @@ def _count_segments(num_segments: object, ids: ArrayLike, size: int) -> int:
 
 def _check_ids(data: ShapedArray, ids: ShapedArray) -> None:
     if not dtypes.is_integer(ids.dtype):
-        raise TypeError(f"{called_function()}: segment_ids must be integers, got {ids.str_short()}")
+        raise TypeError(f"{called_function()}: segment_ids must be integers, got {ids.str_short(True)}")
     if ids.ndim > 1 or data.shape[: ids.ndim] != ids.shape:
         raise ValueError(
             f"{called_function()}: segment_ids must be 1-D, one for each row of data, but they have shape {ids.shape} "

@@ -24,7 +24,7 @@ from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import iota
 from xtrace._src.ops.arrays.gathering import Scatter
 from xtrace.numpy.conversion import asarray
-from xtrace.numpy.creation import ones_like, zeros
+from xtrace.numpy.creation import ones_like, warn_of_lost_part, zeros
 from xtrace.numpy.indexing import Options, Plan, get_at, insert_axes, read_index, to_position
 from xtrace.numpy.operands import broadcast_operand_to, scalar_of
 
@@ -137,14 +137,17 @@ def _update(
         # An integer outside the range of int32 takes the dtype of `x`.
         own = x.dtype if type(values) is int and not -0x80000000 <= values <= 0x7FFFFFFF else None
         values = asarray(values, own)
-    dtype = x.dtype if apply is not None else _find_common_dtype(x, values)
+    dtype = x.dtype if apply is not None else find_common_dtype(x, values)
     return _scatter(
         x, values, *reading.operands, plan=reading.plan, options=options, dtype=dtype, write=write, apply=apply
     )
 
 
-def _find_common_dtype(x: Array, values: Any) -> np.dtype[Any]:
-    """Return the common dtype of values and elements of `x`; FutureWarning unless it is the dtype of `x`."""
+def find_common_dtype(x: Array, values: Any) -> np.dtype[Any]:
+    """Return the common dtype of values and elements of `x`; FutureWarning unless it is the dtype of `x`.
+
+    Raises TypePromotionError if the settings forbid the conversion of `values`.
+    """
     pairs = tuple((a.dtype, a.weak_type) for a in (x.aval, values.aval))
     dtype, _ = dtypes.promote(pairs, *config.promotion_settings())
     if dtype != x.dtype:
@@ -154,6 +157,7 @@ def _find_common_dtype(x: Array, values: Any) -> np.dtype[Any]:
             "value with astype; this will be an error",
             FutureWarning,
         )
+        warn_of_lost_part(values.dtype, x.dtype)
     return dtype
 
 

@@ -36,7 +36,7 @@ from xtrace.random.transformed_distributions import draw_exponential
 def _gamma_abstract(key: ShapedArray, a: ShapedArray, *, log_space: bool) -> ShapedArray:
     """Return the type of samples of gamma distributions of the shapes `a`, or of their logarithms."""
     if not is_key(key) or key.shape != a.shape[: key.ndim]:
-        raise TypeError(f"random_gamma: keys {key.str_short()} do not fit the parameters {a.str_short()}")
+        raise TypeError(f"random_gamma: keys {key.str_short(True)} do not fit the parameters {a.str_short(True)}")
     return ShapedArray(a.shape, a.dtype)
 
 

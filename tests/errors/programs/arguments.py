@@ -383,8 +383,8 @@ PROGRAMS = [
         """,
         error="TypeError",
         says=["generator"],
-        underlined="steps(1.0)",
-        fix="return arrays or numbers, or None for nothing",
+        underlined="xtrace.jit",
+        fix="return the values in a list",
         in_message=False,
         right="""
         @xtrace.jit

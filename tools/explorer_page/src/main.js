@@ -116,6 +116,18 @@ class App {
     this.file = this.shown.map((p) => p.ownFiles()[0] ?? 0);
     this.show();
     this.showStart();
+    this.prepare();
+  }
+
+  // Makes the tables of the first highlight while the page waits for the user.
+  prepare() {
+    const work = this.shown.flatMap((program) => PANES.slice(1).map((pane) => () => program.reverseOf(pane)));
+    const whenIdle = window.requestIdleCallback ?? setTimeout; // Safari lacks the first
+    const next = () => {
+      work.shift()?.();
+      if (work.length) whenIdle(next);
+    };
+    whenIdle(next);
   }
 
   // The first lines in sight are those of the first expression, and of the entry of the optimised program.

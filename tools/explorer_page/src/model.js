@@ -76,10 +76,15 @@ export class Program {
   // The lines of a pane, in order, that have one of the origins.
   linesOf(pane, origins, file = 0) {
     if (pane === "python") return [...this.rangesOf(file, origins).keys()].sort((a, b) => a - b);
-    const reverse = (this.reverse[pane] ??= reverseOf(this.data[pane].origins));
+    const reverse = this.reverseOf(pane);
     const found = new Set();
     for (const origin of origins) for (const line of reverse.get(origin) ?? []) found.add(line);
     return [...found].sort((a, b) => a - b);
+  }
+
+  // For each origin the lines of a pane that have it; made once.
+  reverseOf(pane) {
+    return (this.reverse[pane] ??= reverseOf(this.data[pane].origins));
   }
 
   // For each line of a file the ranges of columns that origins come from; a range without columns is the whole line.

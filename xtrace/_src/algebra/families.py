@@ -417,7 +417,14 @@ def neg(x: ArrayLike | Literal) -> Array:
     ...
 
 
-@Binary.define("stablehlo.add", ANY, derivatives=1)
+class _SumOfTangents(Binary):
+    """A sum that has the weak type of its first operand, as JAX's has."""
+
+    def _abstract(self, *avals: ShapedArray, **parameters: Any) -> ShapedArray:
+        return super()._abstract(*avals).update(weak_type=avals[0].weak_type)
+
+
+@_SumOfTangents.define("stablehlo.add", ANY, derivatives=1)
 def add_any(x: ArrayLike | Literal, y: ArrayLike | Literal) -> Array:
     """Return the sum of tangents or cotangents."""
     ...

@@ -112,7 +112,7 @@ def canonical_axes(name: str, axes: object, aval: ShapedArray, parameter: str = 
         raise ValueError(f"{name}: duplicate value in {parameter} {canonical}; name each axis once")
     if any(not 0 <= a < aval.ndim for a in canonical):
         raise ValueError(
-            f"{name}: {parameter} {canonical} contains out-of-bounds indices for {aval.str_short()}; "
+            f"{name}: {parameter} {canonical} contains out-of-bounds indices for {aval.str_short(True)}; "
             f"the axes are 0 to {aval.ndim - 1}, counted from the front"
         )
     return canonical

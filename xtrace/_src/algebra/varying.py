@@ -129,5 +129,7 @@ def vary(x: Any, axes: Sequence[Any]) -> Any:
             f"form it with xtrace.lax.psum(x, {shown})" if not summed.unreduced.isdisjoint(missing)
             else f"write xtrace.lax.pcast(x, {shown}, to='varying')"
         )
-        raise ValueError(f"pvary cannot accept args which are unreduced or reduced, got {aval.str_short()}; {advice}")
+        raise ValueError(
+            f"pvary cannot accept args which are unreduced or reduced, got {aval.str_short(True)}; {advice}"
+        )
     return pvary.bind_positional((x,), (missing,)) if missing else x

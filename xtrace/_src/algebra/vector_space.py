@@ -434,7 +434,7 @@ def _convert_abstract(operand: ShapedArray, *, new_dtype: np.dtype[Any], weak_ty
     if not dtypes.converts(operand.dtype, new_dtype):
         why = "is no array of numbers and " if isinstance(operand.dtype, dtypes.ExtendedDType) else ""
         raise TypeError(
-            f"convert_element_type: {operand.str_short()} {why}does not convert to {dtypes.full_name(new_dtype)}"
+            f"convert_element_type: {operand.str_short(True)} {why}does not convert to {dtypes.full_name(new_dtype)}"
         )
     return ShapedArray(operand.shape, new_dtype, weak_type)
 

@@ -1,4 +1,4 @@
-"""Private modules of jax, mostly ``jax._src``, for well-known libraries that import them.
+"""Private modules of jax, mostly ``jax._src``, for libraries that import them, and for what editors import.
 
 xtrace's own code uses none of them.
 """
@@ -9,25 +9,63 @@ import importlib
 from types import ModuleType
 from typing import Any
 
+# Editors import public names from the private files that define them. For each folder below ``jax._src``, its files,
+# and the modules with their public names.
+_FILES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "": (
+        "api array basearray pjit pmap shard_map sharding sharding_impls named_sharding partition_spec mesh",
+        ("xtrace", "xtrace.sharding", "xtrace.stages", "xtrace.typing", "xtrace._src.alias.private_names",
+         "xtrace.interpreters.pxla", "xtrace.experimental.pjit"),
+    ),
+    "lax": (
+        "ann convolution fft lax linalg other parallel slicing special windowed_reductions control_flow "
+        "control_flow.conditionals control_flow.loops control_flow.solves",
+        ("xtrace.lax", "xtrace.lax.linalg"),
+    ),
+    "numpy": (
+        "array_constructors array_creation einsum fft index_tricks indexing lax_numpy linalg polynomial reductions "
+        "scalar_types setops sorting tensor_contractions ufunc_api ufuncs util vectorize window_functions",
+        ("xtrace.numpy", "xtrace.numpy.linalg", "xtrace.numpy.fft"),
+    ),
+    "nn": ("functions initializers", ("xtrace.nn", "xtrace.nn.initializers")),
+    "image": ("scale", ("xtrace.image",)),
+    "ops": ("scatter special", ("xtrace.ops", "xtrace.scipy.special")),
+    "random": ("core prng", ("xtrace.random", "xtrace.extend.random")),
+}
+
+# Private modules that have a public module's names.
+_PUBLIC = (
+    "ad_checkpoint api_util custom_batching custom_derivatives dlpack export ffi flatten_util image interpreters "
+    "interpreters.ad interpreters.batching interpreters.mlir interpreters.partial_eval interpreters.pxla lax "
+    "monitoring nn numpy ops profiler random scipy scipy.linalg scipy.signal scipy.special scipy.stats stages tree"
+)
+
 # For each private module, the modules with its names, in the order of the search.
 PRIVATE_MODULES: dict[str, tuple[str, ...]] = {
+    **{
+        f"jax._src.{folder}.{file}".replace("..", "."): modules
+        for folder, (files, modules) in _FILES.items() for file in files.split()
+    },
+    **{f"jax._src.{name}": (f"xtrace.{name}", "xtrace") for name in _PUBLIC.split()},
     "jax.version": (),
     "jax._src": (),
     "jax._src.ad_util": ("xtrace.lax", "xtrace.interpreters.ad"),
-    "jax._src.api_util": ("xtrace.api_util",),
     "jax._src.checkify": ("xtrace.experimental.checkify",),
     "jax._src.core": ("xtrace.extend.core", "xtrace.core", "xtrace._src.alias.private_names"),
     "jax._src.dispatch": ("xtrace._src.alias.private_names",),
     "jax._src.dtypes": ("xtrace.dtypes", "xtrace._src.core.dtypes", "xtrace._src.alias.private_names"),
     "jax._src.earray": ("xtrace.experimental",),
-    "jax._src.flatten_util": ("xtrace.flatten_util",),
-    "jax._src.interpreters": ("xtrace.interpreters",),
+    "jax._src.hijax": ("xtrace.experimental.hijax",),
+    "jax._src.layout": ("xtrace.experimental.layout",),
+    "jax._src.linear_util": ("xtrace.extend.linear_util",),
+    "jax._src.prng": ("xtrace.extend.random", "xtrace.random", "xtrace._src.alias.private_names"),
+    "jax._src.public_test_util": ("xtrace.test_util",),
+    "jax._src.source_info_util": ("xtrace.extend.source_info_util",),
     "jax._src.traceback_util": ("xtrace.extend.source_info_util", "xtrace._src.alias.private_names"),
     "jax._src.tree_util": ("xtrace.tree_util", "xtrace._src.alias.private_names"),
-    "jax._src.random": ("xtrace.random",),
-    "jax._src.numpy": ("xtrace.numpy",),
+    "jax._src.test_util": ("xtrace._src.alias.random_operands", "xtrace._src.alias.test_cases", "xtrace.test_util"),
     "jax._src.typing": ("xtrace.typing", "xtrace._src.core.annotations"),
-    "jax._src.config": ("xtrace._src.core.config",),
+    "jax._src.config": ("xtrace._src.core.config", "xtrace._src.alias.private_names"),
     "jax._src.util": ("xtrace.api_util", "xtrace._src.alias.private_names"),
     "jax._src.xla_bridge": ("xtrace._src.alias.private_names",),
     "jax._src.compiler": ("xtrace._src.alias.private_names",),

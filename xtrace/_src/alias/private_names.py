@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
+from xtrace._src.core import config
 from xtrace._src.core.annotations import DTypeLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import physical_aval as physical_aval
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.dtypes import finfo
+from xtrace._src.core.dtypes import finfo, issubdtype, prng_key
 from xtrace._src.core.key_paths import ignore_path, keystr
 from xtrace._src.core.pytree_differences import find_differences
 from xtrace._src.core.source import excluded_prefixes, is_internal
 from xtrace._src.core.trace import base_trace, current_trace
+from xtrace._src.runtime.arrays import ConcreteArray as ArrayImpl  # noqa: F401
 from xtrace._src.runtime.callbacks import effects_barrier
 from xtrace._src.xla.clients import any_started as backends_are_initialized  # noqa: F401
 from xtrace._src.xla.clients import started_clients
 from xtrace._src.xla.pytree_registry import is_node
 
+parse_flags_with_absl, update = config.config.parse_flags_with_absl, config.config.update
 # The started clients, by platform.
 _backends = started_clients
 
@@ -82,6 +87,27 @@ def trace_state_clean() -> bool:
 def wait_for_tokens() -> None:
     """Wait until the callbacks of all started programs have run."""
     effects_barrier()
+
+
+class _KeyArrayType(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, Array) and issubdtype(value.dtype, prng_key)
+
+
+class PRNGKeyArray(metaclass=_KeyArrayType):
+    """The class of arrays of random keys, for `isinstance` and annotations."""
+
+
+def unzip2(pairs: Iterable[tuple[Any, Any]]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return the first and the second items of pairs."""
+    firsts, seconds = zip(*pairs, strict=True) if (pairs := list(pairs)) else ((), ())
+    return firsts, seconds
+
+
+def split_list(args: Sequence[Any], ns: Sequence[int]) -> list[list[Any]]:
+    """Return parts of the given lengths of a list, and the rest."""
+    bounds = [0, *itertools.accumulate(ns), len(args)]
+    return [list(args[start:stop]) for start, stop in itertools.pairwise(bounds)]
 
 
 def safe_zip(*args: Any) -> list[Any]:

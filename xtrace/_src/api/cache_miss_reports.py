@@ -276,13 +276,13 @@ _NUMBERS = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
 def describe_type(aval: ShapedArray) -> str:
     """Return the text of a type in messages; for a weak type, with a note on it and Python's number of that type."""
     if not aval.weak_type:
-        return aval.str_short()
+        return aval.str_short(True)
     number = _NUMBERS.get(aval.dtype.kind)
-    return f"{aval.str_short()} weakly typed" + (f" (as Python's {number})" if number and not aval.shape else "")
+    return f"{aval.str_short(True)} weakly typed" + (f" (as Python's {number})" if number and not aval.shape else "")
 
 
 def _weak_change(now: ShapedArray) -> str:
-    short = now.str_short()
+    short = now.str_short(True)
     name = dtypes.short_name(now.dtype)
     number = _NUMBERS.get(now.dtype.kind, "number")
     if now.weak_type:

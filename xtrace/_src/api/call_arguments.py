@@ -23,6 +23,7 @@ from xtrace._src.core.callables import (
 )
 from xtrace._src.ops.references.binding import unwrap
 from xtrace._src.runtime.arrays import ConcreteArray
+from xtrace._src.xla.executables import CompileError
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -140,6 +141,32 @@ class Selection:
                 )
         return sorted({n % count for n in self.numbers if n < count})
 
+    def flags_of_leaves(self, in_tree: Any, left_out: Sequence[int]) -> list[bool]:
+        """Return a flag for each leaf of ``(args, kwargs)``: whether it is part of a selected argument.
+
+        left_out: the positions of the arguments that are not in the tree.
+        """
+        if not self.numbers and not self.names:
+            return [False] * in_tree.num_leaves
+        args, kwargs = in_tree.children()
+        trees = args.children()
+        count = len(trees) + len(left_out)
+        numbers, selected = [n for n in range(count) if n not in left_out], set(self.positions(count))
+        flags = [n in selected for n, tree in zip(numbers, trees, strict=True) for _ in range(tree.num_leaves)]
+        for name, tree in zip(kwargs.node_data()[1], kwargs.children(), strict=True):
+            flags += [name in self.names] * tree.num_leaves
+        return flags
+
+
+def check_disjoint(fun: Callable[..., Any], static: Selection, donated: Selection) -> None:
+    """Raise ValueError for a parameter that is static and donated."""
+    both = [*(set(static.names) & set(donated.names)), *(set(static.numbers) & set(donated.numbers))]
+    if both:
+        raise ValueError(
+            f"jit: static and donated arguments of {function_name(fun)} cannot intersect; "
+            f"{abbreviate(both[0])} is in both. A static argument has no memory to donate."
+        )
+
 
 def _kind(value: object) -> Any:
     """Return a key that distinguishes values that are equal in Python: 1, 1.0 and True, or 0.0 and -0.0."""
@@ -184,7 +211,16 @@ class Static:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Static) and self._hash == other._hash and self._key == other._key
+        if not isinstance(other, Static) or self._hash != other._hash:
+            return False
+        try:
+            return self._key == other._key
+        except Exception as error:
+            types = ", ".join([str(type(value)) for _, value in (*self.positional, *self.named)])
+            raise ValueError(
+                f"static arguments should be comparable using __eq__, and that raised {type(error).__name__}: {error}. "
+                f"The types of the static arguments are {types}"
+            ) from error
 
 
 NO_STATIC = Static((), ())
@@ -284,14 +320,14 @@ def argument_paths(function: Callable[..., Any] | None, static: Static, in_tree:
 def check_donation(
     name: str, flags: Sequence[bool], leaves: Sequence[Any], paths: Callable[[], Sequence[str]]
 ) -> None:
-    """Raise ValueError if a donated array occurs twice among the leaves of the arguments of the function `name`."""
+    """Raise JaxRuntimeError if a donated array occurs twice among the leaves of the arguments of `name`."""
     seen: dict[int, int] = {}
     for i, leaf in enumerate(leaves):
         if type(leaf) is not ConcreteArray:
             continue
         first = seen.setdefault(id(leaf.buffer), i)
         if first != i and (flags[first] or flags[i]):
-            raise ValueError(
+            raise CompileError(
                 f"jit: the same array is passed to {name} as {paths()[first]} and {paths()[i]}, and donated: its "
                 "memory would be reused while it is still read. Pass a copy (x.copy()) or do not donate it."
             )

@@ -158,10 +158,10 @@ def print_saved_residuals(f: Callable[..., Any], *args: object, **kwargs: object
     kept = set(jaxpr.outvars)
     for atom in kept:
         if isinstance(atom, Literal):
-            print(f"{atom.aval.str_short()} from a literal")
+            print(f"{atom.aval.str_short(True)} from a literal")
     for atom, origin in known.items():
         if atom in kept:
-            print(f"{atom.aval.str_short()} {origin}")
+            print(f"{atom.aval.str_short(True)} {origin}")
 
 
 def _trace(

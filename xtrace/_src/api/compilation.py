@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -14,6 +16,7 @@ from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.mesh import PlannedDevice
 from xtrace._src.runtime.execute import Assignment, Origin, Program, compile_program
 from xtrace._src.transforms.lower import LoweredModule
+from xtrace._src.xla import clients
 from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
@@ -131,9 +134,21 @@ def evaluates_on_host(is_users: bool = False) -> bool:
 
 
 def check_execution(function: str) -> None:
-    """Raise RuntimeError if the settings forbid running programs."""
+    """Raise RuntimeError if the settings forbid running programs, or this process cannot run them."""
+    clients.check_threads(f"{function} cannot run")
     if config.no_execution.value:
         raise RuntimeError(f"{function} would run, and the setting jax_no_execution forbids that")
+
+
+def _forbid_execution_in_fork() -> None:
+    # The setting is part of the keys of all programs, so that even steady calls find none, and come to the check.
+    if clients.note_fork():
+        config.store.lock = threading.Lock()  # a thread of the parent may have held the other one
+        config.no_execution.set(True)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forbid_execution_in_fork)
 
 
 def run_program(

@@ -144,6 +144,7 @@ def explain_compile_time(fun: Callable[..., Any], /, *args: object, **kwargs: ob
     after_tracing = time.perf_counter()
     lowered = traced.lower()
     after_lowering = time.perf_counter()
+    lowered._shares_program = False
     with cache_settings.enabled(False):
         executable = lowered.compile().runtime_executable()
     end = time.perf_counter()

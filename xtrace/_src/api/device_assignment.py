@@ -370,8 +370,8 @@ def _in_memory_of(
         name = names()[position] if names is not None else str(position)
         raise ValueError(
             f"Memory kinds passed to jit does not match memory kind on the respective arg. {function}: argument {name} "
-            f"is in {own.kind} memory, {value.aval.str_short()}, and in_shardings says {given.memory_kind}. Move it "
-            "with xtrace.device_put(x, sharding) first"
+            f"is in {own.kind} memory, {value.aval.str_short(True)}, and in_shardings says {given.memory_kind}. Move "
+            "it with xtrace.device_put(x, sharding) first"
         )
     return given.with_memory_kind(own.kind)
 

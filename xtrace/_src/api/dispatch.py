@@ -8,6 +8,8 @@ code and table. The code of the newest shape becomes the body of the jitted func
 from __future__ import annotations
 
 import builtins
+import operator
+import sys
 import threading
 import warnings
 import weakref
@@ -22,7 +24,7 @@ from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.tables import memoize
-from xtrace._src.core.trace import base_trace, current_trace
+from xtrace._src.core.trace import Trace, base_trace, current_trace
 from xtrace._src.runtime import staging
 from xtrace._src.runtime.arrays import ConcreteArray, layout_of, mesh_sharding
 from xtrace._src.runtime.execute import Program
@@ -33,8 +35,22 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 # The number of calls after which a signature gets code; generating it takes a fraction of a millisecond.
 CALLS_BEFORE_SPECIALISING = 4
 
+
+class _Mark:
+    """The class of objects that are compared by identity; each is a variable of this module, and pickled by its name.
+    """
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __reduce__(self) -> str:
+        return self._name
+
+
 # The result of a specialised call whose arguments are not of its signature.
-MISS = object()
+MISS: Any = _Mark("MISS")
 
 # Limits of trees: generating code for larger ones takes long, and Python's compiler refuses expressions nested about 90
 # deep.
@@ -43,7 +59,7 @@ _MAX_DEPTH = 32
 
 # Up to this number, positional arguments are parameters of the code, which saves a tuple.
 _MAX_PARAMETERS = 8
-_MISSING = object()
+_MISSING = _Mark("_MISSING")
 
 # The placeholder of the name of a call shape's table in its text.
 _TABLE = "$table"
@@ -90,6 +106,24 @@ class CallShapes:
         with _lock:
             self._wrappers.add(wrapper)
         return wrapper
+
+    def adopt(self, wrapper: Any, slow: _Slow) -> None:
+        """Make a function that pickle has just made, without variables, one like those of `entry_point`."""
+        wrapper.__code__ = _code_of(_UNSPECIALISED)
+        wrapper.__globals__.update(_variables(slow, self.run))
+        with _lock:
+            self._wrappers.add(wrapper)
+
+    def jitted(self) -> Any:
+        """Return the `Jitted` that has this code; TypeError if there is none."""
+        for wrapper in list(self._wrappers):
+            jitted = getattr(wrapper, "_xtrace_jitted", None)
+            if jitted is not None:
+                return jitted
+        raise TypeError("cannot pickle the code of a compiled function")
+
+    def __reduce__(self) -> Any:
+        return operator.attrgetter("cache.call_shapes"), (self.jitted(),)
 
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the program for these arguments, or return MISS if they have no code."""
@@ -144,6 +178,15 @@ class Call(NamedTuple):
         return self.source, self.objects
 
 
+class _Rows(dict[Any, tuple[Any, ...]]):
+    """The table of a call shape; a pickle of it is empty."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> Any:
+        return _Rows, ()
+
+
 class _CallShape:
     """The code for calls that differ only in their rows of `table`; `call` returns MISS for all others.
 
@@ -154,7 +197,7 @@ class _CallShape:
     __slots__ = ("call", "table", "_code", "_name")
 
     def __init__(self, call: Call, name: str) -> None:
-        self.table: dict[Any, tuple[Any, ...]] = {}
+        self.table = _Rows()
         self._name = name
         code = _code_of(call.source.replace(_TABLE, name))
         named = {f"@{name}": value for name, value in (*_COMMON.items(), *call.objects)}
@@ -203,14 +246,19 @@ def _code_of(source: str) -> CodeType:
 
 def _entry_point(slow: _Slow, run: _Slow) -> Callable[..., Any]:
     """Return a function without specialised code: it calls `run`, and `slow` after a miss."""
-    names = {
+    # The parameters of specialised code have defaults, so that it notices calls with fewer arguments.
+    defaults = (_MISSING,) * _MAX_PARAMETERS
+    return FunctionType(_code_of(_UNSPECIALISED), _variables(slow, run), "jitted", defaults)
+
+
+def _variables(slow: _Slow, run: _Slow) -> dict[str, Any]:
+    """Return the global variables of a function from `_entry_point`."""
+    return {
         "slow": slow, "run": run, "MISS": MISS, "given": _drop_missing, "hide_frames": hide_frames,
         "__builtins__": builtins,
         # chex recognizes a transformed function by a global of this name.
         "api_boundary": hide_frames,
     }
-    # The parameters of specialised code have defaults, so that it notices calls with fewer arguments.
-    return FunctionType(_code_of(_UNSPECIALISED), names, "jitted", (_MISSING,) * _MAX_PARAMETERS)
 
 
 class _Leaf(NamedTuple):
@@ -385,7 +433,8 @@ class _Writer:
         narrows = getattr(value, "dtype", dtype) != dtype and dtypes.is_inexact(dtype)
         data = f"'@cast'({variable}, {self.name_in_row('d', dtype)})" if narrows else variable
         sharding, devices = self.name_in_row("sharding", self.sharding), self.name_in_row("devices", self.devices)
-        put = f"'@put'({aval}, {sharding}, [{data}], {devices}, True, True, '@zero_copy', {x64})"
+        call, copy = self.name_in_row("put", buffers.put_many), self.name_in_row("copy", buffers.ZERO_COPY)
+        put = f"{call}({aval}, {sharding}, [{data}], {devices}, True, True, {copy}, {x64})"
         if example.donated or type(value) is complex or not staging.can_stage(input_type, self.device):
             return put
         self.staged.append(_StagedInput(f"x{len(self.staged)}", input_type, variable, narrows, put))
@@ -453,6 +502,7 @@ def specialise(
     writer.name_in_row("forget", forget)
     execute = writer.name_in_row("execute", program.execute)
     handlers = writer.name_in_row("handlers", program.handlers)
+    collect_garbage = writer.name_in_row("collect", buffers.collect_garbage)
     kept = range(len(donated)) if program.kept is None else set(program.kept)
     position = 0
 
@@ -511,7 +561,7 @@ def specialise(
     lines = [
         head,
         " try:",
-        "  if '@current_trace'() is '@base' and "
+        "  if '@traces'.get_current_trace() is '@base' and "
         "('@store'.key_everywhere is '@settings' or '@cache_key'() is '@settings'):",
         "   try:",
         *[f"    {line}" for line in writer.checks],
@@ -523,7 +573,7 @@ def specialise(
         "    try:",
         *[f"     {line}" for line in staging_inputs],
         f"     {targets}{execute}({inputs}).consume_with_handlers({handlers})",
-        "     '@collect_garbage'()",
+        f"     {collect_garbage}()",
         "    except Exception:",
         f"     '@forget'({_TABLE}, {lookup})",
         "    else:",
@@ -535,11 +585,10 @@ def specialise(
     return Call("\n".join(lines), (("settings", settings), *writer.objects), key, tuple(writer.row))
 
 
-# The objects in the code of all call shapes.
+# The objects in the code of all call shapes. Pickles of jitted functions contain their code, so jaxlib's functions are
+# in the rows.
 _COMMON = {
-    "current_trace": current_trace.get, "base": base_trace, "cache_key": config.cache_key, "store": config.store(),
-    "ndarray": np.ndarray, "Array": ConcreteArray, "put": buffers.put_many, "zero_copy": buffers.ZERO_COPY,
-    "put_at": put_at, "same_static": same_static, "cast": dtypes.cast, "cast_into": dtypes.cast_into,
-    "forget": _forget,
-    "collect_garbage": buffers.collect_garbage,
+    "traces": sys.modules[Trace.__module__], "base": base_trace, "cache_key": config.cache_key, "store": config.store,
+    "ndarray": np.ndarray, "Array": ConcreteArray, "put_at": put_at, "same_static": same_static, "cast": dtypes.cast,
+    "cast_into": dtypes.cast_into, "forget": _forget,
 }

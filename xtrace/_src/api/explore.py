@@ -165,6 +165,7 @@ def explore_stage(
         )
     lowered = _lower(stage, target)
     lowered._module = module = NumberedModule(lowered._module)
+    lowered._shares_program = False
     why = ""
     if compiled is None:
         try:

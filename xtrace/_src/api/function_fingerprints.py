@@ -14,12 +14,12 @@ import hashlib
 import json
 import os
 import struct
+from abc import ABCMeta
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from types import (
     BuiltinFunctionType,
     CellType,
-    ClassMethodDescriptorType,
     CodeType,
     FunctionType,
     GenericAlias,
@@ -38,7 +38,15 @@ from typing import Any, cast
 import numpy as np
 
 from xtrace._src.api.call_arguments import Selection
-from xtrace._src.api.known_functions import is_known, is_known_name, is_standard, is_standard_code
+from xtrace._src.api.known_functions import (
+    READING,
+    is_known,
+    is_known_name,
+    is_standard,
+    is_standard_code,
+    is_written_in_python,
+)
+from xtrace._src.api.registrations import LocalRegistrationError, copier_of, describe_registrations
 from xtrace._src.api.serialized_programs import record_of_mesh, record_of_sharding
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
@@ -72,7 +80,7 @@ _IGNORED_ATTRIBUTES = frozenset((
     "__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__dataclass_params__", "__match_args__",
     "__annotate__", "__annotate_func__", "__annotations_cache__", "__static_attributes__", "__firstlineno__",
     "_abc_impl", "__abstractmethods__", "__orig_bases__", "__parameters__", "__qualname__", "__protocol_attrs__",
-    "_is_protocol", "_is_runtime_protocol", "__non_callable_proto_members__", "__set_name__",
+    "_is_protocol", "_is_runtime_protocol", "__non_callable_proto_members__", "__set_name__", "__slotnames__",
 ))
 _IN_C = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, MethodWrapperType)
 # The classes in C that a user's class may derive from: the state of their instances can be read.
@@ -247,7 +255,7 @@ class Fingerprint:
             raise self._refuse("an array", f"of more than {_MAX_BYTES // 2**20} MiB")
         if not array.is_fully_addressable:
             raise self._refuse("an array", "which is in several processes")
-        self._put("array", f"{array.aval.str_short()} {dtypes.short_name(array.dtype)} {array.weak_type}")
+        self._put("array", f"{array.aval.str_short(True)} {dtypes.short_name(array.dtype)} {array.weak_type}")
         self._put("place", f"{array.sharding!r} {[d.id for d in array.sharding.devices]} {array.committed}")
         self._put("layout", str(layout_of(array)))
         data = np.asarray(array.physical_array())
@@ -265,7 +273,7 @@ class Fingerprint:
             self._add_standard_object(value, kind)
             return
         for each in kind.__mro__:
-            if each not in _BASES and not _is_written_in_python(each):
+            if each not in _BASES and not is_written_in_python(each):
                 name = f"{each.__module__}.{each.__qualname__}"
                 raise self._refuse(value, f"an object of {name}, whose state is not known")
         self._put("object")
@@ -355,6 +363,7 @@ class Fingerprint:
             self._add_structure(child)
 
     def _add_class(self, cls: type) -> None:
+        self._add_registrations(cls)
         if is_known(cls):
             self._put("known class", f"{cls.__module__}.{cls.__qualname__}")
             return
@@ -363,7 +372,7 @@ class Fingerprint:
                 raise self._refuse(cls, "which may depend on more than its arguments")
             self._put("class of xtrace", f"{cls.__module__}.{cls.__qualname__}")
             return
-        if not _is_written_in_python(cls):
+        if not is_written_in_python(cls):
             raise self._refuse(cls, "a class that is not written in Python")
         if type(cls).__name__ not in _METACLASSES or not is_standard(type(cls).__module__):
             raise self._refuse(cls, "a class that has a metaclass")
@@ -384,6 +393,17 @@ class Fingerprint:
         if registered is not None:
             self._put("node")
             self.add(registered, "its functions as a pytree")
+
+    def _add_registrations(self, cls: type) -> None:
+        if not isinstance(cls, ABCMeta) and (is_known(cls) or _is_of_xtrace(cls)):
+            return
+        try:
+            self._put("registrations", "\n".join(describe_registrations(cls)))
+        except LocalRegistrationError as error:
+            raise self._refuse(cls, f"with which a class is registered: {error}") from None
+        copier = copier_of(cls)
+        if copier is not None:
+            self.add(copier, "its function of copyreg")
 
     def _add_function_in_c(self, value: Any) -> None:
         owner = getattr(value, "__self__", None)
@@ -407,7 +427,8 @@ class Fingerprint:
         elif is_of_package(code.co_filename) or is_standard_code(function):
             # A wrapper's code depends on the versions of xtrace and Python only; its cells may hold the user's values.
             home = function.__globals__.get("__name__")
-            if "<locals>" not in code.co_qualname and is_of_package(code.co_filename) and home not in _PURE_MODULES:
+            is_own = "<locals>" not in code.co_qualname and is_of_package(code.co_filename)
+            if (is_own and home not in _PURE_MODULES) or function.__name__ in READING:
                 raise self._refuse(function, "which may depend on more than its arguments")
             self._put("function of the library", f"{function.__globals__.get('__name__')} {code.co_qualname}")
             self._put("line", str(code.co_firstlineno))
@@ -537,20 +558,6 @@ def is_plain(value: object, depth: int = 4) -> bool:
     if depth and kind is dict:
         return all(is_plain(k) and is_plain(v, depth - 1) for k, v in value.items())  # type: ignore[attr-defined]
     return False
-
-
-def _is_written_in_python(cls: type) -> bool:
-    """Whether a class was made by a class statement; a class in C has methods in C of its own."""
-    own = vars(cls)
-    made = own.get("__new__")
-    if not cls.__flags__ & _ON_HEAP or (isinstance(made, BuiltinFunctionType) and made.__self__ is cls):
-        return False
-    in_c = (MethodDescriptorType, WrapperDescriptorType, ClassMethodDescriptorType)
-    return not any(isinstance(v, in_c) and v.__objclass__ is cls for v in own.values())
-
-
-# Py_TPFLAGS_HEAPTYPE: set for all classes written in Python, and for some in C.
-_ON_HEAP = 1 << 9
 
 
 def _is_of_xtrace(kind: type) -> bool:

@@ -276,11 +276,12 @@ def _as_tangent(function: str, flat: Flat, position: int, aval: ShapedArray, tan
     known = isinstance(dtype, np.dtype)
     shown = f"{abbreviate(tangent)} of type {type(tangent)}"
     if known:
-        shown = ShapedArray(np.shape(tangent), dtype).str_short()
-    error = ValueError if known and (function == "linearize" or dtype == wanted.dtype) else TypeError
+        shown = ShapedArray(np.shape(tangent), dtype).str_short(True)
+    given = known or is_array_like(tangent)
+    error = ValueError if given and (function == "linearize" or dtype == wanted.dtype) else TypeError
     raise error(
-        f"{function}: the tangent of argument {flat.path(position)} of {flat.name}, which is {aval.str_short()}, must "
-        f"be {wanted.str_short()}; got {shown}"
+        f"{function}: the tangent of argument {flat.path(position)} of {flat.name}, which is {aval.str_short(True)}, "
+        f"must be {wanted.str_short(True)}; got {shown}"
     )
 
 
@@ -472,7 +473,7 @@ def as_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: object
         error = TypeError if own is None or linear else ValueError
         raise error(
             f"{flat.transformation}: the cotangent{where} must have the type of the result of {flat.name}, "
-            f"{wanted.str_short()}; got {abbreviate(cotangent) if own is None else own.str_short()}"
+            f"{wanted.str_short(True)}; got {abbreviate(cotangent) if own is None else own.str_short(True)}"
         )
     return None if own.dtype == dtypes.float0 else as_value(cotangent)
 
@@ -654,7 +655,7 @@ def check_input(
     """Raise TypeError if reverse mode cannot differentiate with respect to the leaf at `position`, of type `aval`."""
     if dtypes.is_complex(aval.dtype) if holomorphic else is_differentiable(aval) or allow_int:
         return
-    where = f"argument {flat.path(position)} of {flat.name} is {aval.str_short()}"
+    where = f"argument {flat.path(position)} of {flat.name} is {aval.str_short(True)}"
     if holomorphic:
         raise TypeError(f"{function} with holomorphic=True requires inputs with complex dtype, but {where}")
     raise TypeError(
@@ -685,7 +686,7 @@ def check_output(function: str, name: str, aval: ShapedArray, holomorphic: bool)
 
 def _check_scalar(flat: Flat, results: Sequence[Any], holomorphic: bool) -> None:
     if len(results) != 1 or not pytree.treedef_is_leaf(flat.out_tree):
-        shown = pytree_differences.describe_leaves(flat.out_tree, [aval_of(x).str_short() for x in results])
+        shown = pytree_differences.describe_leaves(flat.out_tree, [aval_of(x).str_short(True) for x in results])
         raise TypeError(
             f"Gradient only defined for scalar-output functions. Output of {flat.name} was {shown}. Return one number; "
             "what else there is to return goes second, in a pair, with has_aux=True"

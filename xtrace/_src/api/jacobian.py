@@ -24,7 +24,7 @@ from xtrace._src.api.grad import (
 )
 from xtrace._src.api.tracing import abstract_leaf, abstract_leaves
 from xtrace._src.api.vmap import vmap
-from xtrace._src.core import dtypes, pytree, pytree_differences
+from xtrace._src.core import dtypes, pytree, pytree_differences, pytree_registration
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -99,7 +99,7 @@ def _check_forward(name: str, leaves: Sequence[Any], holomorphic: bool, kind: st
             rest = "" if holomorphic else ". For holomorphic differentiation, pass holomorphic=True"
             raise TypeError(
                 f"jacfwd with holomorphic={holomorphic} requires {kind}s of {wanted} dtype, {name} has "
-                f"{aval.str_short()}{rest}"
+                f"{aval.str_short(True)}{rest}"
             )
 
 
@@ -288,13 +288,13 @@ def linear_transpose(fun: Callable[..., Any], *primals: object, reduce_axes: Seq
     if not all(map(is_differentiable, types)) and not all(dtypes.is_integer(a.dtype) for a in types):
         raise TypeError(
             "linear_transpose only supports functions of floating or complex arguments and results, or of integer ones "
-            f"and integer results; {flat.name} takes ({', '.join(a.str_short() for a in avals)}) and returns "
-            f"({', '.join(a.str_short() for a in out_avals)})"
+            f"and integer results; {flat.name} takes ({', '.join(a.str_short(True) for a in avals)}) and returns "
+            f"({', '.join(a.str_short(True) for a in out_avals)})"
         )
     out_tree = flat.out_tree
 
     @boundary
-    def transposed(*cotangents: object, **named: object) -> Any:
+    def transposed(consts: Sequence[Any], *cotangents: object, **named: object) -> Any:
         given, tree = pytree.tree_flatten(one_cotangent(flat, cotangents, named))
         if tree != out_tree:
             raise TypeError(
@@ -310,4 +310,5 @@ def linear_transpose(fun: Callable[..., Any], *primals: object, reduce_axes: Seq
         ]
         return pytree.tree_unflatten(flat.in_tree, out)
 
-    return transposed
+    # A pytree of the constants: jitted functions can take and return it.
+    return pytree_registration.Partial(transposed, consts)

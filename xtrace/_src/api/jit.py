@@ -27,7 +27,6 @@ from xtrace._src.api.reference_programs import ReferenceProgram
 from xtrace._src.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, trace
 from xtrace._src.core import compilation_cache_settings as cache_settings
 from xtrace._src.core import config, key_paths, pytree
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_of_value, high_types, is_high
 from xtrace._src.core.callables import LazySignature, check_callable, function_name
@@ -40,7 +39,8 @@ from xtrace._src.core.memory_layout import Format, Layout, is_default
 from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.core.source import resolve, user_position
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
-from xtrace._src.ops.calls import UNSPECIFIED, Place, Places, jit_call
+from xtrace._src.core.unspecified import UNSPECIFIED, Unspecified
+from xtrace._src.ops.calls import Place, Places, jit_call
 from xtrace._src.ops.device_put import put
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.ops.sharding_constraints import constrain_all
@@ -80,7 +80,7 @@ def jit(
 
 @overload
 def jit(
-    fun: None = None, /, *, in_shardings: Any = ..., out_shardings: Any = ...,
+    fun: Unspecified = ..., /, *, in_shardings: Any = ..., out_shardings: Any = ...,
     static_argnums: int | Sequence[int] | None = ..., static_argnames: str | Sequence[str] | None = ...,
     donate_argnums: int | Sequence[int] | None = ..., donate_argnames: str | Sequence[str] | None = ...,
     keep_unused: bool = ..., device: Any = ..., backend: str | None = ..., inline: bool | Inline = ...,
@@ -89,7 +89,7 @@ def jit(
 
 
 def jit(
-    fun: Callable[..., Any] | None = None, /, *, in_shardings: object = None, out_shardings: object = None,
+    fun: Callable[..., Any] | Unspecified = UNSPECIFIED, /, *, in_shardings: Any = None, out_shardings: Any = None,
     static_argnums: int | Sequence[int] | None = None, static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None, donate_argnames: str | Sequence[str] | None = None,
     keep_unused: bool = False, device: Device | None = None, backend: str | None = None, inline: bool | Inline = False,
@@ -137,7 +137,7 @@ def jit(
         >>> norm(jnp.array([3.0, 4.0]))
         Array(5., dtype=float32)
     """
-    if fun is None:
+    if isinstance(fun, Unspecified):
         keywords = {k: v for k, v in locals().items() if k != "fun"}
         return functools.partial(jit, **keywords)
     check_callable(fun)
@@ -149,7 +149,7 @@ def jit(
         )
     static = Selection("static", fun, static_argnums, static_argnames)
     donated = Selection("donate", fun, donate_argnums, donate_argnames)
-    _check_disjoint(fun, static, donated)
+    call_arguments.check_disjoint(fun, static, donated)
     options = Options(
         static.numbers, static.names, donated.numbers, donated.names, bool(keep_unused),
         chosen, parse_inline(inline),
@@ -157,7 +157,7 @@ def jit(
         sharding_tree("jit", "in_shardings", in_shardings), sharding_tree("jit", "out_shardings", out_shardings),
         check_compilation(compilation),
     )
-    return _wrap(fun, static, donated, options)
+    return _make(fun, static, donated, options).callable()
 
 
 def jit_of_library(function: Callable[..., Any], static: Sequence[str] = (), inline: bool = False) -> Any:
@@ -187,24 +187,14 @@ def run_specialised(jitted: Any) -> Callable[[tuple[Any, ...], dict[str, Any]], 
     return cache.call_shapes.run
 
 
-def _check_disjoint(fun: Callable[..., Any], static: Selection, donated: Selection) -> None:
-    both = [*(set(static.names) & set(donated.names)), *(set(static.numbers) & set(donated.numbers))]
-    if both:
-        raise ValueError(
-            f"jit: static and donated arguments of {function_name(fun)} cannot intersect; "
-            f"{abbreviate(both[0])} is in both. A static argument has no memory to donate."
-        )
+def _make(fun: Callable[..., Any], static: Selection, donated: Selection, options: Options) -> Jitted:
+    return Jitted(fun, static, donated, options, table_of(fun).setdefault(options, Cache()))
 
 
-def _wrap(fun: Callable[..., Any], static: Selection, donated: Selection, options: Options) -> Callable[..., Any]:
-    cache = table_of(fun).setdefault(options, Cache())
-    return Jitted(fun, static, donated, options, cache).callable()
-
-
-def _with_options(fun: Callable[..., Any], options: Options) -> Callable[..., Any]:
+def _with_options(fun: Callable[..., Any], options: Options) -> Jitted:
     """Return `fun` jitted with the checked options of another function."""
     static = Selection("static", fun, options.static_numbers, options.static_names)
-    return _wrap(fun, static, Selection("donate", fun, options.donated_numbers, options.donated_names), options)
+    return _make(fun, static, Selection("donate", fun, options.donated_numbers, options.donated_names), options)
 
 
 class Jitted:
@@ -230,19 +220,25 @@ class Jitted:
         functools.update_wrapper(jitted, self.fun, updated=("__dict__",) if isinstance(self.fun, FunctionType) else ())
         if not hasattr(self.fun, "__name__"):
             jitted.__name__ = jitted.__qualname__ = self.name
-        jitted.__signature__ = LazySignature(self.fun)  # type: ignore[attr-defined]
-        jitted.trace = self.trace  # type: ignore[attr-defined]
-        jitted.lower = self.lower  # type: ignore[attr-defined]
-        jitted.eval_shape = self.eval_shape  # type: ignore[attr-defined]
-        jitted.warm_up = self.warm_up  # type: ignore[attr-defined]
-        jitted.warm_up_all = self.warm_up_all  # type: ignore[attr-defined]
-        jitted.wait_for_compilation = self.cache.wait_for_compilation  # type: ignore[attr-defined]
-        jitted.clear_cache = self.cache.clear  # type: ignore[attr-defined]
-        jitted.cache_info = self.cache_info  # type: ignore[attr-defined]
-        jitted._cache_size = lambda: len(self.cache.compiled.entries)  # type: ignore[attr-defined]
-        jitted._xtrace_jitted = self  # type: ignore[attr-defined]
+        vars(jitted).update(
+            __signature__=LazySignature(self.fun), trace=self.trace, lower=self.lower, eval_shape=self.eval_shape,
+            warm_up=self.warm_up, warm_up_all=self.warm_up_all, cache_info=self.cache_info,
+            wait_for_compilation=self.cache.wait_for_compilation, clear_cache=self.cache.clear,
+            _cache_size=self.cache.count_programs, _xtrace_jitted=self,
+        )
         self.wrapper = weakref.ref(jitted)
         return jitted
+
+    def __reduce__(self) -> Any:
+        """Support cloudpickle, which writes the code and the attributes of jitted functions in ``__main__``."""
+        return _with_options, (self.fun, self.options), (self.wrapper(), self.name, self.of_library)
+
+    def __setstate__(self, state: tuple[Any, str, bool]) -> None:
+        wrapper, self.name, self.of_library = state
+        # A function that is being loaded has no attributes yet.
+        if wrapper is not None and not hasattr(wrapper, "_xtrace_jitted"):
+            self.cache.call_shapes.adopt(wrapper, self.call)
+            self.wrapper = weakref.ref(wrapper)
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call with any arguments under any trace."""
@@ -290,7 +286,9 @@ class Jitted:
             options = self.options._replace(
                 donated_numbers=(), donated_names=(), in_shardings=NO_SHARDINGS, out_shardings=NO_SHARDINGS
             )
-            self.cache.jitted_on_nodes = _with_options(high_nodes.with_written_arguments(self.fun), options)
+            self.cache.jitted_on_nodes = _with_options(
+                high_nodes.with_written_arguments(self.fun), options
+            ).callable()
         return high_nodes.call_and_write_back(self.cache.jitted_on_nodes, args, kwargs)
 
     def _aval(self, leaf: object, static: Static, leaves: Sequence[Any], in_tree: PyTreeDef) -> ShapedArray:
@@ -396,14 +394,16 @@ class Jitted:
             return host
         return self.compile(self.prepare(static, in_tree, leaves, key, aval_of_value))
 
-    def compile(self, prepared: Prepared | ReferenceProgram) -> CompiledCall:
+    def compile(self, prepared: Prepared | CompiledCall) -> CompiledCall:
         """Compile a signature that was traced and lowered."""
-        if isinstance(prepared, ReferenceProgram):
+        if isinstance(prepared, CompiledCall):
             return prepared
         start, way = time.perf_counter(), self.options.compilation or compilation.value
         # Checks wrap one program: they exclude a later replacement.
         if way == "full" or self.of_library or (way == "tiered" and prepared.checks):
-            program, upgrade = prepared.compilation.compile(), None
+            made, upgrade = prepared.compilation, None
+            chosen = self.options.compiler_options
+            program = self.cache.compile(prepared.traced, made.assignment, chosen, made.compile)
         else:
             program, upgrade = tiered_compilation.compile_by(way, prepared.compilation)
         return self.finish(prepared, program, time.perf_counter() - start, upgrade)
@@ -417,8 +417,8 @@ class Jitted:
             return None
 
         def compile_for(values: Sequence[Any]) -> Any:
-            prepared: Any = self.prepare(static, in_tree, values, key, aval_of_value)
-            return prepared.compilation.compile()
+            prepared = self.prepare(static, in_tree, values, key, aval_of_value)
+            return prepared.program if isinstance(prepared, CompiledCall) else prepared.compilation.compile()
 
         host = host_programs.host_program(traced.closed, self._assignment(leaves, traced), compile_for, self.of_library)
         return None if host is None else CompiledCall(None, host, traced, (traced.seconds, 0.0, 0.0), host)
@@ -426,8 +426,11 @@ class Jitted:
     def prepare(
         self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...],
         of: Callable[[Any], ShapedArray],
-    ) -> Prepared | ReferenceProgram:
-        """Trace and lower for leaves of the types ``of(leaf)``; a function of references is compiled when called."""
+    ) -> Prepared | CompiledCall:
+        """Trace and lower for leaves of the types ``of(leaf)``; a function of references is compiled when called.
+
+        A program that ``lower(...).compile()`` made is used again.
+        """
         avals = abstract_leaves(self.fun, static, leaves, in_tree, of)
         avals = types_in_shardings(avals, self.given_shardings(in_tree, None)[0], leaves)
         traces = set(self.cache.traced.entries.values()) if config.explain_cache_misses.value else ()
@@ -453,6 +456,9 @@ class Jitted:
                 )
             )
         check_execution(self.name)
+        known = None if checks else self.cache.find_program(traced, assignment, self.options.compiler_options)
+        if known is not None:
+            return CompiledCall(known, known, traced, (traced.seconds, 0.0, 0.0))
         module, kept = self.lowered_module(
             traced, static, assignment.platform, keep=config.checks_numbers(), assignment=assignment
         )
@@ -460,8 +466,7 @@ class Jitted:
         seconds = time.perf_counter() - start
         if config.log_compiles.value:
             cache_miss_reports.report_step("lowering", self.name, seconds)
-        options = dict(self.options.compiler_options)
-        made = Compilation(module, text, traced.closed, assignment, options, kept=kept)
+        made = Compilation(module, text, traced.closed, assignment, dict(self.options.compiler_options), kept=kept)
         return Prepared(key, traced, made, checks, seconds)
 
     def finish(self, prepared: Prepared, program: Program, seconds: float, upgrade: Any = None) -> CompiledCall:
@@ -494,7 +499,7 @@ class Jitted:
         return _with_options(function, self.options._replace(
             static_numbers=(), static_names=(), donated_numbers=tuple(gone), donated_names=(),
             in_shardings=sharding_tree("jit", "in_shardings", given), out_shardings=NO_SHARDINGS,
-        ))
+        )).callable()
 
     def cache_info(self) -> Any:
         """Return the entries of the cache with their keys; see `xtrace._src.api.cache_info.CacheInfo`.
@@ -548,16 +553,7 @@ class Jitted:
 
     def donated_leaves(self, static: Static, in_tree: Any) -> list[bool]:
         """Return a flag for each leaf: whether it is donated."""
-        if not self.donated.numbers and not self.donated.names:
-            return [False] * in_tree.num_leaves
-        args, kwargs = in_tree.children()
-        trees, fixed = args.children(), {n for n, _ in static.positional}
-        numbers = [n for n in range(len(trees) + len(fixed)) if n not in fixed]
-        chosen = set(self.donated.positions(len(trees) + len(fixed)))
-        flags = [n in chosen for n, tree in zip(numbers, trees, strict=True) for _ in range(tree.num_leaves)]
-        for name, tree in zip(kwargs.node_data()[1], kwargs.children(), strict=True):
-            flags += [name in self.donated.names] * tree.num_leaves
-        return flags
+        return self.donated.flags_of_leaves(in_tree, [n for n, _ in static.positional])
 
     def check_donation(self, flags: Sequence[bool], static: Static, leaves: Sequence[Any], in_tree: PyTreeDef) -> None:
         """Raise ValueError if a donated array is passed twice."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 import threading
 import time
@@ -20,9 +21,9 @@ from xtrace._src.core.callables import debug_info_of
 from xtrace._src.core.compiler_choices import Inline
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.source import is_internal
-from xtrace._src.core.tables import clear_tables
+from xtrace._src.core.tables import Table, clear_tables
 from xtrace._src.core.trace import Tracer, axis_environment, current_trace
-from xtrace._src.runtime.execute import Program
+from xtrace._src.runtime.execute import Assignment, Program
 from xtrace._src.xla.late_modules import late_modules
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
@@ -30,6 +31,8 @@ with late_modules(globals()):
     from xtrace._src.api import cache_miss_reports
 
 _lock = threading.RLock()
+# The number of programs of one function that `Cache.programs` keeps.
+_MOST_PROGRAMS = 64
 _CONSTANT = re.compile("dense<[^>]*>")
 
 
@@ -132,6 +135,9 @@ class CompiledCall:
         self.use_full_program()
         return True
 
+    def warm_up(self, leaves: Sequence[Any]) -> None:
+        """Do nothing: the program is compiled."""
+
     def forget_calls(self) -> None:
         """Count from zero again, after a failure of specialised code."""
         self.calls.clear()
@@ -142,13 +148,15 @@ class Cache:
     """The traces, programs and specialised code of one function under one set of options."""
 
     __slots__ = (
-        "traced", "compiled", "call_shapes", "last_signature", "misses", "cleared", "warned", "jitted_on_nodes",
-        "__weakref__",
+        "traced", "compiled", "programs", "call_shapes", "last_signature", "misses", "cleared", "warned",
+        "jitted_on_nodes", "__weakref__",
     )
 
     def __init__(self) -> None:
         self.traced: OnceTable[TracedFunction] = OnceTable()
         self.compiled: OnceTable[CompiledCall] = OnceTable()
+        # Fully compiled programs, which calls and `Lowered.compile` share.
+        self.programs = Table(_MOST_PROGRAMS, nested=True)
         self.call_shapes = dispatch.CallShapes()
         self.last_signature: tuple[Static, Any, list[ShapedArray]] | None = None
         # The number of compilations since the start or the last `clear`, and whether a warning was given about it.
@@ -156,6 +164,36 @@ class Cache:
         self.cleared = self.warned = False
         # The jitted function on the arrays of high values; made at the first call with such a value.
         self.jitted_on_nodes: Any = None
+
+    def find_program(
+        self, traced: TracedFunction, assignment: Assignment, options: Iterable[tuple[str, Any]]
+    ) -> Program | None:
+        """Return the fully compiled program of a trace on these devices with these options; None if there is none.
+
+        A setting that writes compiled programs to files makes each compilation new.
+        """
+        if config.dump_ir_to.value:
+            return None
+        program = self.programs.get(_program_key(traced, assignment, options))
+        return None if program is None else program.with_commitment(assignment.committed)
+
+    def compile(
+        self, traced: TracedFunction, assignment: Assignment, options: Iterable[tuple[str, Any]],
+        make: Callable[[], Program],
+    ) -> Program:
+        """Return the program that `find_program` returns, or else that of `make`, which is kept."""
+        program = self.find_program(traced, assignment, options)
+        if program is None:
+            program = make()
+            self.programs.remember(_program_key(traced, assignment, options), program)
+        return program
+
+    def __reduce__(self) -> Any:
+        return operator.attrgetter("cache"), (self.call_shapes.jitted(),)
+
+    def count_programs(self) -> int:
+        """Return the number of compiled programs."""
+        return len(self.compiled.entries)
 
     def hits(self) -> int:
         """Return the number of counted calls that found their program."""
@@ -234,8 +272,14 @@ class Cache:
         self.misses = 0
         self.traced.clear()
         self.compiled.clear()
+        self.programs.clear()
         self.call_shapes.clear()
         self.last_signature = None
+
+
+def _program_key(traced: TracedFunction, assignment: Assignment, options: Iterable[tuple[str, Any]]) -> Any:
+    # Whether the inputs were put on their device explicitly is no part of the executable.
+    return config.cache_key(), traced, assignment._replace(committed=False), tuple(options)
 
 
 def clear_caches() -> None:

@@ -8,7 +8,14 @@ from __future__ import annotations
 import builtins
 import os
 import sys
-from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, ModuleType, WrapperDescriptorType
+from types import (
+    BuiltinFunctionType,
+    ClassMethodDescriptorType,
+    FunctionType,
+    MethodDescriptorType,
+    ModuleType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 import numpy as np
@@ -31,7 +38,7 @@ _STANDARD = frozenset((
 ))
 
 # Functions of these modules that read values that no fingerprint contains.
-_READING = frozenset((
+READING = frozenset((
     "attrgetter", "methodcaller", "get_type_hints", "get_overloads", "get_annotations", "FunctionType", "CodeType",
 ))
 
@@ -101,7 +108,7 @@ def is_known(value: Any) -> bool:
     if home is None or _find(home, name) is not value:
         return False
     if is_standard(module):
-        return name not in _READING
+        return name not in READING
     if module.partition(".")[0] == "xtrace":
         return is_known_name(module, name)
     if module.startswith("ml_dtypes"):
@@ -150,3 +157,17 @@ def _find(home: Any, name: str) -> Any:
     for part in name.split("."):
         home = vars(home).get(part) if hasattr(home, "__dict__") else None
     return home
+
+
+def is_written_in_python(cls: type) -> bool:
+    """Whether a class was made by a class statement; a class in C has methods in C of its own."""
+    own = vars(cls)
+    made = own.get("__new__")
+    if not cls.__flags__ & _ON_HEAP or (isinstance(made, BuiltinFunctionType) and made.__self__ is cls):
+        return False
+    in_c = (MethodDescriptorType, WrapperDescriptorType, ClassMethodDescriptorType)
+    return not any(isinstance(v, in_c) and v.__objclass__ is cls for v in own.values())
+
+
+# Py_TPFLAGS_HEAPTYPE: set for all classes written in Python, and for some in C.
+_ON_HEAP = 1 << 9

@@ -76,11 +76,7 @@ def pmap(
     given_devices = None if devices is None else list(device_grid("pmap", devices).ravel())
 
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        if any(isinstance(own, _PmapAxis) for own, _ in axis_environment(current_trace.get())):
-            raise NotImplementedError(
-                f"pmap: {function_name(fun)} is mapped inside of another pmap, which is not supported; use shard_map "
-                "over a mesh of two axes"
-            )
+        _check_outermost(fun)
         fixed = {i % len(args): args[i] for i in static}
         given = tuple([x for i, x in enumerate(args) if i not in fixed])
         axes = _axes_of_arguments(in_axes, given, kwargs, fixed, len(args))
@@ -109,6 +105,15 @@ def pmap(
         return call.bind(*leaves)
 
     return jit(functools.wraps(fun)(mapped), static_argnums=static, donate_argnums=donate_argnums)
+
+
+def _check_outermost(fun: Callable[..., Any]) -> None:
+    """Raise NotImplementedError inside of a mapped function."""
+    if any(isinstance(own, _PmapAxis) for own, _ in axis_environment(current_trace.get())):
+        raise NotImplementedError(
+            f"pmap: {function_name(fun)} is mapped inside of another pmap, which is not supported; use shard_map over "
+            "a mesh of two axes"
+        )
 
 
 def _is_none(axis: object) -> bool:

@@ -34,13 +34,14 @@ def named_scope(name: str) -> AbstractContextManager[None]:
     """
     if not isinstance(name, str):
         raise TypeError(f"named_scope name argument must be a string, got {abbreviate(name)}")
-    return _in_scope(name)
+    return _NamedScope(name)
 
 
-@contextlib.contextmanager
-def _in_scope(name: str) -> Iterator[None]:
-    with scope(name):
-        yield
+class _NamedScope(scope, contextlib.ContextDecorator):
+    """A scope that is also a decorator: each call of the function is in a scope of its own."""
+
+    def _recreate_cm(self) -> _NamedScope:
+        return _NamedScope(*self.names)
 
 
 def disable_jit(disable: bool = True) -> AbstractContextManager[None]:

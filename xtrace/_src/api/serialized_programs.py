@@ -224,7 +224,7 @@ def _parse_head(read: Callable[[], _Part]) -> _Part:
     """Return ``read()``; ValueError if it fails because another release, or another program, wrote the head."""
     try:
         return read()
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(
             f"deserialize_and_load: the head of serialized is not one that this release writes: "
             f"{type(error).__name__}: {error}. {_AGAIN}"
@@ -275,7 +275,7 @@ def _load(reader: RecordReader, payload: bytes, in_tree: PyTreeDef, out_tree: Py
         raise ValueError(
             f"deserialize_and_load: XLA refuses the program of {head['name']}: {error}. {_AGAIN}"
         ) from None
-    program = described.load(executable, code)
+    program = _parse_head(lambda: described.load(executable, code))
     traced = described.trace(in_tree, out_tree, lambda: head["paths"])
     function: Any = _LoadedFunction(head["name"], head["donated"], head["paths"])
     partition = Partition(assignment, program.kept, program.inputs, program.results)
@@ -343,7 +343,14 @@ class DescribedProgram(NamedTuple):
         return request_partitioning(self.assignment, len(self.constants))
 
     def load(self, executable: Any, code: KeptCode) -> Program:
-        """Return the program with its loaded executable."""
+        """Return the program with its loaded executable; ValueError if that takes or returns another number of arrays.
+        """
+        count = len(self.in_avals)
+        kept = range(count) if self.kept is None else self.kept
+        described = len(self.constants) + len(kept), len(self.out_avals)
+        actual = tuple(map(len, executables.layouts_of(executable)))
+        if described != actual or any(type(n) is not int or not 0 <= n < count for n in kept):
+            raise ValueError(f"it is described as a program of {described} inputs and results, and has {actual}")
         return Program(
             executable, self.assignment, self.out_avals, hidden=self.constants, kept=self.kept, kept_code=code
         )

@@ -15,7 +15,7 @@ from xtrace._src.core.axis_names import name_tuple, suggest_name
 from xtrace._src.core.callables import check_callable, function_name, positional_names
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo
 from xtrace._src.core.mesh import BaseMesh, context_abstract_mesh, context_mesh, naming_mesh
-from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry
+from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry, restrict_spec
 from xtrace._src.core.shardings import NamedSharding, explicit_part
 from xtrace._src.core.sums import Sums
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
@@ -146,7 +146,7 @@ class ShardMap:
         pairs, in_tree = pytree.tree_flatten_with_path(args)
         leaves, paths = unwrap([leaf for _, leaf in pairs]), [path for path, _ in pairs]
         avals = [aval_of(x) for x in leaves]
-        specs = self._in_specs(args, avals)
+        specs = self._in_specs(args, avals, manual)
         for path, aval, spec in zip(paths, avals, specs, strict=True):
             self._check_input(len(args), path, aval, spec, mesh, manual)
         out: list[Any] = []
@@ -191,14 +191,16 @@ class ShardMap:
             )
         return mesh
 
-    def _in_specs(self, args: tuple[Any, ...], avals: Sequence[ShapedArray]) -> list[PartitionSpec]:
+    def _in_specs(
+        self, args: tuple[Any, ...], avals: Sequence[ShapedArray], manual: frozenset[Any]
+    ) -> list[PartitionSpec]:
         if self.in_specs is Infer:
             if any(a.explicit_sharding is None for a in avals):
                 raise TypeError(
                     f"shard_map: in_specs of {self.name} are needed: the arguments are on no mesh with explicit axes, "
                     "whose types would say them"
                 )
-            return [a.explicit_sharding.spec for a in avals]
+            return [restrict_spec(a.explicit_sharding.spec, a.ndim, manual) for a in avals]
         if self.in_specs is None:
             return [PartitionSpec()] * len(avals)
         try:
@@ -230,7 +232,7 @@ class ShardMap:
             if entries is not None and entries.spec != (whole if own is None else own.spec):
                 raise ValueError(
                     f"in_specs passed to shard_map: {spec} of {self._argument(count, path)} does not match the specs "
-                    f"of the input, {aval.str_short()}. Leave in_specs out, which takes those of the type, or call "
+                    f"of the input, {aval.str_short(True)}. Leave in_specs out, which takes those of the type, or call "
                     f"xtrace.reshard(x, {spec}) on it first"
                 )
         for dimension, (size, parts) in enumerate(zip(aval.shape, count_shards(mesh, spec, aval.ndim), strict=True)):
@@ -309,7 +311,7 @@ class ShardMap:
             if self.check_vma and sums != wanted:
                 raise ValueError(
                     f"shard_map: out_specs {spec} should have the unreduced and reduced axes of the result: {name} of "
-                    f"{self.name} is {aval.str_short()}. Write {spec.update(**sums._asdict())}, or change it with "
+                    f"{self.name} is {aval.str_short(True)}. Write {spec.update(**sums._asdict())}, or change it with "
                     "lax.psum or lax.pcast"
                 )
             varying = (aval.varying & manual) - named_axes(spec)

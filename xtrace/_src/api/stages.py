@@ -286,6 +286,8 @@ class Lowered(Stage):
     ) -> None:
         super().__init__(jitted, static, traced)
         self._platform, self._assignment = platform, assignment
+        # Whether calls of the jitted function may run the program of this stage, and the other way round.
+        self._shares_program = platform == assignment.platform
         # The trace of the user's function with references, if this stage is the function of their arrays.
         self._around: Traced | None = None
         self._module, self._kept = jitted.lowered_module(traced, static, platform, assignment=assignment)
@@ -382,10 +384,13 @@ class Lowered(Stage):
             return self._compile_for(target, options)
         if is_compile_only(self._assignment.device):
             return self._compile_on(self._assignment, self._module, self._kept, options)
-        program = compile_module(
-            self._module, self._module.text(debug_info=True), self._traced.closed, self._assignment, options,
-            kept=self._kept,
-        )
+
+        def compile_now() -> Program:
+            text = self._module.text(debug_info=True)
+            return compile_module(self._module, text, self._traced.closed, self._assignment, options, kept=self._kept)
+
+        find, of = self._jitted.cache.compile, (self._traced, self._assignment, options.items())
+        program = find(*of, compile_now) if self._shares_program else compile_now()
         partition = Partition(self._assignment, program.kept, program.inputs, program.results)
         compiled = Compiled(self._jitted, self._static, self._traced, program.executable, partition, program)
         compiled._around = self._around
@@ -494,13 +499,13 @@ class Compiled(Stage):
             if aval.shape != expected.shape or aval.dtype != expected.dtype:
                 raise TypeError(
                     "Argument types differ from the types for which this computation was compiled: argument "
-                    f"{self._paths()[i]} of {self.fun_name} was compiled with {expected.str_short(False)} and called "
-                    f"with {aval.str_short(False)}. Convert it, or lower and compile for its type"
+                    f"{self._paths()[i]} of {self.fun_name} was compiled with {expected.str_short()} and called "
+                    f"with {aval.str_short()}. Convert it, or lower and compile for its type"
                 )
             if isinstance(leaves[i], Tracer):
                 raise TypeError(
                     f"{self.fun_name} is compiled and cannot become part of another program: argument "
-                    f"{self._paths()[i]} is a traced {leaves[i].aval.str_short()}. Call the jitted function instead"
+                    f"{self._paths()[i]} is a traced {leaves[i].aval.str_short(True)}. Call the jitted function instead"
                 )
         self._check_places(leaves)
         check_execution(self.fun_name)

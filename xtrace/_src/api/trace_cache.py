@@ -84,16 +84,20 @@ class KeptTrace:
             described = reader.program(payload[8 + size :])
             out_tree = _tree_of_record(record["out tree"], _subtrees(self._in_tree))
             key = bytes.fromhex(record["program"])
+            executable, code = compilation_cache.load_at(
+                (self._cache, key), "", described.assignment.devices, record["options"], (), described.partitioned
+            )
+            if executable is None or code is None:
+                return None
+            program = described.load(executable, code)
+            if (self._in_tree.num_leaves, out_tree.num_leaves) != (len(described.in_avals), len(described.out_avals)):
+                raise ValueError("its structures have other numbers of leaves")
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
             self._cache.set_aside(self._key, kind=TRACE)
+            if cache_settings.raise_errors.value:
+                raise
             _logger.warning("a trace of %s in %s cannot be read: %s", self._jitted.name, self._cache.directory, error)
             return None
-        executable, code = compilation_cache.load_at(
-            (self._cache, key), "", described.assignment.devices, record["options"], (), described.partitioned
-        )
-        if executable is None or code is None:
-            return None
-        program = described.load(executable, code)
         paths = call_arguments.lazy_argument_paths(self._jitted.fun, self._static, self._in_tree)
         traced = described.trace(self._in_tree, out_tree, paths)
         return CompiledCall(program, program, traced, (0.0, 0.0, time.perf_counter() - start))

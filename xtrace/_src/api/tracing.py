@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import time
 from collections.abc import Callable, Sequence
@@ -28,7 +27,7 @@ from xtrace._src.core.high_values import lower_result
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal
 from xtrace._src.core.memory_layout import Format
 from xtrace._src.core.shardings import Sharding
-from xtrace._src.core.trace import NamedAxisTrace, current_trace, use_trace
+from xtrace._src.core.trace import use_named_axes
 from xtrace._src.ops.calls import NO_PLACES, jit_call
 from xtrace._src.ops.references.binding import bind_with_references, check_results, unwrap, wrap
 from xtrace._src.transforms import dce
@@ -269,14 +268,13 @@ def make_jaxpr(
         static, dynamic, named = call_arguments.split_static(fun, chosen, args, kwargs)
         leaves, in_tree = pytree.tree_flatten((dynamic, named))
         avals = abstract_leaves(fun, static, unwrap(leaves), in_tree, abstract_leaf)
-        with contextlib.ExitStack() as scopes:
-            for name, size in axis_env or ():
-                scopes.enter_context(use_trace(NamedAxisTrace(current_trace.get(), name, size)))
+        with use_named_axes(axis_env or ()):
             traced = trace("make_jaxpr", fun, static, in_tree, avals)
         closed = ClosedJaxpr(dce.name_dropped(traced.jaxpr), traced.consts)
         return (closed, traced.out_info) if return_shape else closed
 
-    jaxpr_maker.__name__ = jaxpr_maker.__qualname__ = f"make_jaxpr({function_name(fun)})"
+    jaxpr_maker.__name__ = f"make_jaxpr({function_name(fun)})"
+    jaxpr_maker.__qualname__ = f"make_jaxpr({getattr(fun, '__qualname__', function_name(fun))})"
     return jaxpr_maker
 
 

@@ -220,12 +220,14 @@ def _split_of_mapped(
     if split and spmd_axis_name is not None and axes_of_entry(entries[split[0]]) != axes_of_entry(spmd_axis_name):
         raise ValueError(
             f"vmap: only one of spmd_axis_name or arrays sharded on Explicit mesh axes is allowed, got spmd_axis_name="
-            f"{abbreviate(spmd_axis_name)} and argument {paths()[split[0]]} of {name}, {mapped[split[0]].str_short()}, "
+            f"{abbreviate(spmd_axis_name)} and argument {paths()[split[0]]} of {name}, "
+            f"{mapped[split[0]].str_short(True)}, "
             f"which is split over {abbreviate(entries[split[0]])} along the mapped axis. Leave spmd_axis_name out"
         )
     if len({*entries.values()}) > 1:
         lines = [
-            f"  * argument {paths()[i]}, {mapped[i].str_short()}, is split over {abbreviate(p)} along axis {axes[i]}"
+            f"  * argument {paths()[i]}, {mapped[i].str_short(True)}, is split over {abbreviate(p)} along axis "
+            f"{axes[i]}"
             for i, p in entries.items()
         ]
         raise ValueError(

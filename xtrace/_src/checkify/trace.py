@@ -90,9 +90,7 @@ class CheckTrace(Trace):
         if self.ended:
             raise RuntimeError("the checked function has ended; nothing can be checked in it")
         named = dict(zip(primitive.parameters, parameters, strict=True))
-        outer = current_trace.get()
-        try:
-            current_trace.set(self.parent)
+        with use_trace(self.parent):
             if primitive in CALLS:
                 return CALLS[primitive](self, operands, **named)
             if primitive.multiple_results and primitive not in OPAQUE:
@@ -105,8 +103,6 @@ class CheckTrace(Trace):
             if not primitive.moves_elements and primitive not in NEVER_MAKES_NAN:
                 self.check_nan(primitive.name, results if primitive.multiple_results else [results])
             return results
-        finally:
-            current_trace.set(outer)
 
     # Methods for the rules of primitives
 

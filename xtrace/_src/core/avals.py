@@ -237,7 +237,7 @@ class ShapedArray(AbstractValue):
             object.__setattr__(self, "_mlir_type", text)
         return text
 
-    def str_short(self, short_dtypes: bool = True) -> str:
+    def str_short(self, short_dtypes: bool = False) -> str:
         """The type as jaxprs print it: ``f32[3,4]``, or ``float32[3,4]``; ``f32<host>[3,4]`` in the host's memory."""
         name = dtypes.short_name(self.dtype) if short_dtypes else dtypes.full_name(self.dtype)
         memory = "" if self.memory_space is _DEVICE else f"<{self.memory_space.name.lower()}>"
@@ -283,7 +283,7 @@ class AbstractToken(ShapedArray):
         """The StableHLO type."""
         return "!stablehlo.token"
 
-    def str_short(self, short_dtypes: bool = True) -> str:
+    def str_short(self, short_dtypes: bool = False) -> str:
         """The type as jaxprs print it."""
         return "Tok"
 
@@ -332,7 +332,7 @@ class AbstractRef(ShapedArray):
         """Return the type of a reference to tangents."""
         return AbstractRef(self.inner_aval.to_tangent_aval())
 
-    def str_short(self, short_dtypes: bool = True) -> str:
+    def str_short(self, short_dtypes: bool = False) -> str:
         """The type as jaxprs print it: ``Ref{f32[3]}``."""
         return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
 
@@ -366,8 +366,8 @@ def common_memory_space(operation: str, avals: Sequence[ShapedArray]) -> MemoryS
     spaces = {a.memory_space for a in avals if a.shape} or {a.memory_space for a in avals}
     if len(spaces) > 1:
         raise ValueError(
-            f"{operation}: all operands must be in one memory, got {', '.join([a.str_short() for a in avals])}; move "
-            "one of them with xtrace.device_put(x, xtrace.memory.Space.Device)"
+            f"{operation}: all operands must be in one memory, got {', '.join([a.str_short(True) for a in avals])}; "
+            "move one of them with xtrace.device_put(x, xtrace.memory.Space.Device)"
         )
     return spaces.pop()
 
@@ -388,8 +388,8 @@ def check_size(aval: ShapedArray, function: str = "") -> None:
             return
         if is_too_large:
             raise ValueError(
-                f"{function + ': ' if function else ''}an array of type {aval.str_short()} would have 2**57 bytes or "
-                "more, which no device can address; give a smaller shape"
+                f"{function + ': ' if function else ''}an array of type {aval.str_short(True)} would have 2**57 bytes "
+                "or more, which no device can address; give a smaller shape"
             )
 
 

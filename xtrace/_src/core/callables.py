@@ -84,11 +84,17 @@ def debug_info_of(
 
 
 def check_callable(fun: object, *, function: str = "") -> None:
-    """Raise TypeError if `fun` cannot be called."""
-    if not callable(fun):
-        raise TypeError(
-            f"{function or called_function()}: Expected a callable value, got {short_repr(fun)} of type {type(fun)}"
-        )
+    """Raise TypeError if `fun` cannot be called, is a static method out of its class, or a generator function."""
+    static = isinstance(fun, staticmethod)
+    if callable(fun) and not static and not inspect.isgeneratorfunction(fun):
+        return
+    if static:
+        problem = "staticmethod arguments are not supported: decorate the result, with @staticmethod above; got"
+    elif callable(fun):
+        problem = "Expected a function, got a generator function; return the values in a list. It is"
+    else:
+        problem = "Expected a callable value, got"
+    raise TypeError(f"{function or called_function()}: {problem} {short_repr(fun)} of type {type(fun)}")
 
 
 class LazySignature(inspect.Signature):
@@ -113,4 +119,4 @@ class LazySignature(inspect.Signature):
         return inspect.signature(self._function).replace(**changes)
 
     def __reduce__(self) -> Any:
-        return inspect.signature, (self._function,)
+        return LazySignature, (self._function,)

@@ -118,5 +118,6 @@ def _check_literal(literal: Literal, where: str) -> None:
         agrees = type(value) in (int, float) if extended else type(value) is dtypes.scalar_type_of(aval.dtype)
     if not agrees:
         raise JaxprTypeError(
-            f"{where} uses the literal {abbreviate(literal)} as {aval.str_short()}, its value is of type {type(value)}"
+            f"{where} uses the literal {abbreviate(literal)} as {aval.str_short(True)}, its value is of type "
+            f"{type(value)}"
         )

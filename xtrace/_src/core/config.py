@@ -33,6 +33,10 @@ class Key:
     def __init__(self, values: tuple[Any, ...]) -> None:
         self.values = values
 
+    def __reduce__(self) -> Any:
+        # Generated code compares a key by its address, which no key of another process has.
+        return object, ()
+
 
 class _Overrides:
     """The settings that one thread overrides in ``with`` blocks, and the cache key with these values."""
@@ -46,9 +50,9 @@ class _Overrides:
 
     def key(self) -> Key:
         # Read before the values: a global change in between then leaves the key outdated, and it is made again.
-        generation = _store.generation
+        generation = store.generation
         if self._generation != generation:
-            self._key = _store.intern(self.values)
+            self._key = store.intern(self.values)
             self._generation = generation
         return self._key
 
@@ -70,6 +74,9 @@ class _Store:
         self.global_key = Key(())
         self.key_everywhere: Key | None = self.global_key
         self.overriding = 0
+
+    def __reduce__(self) -> str:
+        return "store"
 
     def intern(self, overrides: dict[str, Any]) -> Key:
         values = tuple(overrides.get(name, self.values.get(name)) for name in self.keyed)
@@ -99,7 +106,8 @@ _MISSING = object()
 _logger = logging.getLogger("xtrace")
 # The names of settings whose notes were logged.
 _noted: set[str] = set()
-_store = _Store()
+# Generated code compares its `key_everywhere` with the key of the code.
+store = _Store()
 _thread = _ThreadState()
 _options: dict[str, Option] = {}
 _contexts: dict[str, Option] = {}
@@ -109,16 +117,16 @@ _environment = dict(os.environ)
 
 def cache_key() -> Key:
     """Return the one `Key` for the current values of the settings that compiled programs depend on."""
-    everywhere = _store.key_everywhere
+    everywhere = store.key_everywhere
     if everywhere is not None:
         return everywhere
     overrides = _thread.overrides
-    return _store.global_key if overrides is None else overrides.key()
+    return store.global_key if overrides is None else overrides.key()
 
 
 def changed_settings(key: Key) -> dict[str, Any]:
     """Return the settings that differ from their defaults, with their values in `key`."""
-    values = zip(_store.keyed, key.values)
+    values = zip(store.keyed, key.values)
     return {name: value for name, value in values if value != _find_keyed(name).default}
 
 
@@ -129,14 +137,9 @@ def _find_keyed(name: str) -> Option:
 def keyed_differences(key: Key, before: Key) -> list[tuple[str, Any, Any]]:
     """Return the settings in which two keys differ: tuples of the name, the value in `key` and that in `before`."""
     # A context may have been declared after the older key was made.
-    older = (*before.values, *[_find_keyed(name).default for name in _store.keyed[len(before.values):]])
-    pairs = zip(_store.keyed, key.values, older, strict=True)
+    older = (*before.values, *[_find_keyed(name).default for name in store.keyed[len(before.values):]])
+    pairs = zip(store.keyed, key.values, older, strict=True)
     return [(name, now, then) for name, now, then in pairs if now != then]
-
-
-def store() -> _Store:
-    """Return the store. Generated code compares its `key_everywhere` with the key of the code."""
-    return _store
 
 
 def carry_settings(function: Callable[[], Any]) -> Callable[[], Any]:
@@ -145,12 +148,12 @@ def carry_settings(function: Callable[[], Any]) -> Callable[[], Any]:
 
     def run() -> Any:
         outer, _thread.overrides = _thread.overrides, overrides
-        _store.count_overriding(1)
+        store.count_overriding(1)
         try:
             return function()
         finally:
             _thread.overrides = outer
-            _store.count_overriding(-1)
+            store.count_overriding(-1)
 
     return function if overrides is None else run
 
@@ -203,7 +206,7 @@ class Option:
         overrides = _thread.overrides
         if overrides is not None and self.name in overrides.values:
             return overrides.values[self.name]
-        return _store.values[self.name]
+        return store.values[self.name]
 
     @with_function_name("setting")
     def __call__(self, new_val: object = _MISSING) -> AbstractContextManager[None]:
@@ -227,21 +230,21 @@ class Option:
         values = dict(outer.values) if outer is not None else {}
         values[self.name] = value
         self._tell(value, False)
-        _store.count_overriding(1)
+        store.count_overriding(1)
         _thread.overrides = _Overrides(values)
         return outer
 
     def leave(self, outer: Any) -> None:
         """End the innermost override of this thread; `outer` is the result of `enter`."""
         _thread.overrides = outer
-        _store.count_overriding(-1)
+        store.count_overriding(-1)
         self._tell(outer.values.get(self.name) if outer is not None else None, False)
 
     def set(self, value: object) -> None:
         """Set the value for all threads."""
         parsed = self.parse_value(value)
         self._tell(parsed, True)
-        _store.set(self.name, parsed)
+        store.set(self.name, parsed)
 
     def watch(self, watcher: Callable[[Any, bool], None]) -> None:
         """Call `watcher` when the value changes, and now if it is not the default."""
@@ -366,7 +369,7 @@ def option(name: str, default: object, kind: Kind, doc: str, *, keyed: bool = Fa
     has no effect, for the reason in the note.
     """
     if keyed:
-        _store.keyed.append(name)
+        store.keyed.append(name)
     _options[name] = made = Option(name, kind, doc, default, note)
     variables = f"XTRACE_{made._short.upper()}", name.upper()
     text = _environment.get(variables[0], _environment.get(variables[1]))
@@ -377,15 +380,15 @@ def option(name: str, default: object, kind: Kind, doc: str, *, keyed: bool = Fa
         except ValueError as error:
             words = str(error).removeprefix(f"{name}: ")
             raise ValueError(f"environment variable {' (or '.join(variables)}): {words}") from None
-    _store.set(name, value)
+    store.set(name, value)
     return made
 
 
 def context(name: str, default: object = None) -> Option:
     """Declare a part of a thread's context on which traces depend; unlike a setting, users do not see it."""
-    _store.keyed.append(name)
+    store.keyed.append(name)
     made = _contexts[name] = Option(name, Kind("", lambda value: value, "", None), "", default, "")
-    _store.set(name, default)
+    store.set(name, default)
     return made
 
 

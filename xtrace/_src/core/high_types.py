@@ -57,7 +57,7 @@ class HiType(AbstractValue):
         """Return the sum of values of the vector space with this tangent type."""
         raise _missing(self, "vspace_add", "returns the sum of tangents")
 
-    def str_short(self, short_dtypes: bool = True, **_: object) -> str:
+    def str_short(self, short_dtypes: bool = False, **_: object) -> str:
         """Return the type as jaxprs print it."""
         return str(self)
 
@@ -100,7 +100,7 @@ class MutableHiType(AbstractValue):
         """Return the type of cotangents of values of this type: that of tangents."""
         return self.to_tangent_aval()
 
-    def str_short(self, short_dtypes: bool = True, **_: object) -> str:
+    def str_short(self, short_dtypes: bool = False, **_: object) -> str:
         """Return the type as jaxprs print it."""
         return str(self)
 

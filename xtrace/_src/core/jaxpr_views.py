@@ -21,7 +21,7 @@ _STYLES = {"operation": "font-weight:600;color:#3565d8", "keyword": "color:#a03f
 def html_of_jaxpr(jaxpr: Jaxpr) -> str:
     """Return the HTML of a jaxpr, cut after `_MAX_LINES` lines."""
     lines, begun, names = format_lines(jaxpr)
-    types = {name: v.aval.str_short() for v, name in names.items()}
+    types = {name: v.aval.str_short(True) for v, name in names.items()}
     shown = []
     for number, line in enumerate(lines[:_MAX_LINES]):
         place = html.escape(describe(begun[number].source), quote=True) if number in begun else ""

@@ -479,6 +479,23 @@ def override_abstract_mesh(mesh: AbstractMesh) -> Iterator[None]:
         config.abstract_mesh.leave(outer)
 
 
+class _ResourceEnv:
+    """What ``with mesh:`` has put in force."""
+
+    @property
+    def env(self) -> _ResourceEnv:
+        """The environment: this object."""
+        return self
+
+    @property
+    def physical_mesh(self) -> BaseMesh:
+        """The mesh; the empty mesh if there is none."""
+        return config.naming_mesh.value or EMPTY_MESH
+
+
+thread_resources = _ResourceEnv()
+
+
 def naming_mesh(entered: bool = True) -> BaseMesh:
     """Return the mesh for a `PartitionSpec` that is given without one; the empty mesh if none is in force.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any
 
 from xtrace._src.core.abbreviation import abbreviate
@@ -181,6 +181,12 @@ def _restore(partitions: tuple[Any, ...], unreduced: frozenset[Any], reduced: fr
 def full_entries(spec: PartitionSpec, ndim: int) -> tuple[Any, ...]:
     """Return the entries of `spec` for each of `ndim` dimensions."""
     return spec.partitions + (None,) * (ndim - len(spec))
+
+
+def restrict_spec(spec: PartitionSpec, ndim: int, kept: Set[Any]) -> PartitionSpec:
+    """Return the specification for each of `ndim` dimensions that has of `spec` the mesh axes `kept` only."""
+    entries = [tuple([axis for axis in axes_of_entry(entry) if axis in kept]) for entry in full_entries(spec, ndim)]
+    return PartitionSpec(*entries, unreduced=spec.unreduced & kept, reduced=spec.reduced & kept)
 
 
 P = PartitionSpec

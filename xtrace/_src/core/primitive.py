@@ -319,7 +319,7 @@ class Primitive:
                 return self._abstract_eval_placed(avals, named, requested)
             return self.abstract(*avals, **named)
         except Exception as error:
-            operands = ", ".join(a.str_short() for a in avals)
+            operands = ", ".join(a.str_short(True) for a in avals)
             error.add_note(f"operation {self.name} on ({operands}), called at {describe(user_position())}")
             raise
 
@@ -517,8 +517,9 @@ def _check_no_terms(name: str, avals: Sequence[ShapedArray], varying: frozenset[
     for aval in avals:
         if aval.manual_sums.unreduced & varying:
             raise ShardingTypeError(
-                f"{name}: {aval.str_short()} is a sum that has not been formed along mesh axes that another operand "
-                f"varies along, got {', '.join([a.str_short() for a in avals])}. Form it first with xtrace.lax.psum"
+                f"{name}: {aval.str_short(True)} is a sum that has not been formed along mesh axes that another "
+                "operand "
+                f"varies along, got {', '.join([a.str_short(True) for a in avals])}. Form it first with xtrace.lax.psum"
             )
 
 

@@ -130,7 +130,8 @@ class _Printer:
         return printed
 
     def binder(self, variable: Var) -> str:
-        return f"{self.name(variable)}:{variable.aval.str_short()}" if self.style.print_shapes else self.name(variable)
+        name = self.name(variable)
+        return f"{name}:{variable.aval.str_short(True)}" if self.style.print_shapes else name
 
     def atom(self, atom: Atom) -> str:
         return _literal(atom) if isinstance(atom, Literal) else self.name(atom)

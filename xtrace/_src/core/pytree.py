@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.key_paths import ignore_path
 from xtrace._src.core.pytree_differences import explain_flatten_error, structure_difference
+from xtrace._src.core.unspecified import UNSPECIFIED, Unspecified
 from xtrace._src.xla import pytree_registry
 from xtrace._src.xla.pytree_registry import (
     DictKey,
@@ -40,16 +41,6 @@ default_registry = pytree_registry.registry
 
 _IsLeaf = Callable[..., bool] | None
 _Class = TypeVar("_Class", bound=type)
-
-
-class _Unspecified:
-    """The default of an argument for which None is a value."""
-
-    def __repr__(self) -> str:
-        return "<unspecified>"
-
-
-_UNSPECIFIED = _Unspecified()
 
 
 def tree_flatten(tree: object, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], PyTreeDef]:
@@ -299,7 +290,7 @@ def _columns(
 
 
 def tree_reduce(
-    function: Callable[[Any, Any], Any], tree: object, initializer: object = _UNSPECIFIED,
+    function: Callable[[Any, Any], Any], tree: object, initializer: object = UNSPECIFIED,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Any:
     """Combine the leaves of a tree from the left.
@@ -322,7 +313,7 @@ def tree_reduce(
     """
     check_function(function, "tree_reduce", "function")
     leaves = tree_leaves(tree, is_leaf)
-    if not isinstance(initializer, _Unspecified):
+    if not isinstance(initializer, Unspecified):
         return functools.reduce(function, leaves, initializer)
     if not leaves:
         raise TypeError("tree_reduce of a tree without leaves needs an initializer")
@@ -330,7 +321,7 @@ def tree_reduce(
 
 
 def tree_reduce_associative(
-    operation: Callable[[Any, Any], Any], tree: object, *, identity: object = _UNSPECIFIED,
+    operation: Callable[[Any, Any], Any], tree: object, *, identity: object = UNSPECIFIED,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Any:
     """Combine the leaves of a tree as a balanced binary tree of calls.
@@ -354,7 +345,7 @@ def tree_reduce_associative(
     leaves = tree_leaves(tree, is_leaf)
     if leaves:
         return _combine_balanced(operation, leaves)
-    if isinstance(identity, _Unspecified):
+    if isinstance(identity, Unspecified):
         raise TypeError("tree_reduce_associative of a tree without leaves needs an identity")
     return identity
 

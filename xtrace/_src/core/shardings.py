@@ -14,7 +14,7 @@ from xtrace._src.core.annotations import Shape
 from xtrace._src.core.axis_names import suggest_name
 from xtrace._src.core.errors import DuplicateSpecError, IndivisibleError
 from xtrace._src.core.mesh import AxisType, BaseMesh, Mesh, size_tuple
-from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry, full_entries
+from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry, full_entries, restrict_spec
 from xtrace._src.core.sums import Sums
 from xtrace._src.core.tables import memoize
 from xtrace._src.xla.late_modules import late_modules
@@ -412,6 +412,11 @@ def _meant_spec(given: object) -> str:
 def check_axes(spec: PartitionSpec, mesh: BaseMesh) -> None:
     """Raise ValueError if an axis of `spec` is not in the mesh, or is used twice."""
     seen: dict[Any, int] = {}
+    if UNCONSTRAINED in spec.partitions and not mesh.auto_axes:
+        raise ValueError(
+            f"{spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`: {abbreviate(mesh)} has none, "
+            "so there is no choice for the compiler. Write None to leave the dimension whole"
+        )
     for dimension, entry in enumerate(spec):
         for axis in axes_of_entry(entry):
             if axis not in mesh.axis_names:
@@ -502,11 +507,7 @@ def explicit_part(sharding: Sharding, ndim: int) -> NamedSharding | None:
         return None
     mesh = sharding.mesh.abstract_mesh
     kept = {n for n, kind in zip(mesh.axis_names, mesh.axis_types, strict=True) if kind is AxisType.Explicit}
-    entries = [
-        tuple([axis for axis in axes_of_entry(entry) if axis in kept]) for entry in full_entries(sharding.spec, ndim)
-    ]
-    spec = sharding.spec
-    return NamedSharding(mesh, PartitionSpec(*entries, unreduced=spec.unreduced & kept, reduced=spec.reduced & kept))
+    return NamedSharding(mesh, restrict_spec(sharding.spec, ndim, kept))
 
 
 def insert_entry(sharding: NamedSharding, ndim: int, axis: int, entry: Any) -> NamedSharding:

@@ -31,7 +31,7 @@ class UndefinedPrimal:
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> Any:
         raise NotImplementedError(
-            f"an operation was transposed that is not linear in the operand of type {self.aval.str_short()}: its "
+            f"an operation was transposed that is not linear in the operand of type {self.aval.str_short(True)}: its "
             "transpose needs the operand's value, and only linear functions can be transposed"
         )
 

@@ -162,9 +162,14 @@ class BaseTrace(Trace):
     def __init__(self) -> None:
         super().__init__(None)
 
+    def __reduce__(self) -> str:
+        return "base_trace"
+
 
 base_trace = BaseTrace()
 current_trace: ContextVar[Trace] = ContextVar("xtrace_current_trace", default=base_trace)
+# For generated code: a module can be pickled, and this method cannot.
+get_current_trace = current_trace.get
 
 
 def set_base_trace(evaluate: Evaluator) -> None:
@@ -181,6 +186,15 @@ def use_trace(trace: Trace) -> Iterator[Trace]:
         yield trace
     finally:
         current_trace.set(outer)
+
+
+@contextlib.contextmanager
+def use_named_axes(axes: Sequence[tuple[Any, int]]) -> Iterator[None]:
+    """Name axes with these sizes inside the block, as if functions were mapped over them."""
+    with contextlib.ExitStack() as blocks:
+        for name, size in axes:
+            blocks.enter_context(use_trace(NamedAxisTrace(current_trace.get(), name, size)))
+        yield
 
 
 class _OfConcreteArrays:

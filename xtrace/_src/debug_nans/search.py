@@ -288,14 +288,14 @@ def _explain(program: _Program, values: Sequence[Any], result: Array, position: 
 
 
 def _describe_input(cause: _Cause, wanted: _WantedKinds, reaches: str) -> str:
-    kind = aval_of(cause.value).str_short()
+    kind = aval_of(cause.value).str_short(True)
     at = _describe_index(_first_index(cause.value, wanted))
     return f"No operation made it first: {cause.input}, {kind}, has it already{at}, and {reaches} depends on that."
 
 
 def _describe_operation(cause: _Cause, operation: str, wanted: _WantedKinds) -> str:
     inside = f" in {', in '.join(reversed(cause.steps))}" if cause.steps else ""
-    types = ", ".join(aval_of(x).str_short() for x in cause.operands)
+    types = ", ".join(aval_of(x).str_short(True) for x in cause.operands)
     return f"{operation} of ({types}) made it{inside}: its operands have none{_describe_elements(cause, wanted)}."
 
 
@@ -339,6 +339,6 @@ def _describe_elements(cause: _Cause, wanted: _WantedKinds) -> str:
     at = _describe_index(index)
     shape = aval_of(cause.value).shape
     if not cause.operands or any(aval_of(x).shape not in ((), shape) for x in cause.operands):
-        return f", its result {aval_of(cause.value).str_short()} has it{at}" if index else ""
+        return f", its result {aval_of(cause.value).str_short(True)} has it{at}" if index else ""
     numbers = [str(_data(x)[index if aval_of(x).shape else ()]) for x in cause.operands]
     return f", they are ({', '.join(numbers)}){at}"

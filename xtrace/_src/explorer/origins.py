@@ -151,7 +151,7 @@ def make_argument_origins(closed: ClosedJaxpr, paths: Sequence[str], span: Locat
     """Return the origin of each input; `span` is the definition of the function."""
     names = [*paths, *[f"input {i}" for i in range(len(paths), len(closed.jaxpr.invars))]]
     return [
-        Origin("argument", name, "", span, v.aval.str_short())
+        Origin("argument", name, "", span, v.aval.str_short(True))
         for name, v in zip(names, closed.jaxpr.invars, strict=False)
     ]
 

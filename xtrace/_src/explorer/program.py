@@ -79,7 +79,7 @@ def describe_program(parts: Parts) -> Description:
     data: dict[str, Any] = {
         "name": parts.name, "target": parts.target, "device": None,
         "arguments": [{"path": o.name, "type": o.type} for o in origins if o.kind == "argument"],
-        "results": [v.aval.str_short() for v in parts.closed.jaxpr.outvars],
+        "results": [v.aval.str_short(True) for v in parts.closed.jaxpr.outvars],
         "jaxpr": {"lines": jaxpr_lines, "origins": jaxpr_origins, "missing": ""},
         "stablehlo": stablehlo,
         "hlo": {"lines": [], "origins": [], "instructions": [], "missing": parts.why},
@@ -173,7 +173,7 @@ def _mark_arguments(
 ) -> None:
     """Link the lines of the jaxpr's head with their arguments."""
     starts = [i for i, line in enumerate(lines) if line.startswith("{ lambda")]
-    binders = {f"{names[v]}:{v.aval.str_short()}": i for i, v in enumerate(jaxpr.invars) if v in names}
+    binders = {f"{names[v]}:{v.aval.str_short(True)}": i for i, v in enumerate(jaxpr.invars) if v in names}
     for number in range(starts[-1] if starts else 0, len(lines)):
         line = lines[number].replace("{ lambda", "").replace(";", " ")
         head, end, _ = line.partition(". let")

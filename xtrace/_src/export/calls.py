@@ -60,7 +60,7 @@ def _check_types(exported: Any, avals: Sequence[ShapedArray]) -> None:
             continue
         raise ValueError(
             f"{'Dtype' if has_shape else 'Shape'} mismatch for {name_argument(exported, i)} of {exported.fun_name}: it "
-            f"was exported for {expected.str_short(False)} and is called with {aval.str_short(False)}. "
+            f"was exported for {expected.str_short()} and is called with {aval.str_short()}. "
             "Convert it, or export the function for its type"
         )
     if has_symbolic_shapes(exported):
@@ -177,7 +177,7 @@ def _refine_program(
     try:
         return artifacts.functions_of(artifacts.refine(module.inlined_text()))
     except ValueError as error:
-        types = ", ".join([aval.str_short(False) for aval in operands])
+        types = ", ".join([aval.str_short() for aval in operands])
         raise ValueError(f"{exported.fun_name}, an Exported, cannot be called with ({types}): {error}") from None
 
 

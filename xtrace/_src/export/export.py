@@ -127,9 +127,10 @@ def _export_trace(
         ) from None
     check_custom_calls(name, artifacts.custom_calls_of(artifacts.read_artifact(data)), checks)
     mesh, inputs, results = lowered.assignment.mesh, lowered.assignment.inputs, lowered.assignment.results
-    in_shardings = _drop_devices(name, in_avals, inputs if mesh is not None else ())
-    out_shardings = _drop_devices(name, out_avals, results if mesh is not None else ())
     kept = range(len(in_avals)) if lowered.kept is None else lowered.kept
+    read = [sharding if i in kept else None for i, sharding in enumerate(inputs)]
+    in_shardings = _drop_devices(name, in_avals, read if mesh is not None else ())
+    out_shardings = _drop_devices(name, out_avals, results if mesh is not None else ())
     return Exported(
         fun_name=name, in_tree=function.in_tree, in_avals=in_avals, out_tree=function.out_tree, out_avals=out_avals,
         _has_named_shardings=True, _in_named_shardings=in_shardings, _out_named_shardings=out_shardings,

@@ -124,7 +124,7 @@ class Exported:
 
         Raises:
             TypeError: `mesh` is no mesh.
-            ValueError: the axes of `mesh` differ from those of the export.
+            ValueError: the names, sizes or types of axes of `mesh` differ from those of the export.
         """
         return self._shardings_on("in_shardings_jax", mesh, "in")
 
@@ -134,7 +134,7 @@ class Exported:
 
         Raises:
             TypeError: `mesh` is no mesh.
-            ValueError: the axes of `mesh` differ from those of the export.
+            ValueError: the names, sizes or types of axes of `mesh` differ from those of the export.
         """
         return self._shardings_on("out_shardings_jax", mesh, "out")
 
@@ -142,10 +142,11 @@ class Exported:
         if not isinstance(mesh, BaseMesh):
             raise TypeError(f"{method}: mesh must be a Mesh, such as make_mesh returns; got {abbreviate(mesh)}")
         for sharding in getattr(self, f"_{side}_named_shardings"):
-            if sharding is not None and sharding.mesh.shape_tuple != mesh.shape_tuple:
+            own = None if sharding is None else sharding.mesh
+            if own is not None and (own.shape_tuple, own.axis_types) != (mesh.shape_tuple, mesh.axis_types):
                 raise ValueError(
-                    f"{method}: {mesh} does not match the mesh used for export, {sharding.mesh}; make one with the "
-                    "same axis names and sizes"
+                    f"{method}: {mesh} does not match the mesh used for export, {own}; make one with the same names, "
+                    "sizes and types of axes"
                 )
         if not self._has_named_shardings and mesh.size != self.nr_devices:
             raise ValueError(

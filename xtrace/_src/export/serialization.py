@@ -94,7 +94,7 @@ def _make_aval_record(aval: ShapedArray) -> Record:
     number = schema.NUMBERS_OF_DTYPES.get(aval.dtype)
     if number is None:
         raise ValueError(
-            f"serialize: an argument or result is {aval.str_short(False)}, and files of jax.export have no number for "
+            f"serialize: an argument or result is {aval.str_short()}, and files of jax.export have no number for "
             "that dtype; convert it, inside of the function, from and to another one"
         )
     return {"dtype": number, "shape": list(map(str, aval.shape)), "memory_space": aval.memory_space.value}

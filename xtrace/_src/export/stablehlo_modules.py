@@ -119,7 +119,7 @@ class _Module:
             if not fits or aval.dtype != dtype:
                 raise ValueError(
                     f"{'Dtype' if fits else 'Shape'} mismatch for argument {i} of {self.name}: its module takes "
-                    f"{_format_type(sizes, dtype)}, and it is called with {aval.str_short(False)}."
+                    f"{_format_type(sizes, dtype)}, and it is called with {aval.str_short()}."
                     f"{_advise(fits, dtype)}"
                 )
             avals.append(aval)

@@ -208,9 +208,9 @@ class VJPHiPrimitive:
         for leaf, aval in zip(leaves, self.in_avals_flat, strict=True):
             own = aval_of(leaf)
             if (own.shape, own.dtype) != (aval.shape, aval.dtype):
-                types = ", ".join([a.str_short() for a in self.in_avals_flat])
+                types = ", ".join([a.str_short(True) for a in self.in_avals_flat])
                 raise TypeError(
-                    f"{abbreviate(self)} takes arguments of the types {types}, got one of type {own.str_short()}"
+                    f"{abbreviate(self)} takes arguments of the types {types}, got one of type {own.str_short(True)}"
                 )
         return pytree.tree_unflatten(self.out_tree, call_hi_primitive_p.bind(*leaves, _prim=self))
 

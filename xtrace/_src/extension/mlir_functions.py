@@ -57,7 +57,7 @@ def emit_by_rule(
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                 raise
             named = f" and the parameters ({', '.join(parameters)})" if parameters else ""
-            types = ", ".join([v.aval.str_short() for v in values])
+            types = ", ".join([v.aval.str_short(True) for v in values])
             raise TypeError(
                 f"the lowering rule of {primitive} is called with a context, values of types ({types}){named}: {error}"
             ) from None
@@ -176,8 +176,8 @@ def call_text(
     given = mlir_rules.flatten(values)
     if len(given) != len(context.avals_in):
         raise TypeError(
-            f"a function that was lowered for the types ({', '.join([a.str_short() for a in context.avals_in])}) of "
-            f"ctx.avals_in was given {len(given)} values; change them with ctx.replace(avals_in=…, avals_out=…)"
+            f"a function that was lowered for the types ({', '.join([a.str_short(True) for a in context.avals_in])}) "
+            f"of ctx.avals_in was given {len(given)} values; change them with ctx.replace(avals_in=…, avals_out=…)"
         )
 
     def write(function: FunctionBuilder) -> list[Value]:

@@ -190,8 +190,8 @@ def lower_jaxpr_to_fun(
         )
     if kinds != [(a.shape, a.dtype) for a in in_avals]:
         raise TypeError(
-            f"lower_jaxpr_to_fun: in_avals are ({', '.join([a.str_short() for a in in_avals])}), and jaxpr takes "
-            f"({', '.join([a.str_short() for a in closed.in_avals])})"
+            f"lower_jaxpr_to_fun: in_avals are ({', '.join([a.str_short(True) for a in in_avals])}), and jaxpr takes "
+            f"({', '.join([a.str_short(True) for a in closed.in_avals])})"
         )
     function = "lower_jaxpr_to_fun"
     function_attributes = _FunctionAttributes(

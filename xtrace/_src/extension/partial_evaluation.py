@@ -8,7 +8,7 @@ from typing import Any
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import DebugInfo, Jaxpr
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.trace import current_trace
+from xtrace._src.core.trace import current_trace, use_trace
 from xtrace._src.transforms.stage import StagedTracer, StagingTrace
 
 
@@ -96,24 +96,22 @@ def partially_evaluate(
     instantiate: whether a known result is a result of the jaxpr as well, for all results or for each.
     """
     trace = PartialTrace(current_trace.get(), DebugInfo("partial evaluation", "function", None, None))
-    outer = current_trace.get()
     try:
-        current_trace.set(trace)
-        given = [v[1] if v[0] is None else trace.new_input(v[0]) for v in values]
-        results = list(function(*given))
-        wanted = [instantiate] * len(results) if isinstance(instantiate, bool) else list(instantiate)
-        out, outvars = [], []
-        for result, always in zip(results, wanted, strict=True):
-            if type(result) is StagedTracer and result.owner is trace:
-                out.append(PartialVal.unknown(result.aval))
-                outvars.append(result.variable)
-            elif always:
-                out.append(PartialVal.unknown(aval_of(result)))
-                outvars.append(trace.atom(result))
-            else:
-                out.append(PartialVal.known(result))
+        with use_trace(trace):
+            given = [v[1] if v[0] is None else trace.new_input(v[0]) for v in values]
+            results = list(function(*given))
+            wanted = [instantiate] * len(results) if isinstance(instantiate, bool) else list(instantiate)
+            out, outvars = [], []
+            for result, always in zip(results, wanted, strict=True):
+                if type(result) is StagedTracer and result.owner is trace:
+                    out.append(PartialVal.unknown(result.aval))
+                    outvars.append(result.variable)
+                elif always:
+                    out.append(PartialVal.unknown(aval_of(result)))
+                    outvars.append(trace.atom(result))
+                else:
+                    out.append(PartialVal.known(result))
     finally:
-        current_trace.set(outer)
         trace.end()
     constants = [variable for variable, _ in trace.constants]
     jaxpr = Jaxpr(constants, trace.inputs, outvars, trace.equations, trace.effects, trace.debug_info)

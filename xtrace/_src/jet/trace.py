@@ -99,15 +99,13 @@ class JetTrace(Trace):
                 return INLINE[primitive](operands, **dict(zip(primitive.parameters, parameters, strict=True)))
         given = [x.series if mine else constant_series(x) for x, mine in zip(operands, own, strict=True)]
         order = min([x.order for x, mine in zip(operands, own, strict=True) if mine])
-        outer = current_trace.get()
         try:
-            current_trace.set(self.parent)
-            results = self._expand(primitive, operands, own, given, parameters, order)
+            with use_trace(self.parent):
+                results = self._expand(primitive, operands, own, given, parameters, order)
         except Exception as error:
             note_rule(error, "jvp", primitive, operands)
             raise
         finally:
-            current_trace.set(outer)
             if not self._depth:
                 for s in self._waiting:
                     s.release()

@@ -153,8 +153,8 @@ def _to_term(flat: Flat, position: int, aval: ShapedArray, index: int, term: Any
         raise ValueError(f"{where} has shape {own.shape}; it must have the shape {aval.shape} of the argument")
     if dtypes.is_complex(own.dtype) and not dtypes.is_complex(aval.dtype):
         raise TypeError(
-            f"{where} is complex, {own.str_short()}, and the argument real, {aval.str_short()}; convert the argument "
-            f"with astype({own.dtype.name}) if the function takes complex numbers"
+            f"{where} is complex, {own.str_short(True)}, and the argument real, {aval.str_short(True)}; convert the "
+            f"argument with astype({own.dtype.name}) if the function takes complex numbers"
         )
     term = materialize_literal(convert_to(term, aval.dtype, aval.weak_type))
     return term if own.shape == aval.shape else broadcast_in_dim(term, aval.shape, ())

@@ -16,6 +16,7 @@ from xtrace._src.core.shardings import NamedSharding, insert_entry
 from xtrace._src.core.source import extend_scope_path
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
+from xtrace._src.core.unspecified import UNSPECIFIED, Unspecified
 from xtrace._src.ops.layout_constraints import batch_layout
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.ops.sharding_constraints import constrain_all, emit_constraint
@@ -41,18 +42,6 @@ from xtrace._src.transforms.lower import emit_call, emit_equations
 from xtrace._src.transforms.scopes import call_in_scopes
 from xtrace._src.transforms.stage import StagingTrace
 
-
-class _Unspecified:
-    """The sharding of an operand or result for which `jit` was given none."""
-
-    def __repr__(self) -> str:
-        return "UnspecifiedValue"
-
-    def __reduce__(self) -> str:
-        return "UNSPECIFIED"
-
-
-UNSPECIFIED = _Unspecified()
 _Row = tuple[Any, ...]
 
 
@@ -133,7 +122,7 @@ def _emit(
 
 def _emit_constraints(builder: FunctionBuilder, values: Sequence[Value], row: _Row) -> list[Value]:
     pairs = zip(values, row or (UNSPECIFIED,) * len(values), strict=True)
-    return [x if isinstance(s, _Unspecified) else emit_constraint(builder, x, s) for x, s in pairs]
+    return [x if isinstance(s, Unspecified) else emit_constraint(builder, x, s) for x, s in pairs]
 
 
 def _emit_body(

@@ -378,7 +378,7 @@ def _cast(x: Any, axes: tuple[Any, ...], to: str) -> Any:
             "invarying": "cast it to='varying' first", "reduced": "cast it to='varying' first",
         }[min(own)]
         raise ValueError(
-            f"Unsupported pcast from={kind}, to={abbreviate(to)} of {aval.str_short()} along {axes}; {advice}"
+            f"Unsupported pcast from={kind}, to={abbreviate(to)} of {aval.str_short(True)} along {axes}; {advice}"
         )
     return cast.bind_positional((x,), (axes,))
 

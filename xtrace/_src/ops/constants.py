@@ -19,6 +19,15 @@ def constant_like(x: ArrayLike | Literal, value: object) -> Literal:
     return scalar_literal(value, aval.dtype, aval.weak_type)
 
 
+def number_like(x: ArrayLike | Literal, value: object) -> Literal:
+    """Return the scalar `value` in the dtype of `x`, weakly typed only if `x` is a weakly typed scalar.
+
+    As in JAX, derivatives of weakly typed arrays are strongly typed where such a number is a factor.
+    """
+    aval = aval_of(x)
+    return scalar_literal(value, aval.dtype, aval.weak_type and not aval.shape)
+
+
 def strong_scalar(example: Any, value: object) -> Literal:
     """Return the strongly typed scalar `value` of the dtype of `example`."""
     return scalar_literal(value, aval_of(example).dtype)

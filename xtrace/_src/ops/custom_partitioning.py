@@ -94,7 +94,8 @@ class PartitionFunction:
         if types != [(a.shape, a.dtype) for a in pieces[1]]:
             raise ValueError(
                 f"custom_partitioning: the function that partition of {self.name} returns must give one device's "
-                f"shards, {[a.str_short() for a in pieces[1]]}; it gives {[a.str_short() for a in closed.out_avals]}"
+                f"shards, {[a.str_short(True) for a in pieces[1]]}; it gives "
+                f"{[a.str_short(True) for a in closed.out_avals]}"
             )
         lowered = lower(closed, self.name, platform, manual_mesh=mesh)
         if lowered.hidden:

@@ -46,7 +46,7 @@ from xtrace._src.core.primitive import no_rule
 from xtrace._src.core.sum_rules import quotient
 from xtrace._src.ops.comparisons import bitwise_and, eq, ge, gt, lt, shift_right_arithmetic, shift_right_logical
 from xtrace._src.ops.complex_numbers import complex, conj, imag, real
-from xtrace._src.ops.constants import constant, constant_like, constants_like
+from xtrace._src.ops.constants import constant, constant_like, constants_like, number_like
 from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.ops.selection import select
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -336,7 +336,7 @@ def exp(x: ArrayLike | Literal, *, accuracy: AccuracyMode | Tolerance | None = N
     ...
 
 
-@Unary.define(_exp2, INEXACT, derivatives=lambda t, x, r, **_: mul(constant_like(x, math.log(2)), mul(t, r)))
+@Unary.define(_exp2, INEXACT, derivatives=lambda t, x, r, **_: mul(number_like(x, math.log(2)), mul(t, r)))
 def exp2(x: ArrayLike | Literal, *, accuracy: AccuracyMode | Tolerance | None = None) -> Array:
     """Return 2 to the power of each element.
 
@@ -414,7 +414,7 @@ def logistic(x: ArrayLike | Literal, *, accuracy: AccuracyMode | Tolerance | Non
     ...
 
 
-@Unary.define("stablehlo.sqrt", INEXACT, derivatives=lambda t, x, r, **_: mul(t, div(constant_like(r, 0.5), r)))
+@Unary.define("stablehlo.sqrt", INEXACT, derivatives=lambda t, x, r, **_: mul(t, div(number_like(r, 0.5), r)))
 def sqrt(x: ArrayLike | Literal, *, accuracy: AccuracyMode | Tolerance | None = None) -> Array:
     """Return the square root of each element; NaN for negative real numbers.
 
@@ -426,7 +426,7 @@ def sqrt(x: ArrayLike | Literal, *, accuracy: AccuracyMode | Tolerance | None = 
 
 
 @Unary.define(
-    "stablehlo.rsqrt", INEXACT, derivatives=lambda t, x, r, **_: mul(t, mul(constant_like(x, -0.5), div(r, x))),
+    "stablehlo.rsqrt", INEXACT, derivatives=lambda t, x, r, **_: mul(t, mul(number_like(x, -0.5), div(r, x))),
 )
 def rsqrt(x: ArrayLike | Literal, *, accuracy: AccuracyMode | Tolerance | None = None) -> Array:
     """Return the reciprocal of the square root of each element.
@@ -439,7 +439,7 @@ def rsqrt(x: ArrayLike | Literal, *, accuracy: AccuracyMode | Tolerance | None =
 
 
 def _cbrt_derivative(t: Array, x: Array, r: Array, **_: object) -> Array:
-    return mul(t, mul(constant_like(r, 1 / 3), integer_pow(r, -2)))
+    return mul(t, mul(number_like(r, 1 / 3), integer_pow(r, -2)))
 
 
 @Unary.define("stablehlo.cbrt", (FLOAT,), derivatives=_cbrt_derivative)
@@ -459,7 +459,7 @@ def _square_of_integer(builder: FunctionBuilder, x: Value) -> Value:
 
 @Unary.define(
     "chlo.square", NUMBER, cases={INTEGER: _square_of_integer},
-    derivatives=lambda t, x, r: mul(t, mul(constant_like(x, 2), x)),
+    derivatives=lambda t, x, r: mul(t, mul(number_like(x, 2), x)),
 )
 def square(x: ArrayLike | Literal) -> Array:
     """Return the square of each element.
@@ -503,7 +503,7 @@ def _integer_pow_derivative(t: Array, x: Array, r: Array, *, y: int) -> Array:
         return zeros(aval_of(x))
     if y == 1:
         return t
-    return mul(t, mul(constant_like(x, y), x if y == 2 else integer_pow.bind_positional((x,), (y - 1,))))
+    return mul(t, mul(number_like(x, y), x if y == 2 else integer_pow.bind_positional((x,), (y - 1,))))
 
 
 @Elementwise.define(
@@ -577,10 +577,10 @@ def _pow_by_base(t: Array, x: Array, y: Array, r: Array) -> Array:
     return mul(t, select(broadcast_like(is_zero, factor), constants_like(factor, 0), factor))
 
 
-# The derivative r log x is 0 for x = 0, where r is 0.
+# The derivative r log x is 0 for x = 0, where r is 0. Its tangent is strongly typed, too.
 def _pow_by_exponent(t: Array, x: Array, y: Array, r: Array) -> Array:
     base = select(eq(x, constant_like(x, 0)), constants_like(x, 1), x)
-    return mul(t, mul(log(base), r))
+    return convert_to(mul(t, mul(log(base), r)), aval_of(r).dtype)
 
 
 @Binary.define(

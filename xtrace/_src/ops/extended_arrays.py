@@ -56,8 +56,8 @@ class EArray(ConcreteArray, metaclass=_ExtendedArrays):
         stored = physical_aval(aval)
         if type(data) is not ConcreteArray or (data.shape, data.dtype) != (stored.shape, stored.dtype):
             raise TypeError(
-                f"EArray: an array of type {aval.str_short()} is stored in a concrete array of type "
-                f"{stored.str_short()}, got {abbreviate(data)} for data; traced arrays are converted with "
+                f"EArray: an array of type {aval.str_short(True)} is stored in a concrete array of type "
+                f"{stored.str_short(True)}, got {abbreviate(data)} for data; traced arrays are converted with "
                 "lax.convert_element_type"
             )
         if isinstance(dtype, dtypes.StoredDType):

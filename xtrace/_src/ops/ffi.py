@@ -254,8 +254,8 @@ def ffi_call(
             one, other = avals[operand], results[result]
             if (one.shape, one.dtype) != (other.shape, other.dtype):
                 raise ValueError(
-                    f"ffi_call of {target_name}: operand {operand}, {one.str_short()}, and result {result}, "
-                    f"{other.str_short()}, share memory and must have one type"
+                    f"ffi_call of {target_name}: operand {operand}, {one.str_short(True)}, and result {result}, "
+                    f"{other.str_short(True)}, share memory and must have one type"
                 )
         given = output_layouts if several or output_layouts is None else [output_layouts]
         outputs = ffi_call_p.bind_positional(
@@ -357,6 +357,8 @@ def _layouts(name: str, given: Sequence[Any] | None, avals: Sequence[ShapedArray
     for aval, order in zip(avals, given, strict=True):
         axes = tuple(range(aval.ndim)) if order is None else tuple(order)
         if not all(hasattr(i, "__index__") for i in axes) or sorted(axes) != list(range(aval.ndim)):
-            raise ValueError(f"ffi_call: {name} must be permutations of the axes; got {axes} for {aval.str_short()}")
+            raise ValueError(
+                f"ffi_call: {name} must be permutations of the axes; got {axes} for {aval.str_short(True)}"
+            )
         layouts.append(axes[::-1])
     return tuple(layouts)

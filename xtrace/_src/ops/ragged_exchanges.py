@@ -56,11 +56,11 @@ def _abstract(
     if operand.dtype != output.dtype or not operand.shape or operand.shape[1:] != output.shape[1:]:
         raise ValueError(
             f"{name}: operand and output must have the same dtype and the same axes after the first, got "
-            f"{operand.str_short()} and {output.str_short()}"
+            f"{operand.str_short(True)} and {output.str_short(True)}"
         )
     for argument, aval in zip(_RANGES, ranges, strict=True):
         if not dtypes.is_integer(aval.dtype):
-            raise ValueError(f"{name} {argument} must be integer type, got {aval.str_short()}")
+            raise ValueError(f"{name} {argument} must be integer type, got {aval.str_short(True)}")
         if aval.ndim != 1 or not aval.size:
             raise ValueError(
                 f"{name} {argument} must be rank 1 with positive dimension size, but got shape {aval.shape}"
@@ -68,7 +68,7 @@ def _abstract(
         if aval.shape != ranges[0].shape or aval.dtype != ranges[0].dtype:
             raise ValueError(
                 f"{name}: {', '.join(_RANGES)} must have the same shape and dtype, got "
-                f"{', '.join([a.str_short() for a in ranges])}"
+                f"{', '.join([a.str_short(True) for a in ranges])}"
             )
     size = axis_size(axis_name) if axis_index_groups is None else len(axis_index_groups[0])
     if ranges[0].shape[0] % size:
@@ -317,7 +317,7 @@ def _send_emit(builder: FunctionBuilder, x: Value, *, axis_name: Any, perm: Any)
 def _receive_abstract(token: ShapedArray, *, axis_name: Any, out_shape: ShapedArray, perm: Any) -> ShapedArray:
     """Return the received value."""
     if type(token) is not AbstractToken:
-        raise TypeError(f"precv: token must be a token of lax.psend or lax.create_token, got {token.str_short()}")
+        raise TypeError(f"precv: token must be a token of lax.psend or lax.create_token, got {token.str_short(True)}")
     return out_shape
 
 

@@ -209,7 +209,7 @@ def check_axis(name: str, axis: int, operand: ShapedArray) -> None:
     """Raise ValueError if `operand` has no such axis, counted from the front."""
     if not 0 <= axis < operand.ndim:
         raise ValueError(
-            f"{name}: axis {axis} is out of bounds for operand {operand.str_short()}; "
+            f"{name}: axis {axis} is out of bounds for operand {operand.str_short(True)}; "
             f"the axes are 0 to {operand.ndim - 1}, counted from the front"
         )
 
@@ -251,7 +251,7 @@ class ExtremePosition(ArrayPrimitive):
             raise TypeError(f"{self.name}: index_dtype must be an integer type, got {index_dtype.name}")
         if operand.shape[axis] == 0:
             raise ValueError(
-                f"{self.name}: axis {axis} of operand {operand.str_short()} has no elements and so no extreme; "
+                f"{self.name}: axis {axis} of operand {operand.str_short(True)} has no elements and so no extreme; "
                 "check the size before the call"
             )
         return ShapedArray(operand.shape[:axis] + operand.shape[axis + 1 :], index_dtype)
@@ -323,7 +323,7 @@ def _reduce_abstract(*avals: ShapedArray, dimensions: tuple[int, ...], jaxpr: Ja
     for position, (x, start) in enumerate(zip(operands, initial, strict=True)):
         if start.shape or start.dtype != x.dtype:
             raise (ValueError if start.shape else TypeError)(
-                f"reduce: init_values[{position}] must be a scalar of dtype {x.dtype.name}, got {start.str_short()}"
+                f"reduce: init_values[{position}] must be a scalar of dtype {x.dtype.name}, got {start.str_short(True)}"
             )
     axes = canonical_axes("reduce", dimensions, operands[0], "dimensions")
     shape = tuple([n for i, n in enumerate(operands[0].shape) if i not in axes])
@@ -476,8 +476,9 @@ def _stage_reducer(computation: Any, name: str, tree: PyTreeDef, scalars: tuple[
         raise NotImplementedError(f"{name}: computation closes over arrays; close over scalars only")
     if out_tree != tree or any(a.shape or a.dtype != s.dtype for a, s in zip(jaxpr.out_avals, scalars, strict=True)):
         raise ValueError(
-            f"{name}: computation must return the types of its arguments, {[s.str_short() for s in scalars]} in the "
-            f"structure {tree}; it returned {[a.str_short() for a in jaxpr.out_avals]} in the structure {out_tree}"
+            f"{name}: computation must return the types of its arguments, {[s.str_short(True) for s in scalars]} in "
+            "the "
+            f"structure {tree}; it returned {[a.str_short(True) for a in jaxpr.out_avals]} in the structure {out_tree}"
         )
     return jaxpr
 

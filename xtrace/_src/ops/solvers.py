@@ -188,7 +188,7 @@ def _check_like(
     if not all(map(same_type, out_avals, avals)):
         raise ValueError(
             f"{function}: {argument} output shapes and dtypes must match its argument, got "
-            f"{[a.str_short() for a in out_avals]} and {[a.str_short() for a in avals]}"
+            f"{[a.str_short(True) for a in out_avals]} and {[a.str_short(True) for a in avals]}"
         )
     return aux
 
@@ -372,8 +372,8 @@ def custom_root(
     if linear_solver.out_tree != tree or not all(map(same_type, linear_solver.out_avals, avals)):
         raise TypeError(
             f"custom_root: tangent_solve must return arrays like the initial guess, {tree} of "
-            f"{[a.str_short() for a in avals]}; it returned {linear_solver.out_tree} of "
-            f"{[a.str_short() for a in linear_solver.out_avals]}"
+            f"{[a.str_short(True) for a in avals]}; it returned {linear_solver.out_tree} of "
+            f"{[a.str_short(True) for a in linear_solver.out_avals]}"
         )
     closed_over = [*residual.consts, *solver.consts, *linear_solver.consts]
     # The call takes all closed-over values: the derivative is with respect to f's, but depends on the others as well.

@@ -16,7 +16,7 @@ from xtrace._src.core.avals import aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import no_rule
 from xtrace._src.ops.comparisons import gt
-from xtrace._src.ops.constants import constant_like, constants_like
+from xtrace._src.ops.constants import constant_like, constants_like, number_like
 from xtrace._src.ops.elementwise import abs, add, exp, reciprocal, sign, sqrt, square, sub
 from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.ops.selection import select
@@ -40,7 +40,7 @@ def compute_in_float32(formula: Callable[..., Any]) -> Callable[..., Array]:
 
 def _gaussian(t: Array, x: Array, factor: float) -> Array:
     """Return factor t exp(-x²)."""
-    return mul(constant_like(x, factor), mul(t, exp(neg(square(x)))))
+    return mul(number_like(x, factor), mul(t, exp(neg(square(x)))))
 
 
 @Unary.define("chlo.erf", (FLOAT,), derivatives=lambda t, x, r: _gaussian(t, x, 2 / math.sqrt(math.pi)))
@@ -73,7 +73,7 @@ def erfc(x: ArrayLike | Literal) -> Array:
 
 @Unary.define(
     "chlo.erf_inv", (FLOAT,),
-    derivatives=lambda t, x, r: mul(constant_like(x, math.sqrt(math.pi) / 2), mul(t, exp(square(r)))),
+    derivatives=lambda t, x, r: mul(number_like(x, math.sqrt(math.pi) / 2), mul(t, exp(square(r)))),
 )
 def erf_inv(x: ArrayLike | Literal) -> Array:
     """Return the inverse of the error function; infinite at -1 and 1, and NaN outside [-1, 1].
@@ -198,7 +198,7 @@ def polygamma(m: ArrayLike | Literal, x: ArrayLike | Literal) -> Array:
     ...
 
 
-@Unary.define("chlo.digamma", (FLOAT,), derivatives=lambda t, x, r: mul(t, polygamma(constant_like(x, 1), x)))
+@Unary.define("chlo.digamma", (FLOAT,), derivatives=lambda t, x, r: mul(t, polygamma(number_like(x, 1), x)))
 def digamma(x: ArrayLike | Literal) -> Array:
     """Return the derivative of the logarithm of the gamma function.
 

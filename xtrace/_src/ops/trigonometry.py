@@ -20,7 +20,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.ir import Literal
 from xtrace._src.ops.complex_numbers import complex, imag, real
-from xtrace._src.ops.constants import constant_like, constants_like
+from xtrace._src.ops.constants import constant_like, constants_like, number_like
 from xtrace._src.ops.elementwise import add, div, expm1, reciprocal, rsqrt, square, sub
 from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.ops.selection import select
@@ -78,7 +78,7 @@ def cos(x: ArrayLike | Literal, *, accuracy: AccuracyMode | Tolerance | None = N
     ...
 
 
-@Unary.define("stablehlo.tan", INEXACT, derivatives=lambda t, x, r, **_: mul(t, add(constant_like(r, 1), square(r))))
+@Unary.define("stablehlo.tan", INEXACT, derivatives=lambda t, x, r, **_: mul(t, add(number_like(r, 1), square(r))))
 def tan(x: ArrayLike | Literal, *, accuracy: AccuracyMode | Tolerance | None = None) -> Array:
     """Return the tangent of each element, an angle in radians.
 
@@ -89,7 +89,7 @@ def tan(x: ArrayLike | Literal, *, accuracy: AccuracyMode | Tolerance | None = N
     ...
 
 
-@Unary.define("chlo.asin", INEXACT, derivatives=lambda t, x, r: mul(t, rsqrt(sub(constant_like(x, 1), square(x)))))
+@Unary.define("chlo.asin", INEXACT, derivatives=lambda t, x, r: mul(t, rsqrt(sub(number_like(x, 1), square(x)))))
 def asin(x: ArrayLike | Literal) -> Array:
     """Return the inverse sine of each element in radians; NaN for real numbers outside [-1, 1].
 
@@ -100,7 +100,7 @@ def asin(x: ArrayLike | Literal) -> Array:
     ...
 
 
-@Unary.define("chlo.acos", INEXACT, derivatives=lambda t, x, r: mul(t, neg(rsqrt(sub(constant_like(x, 1), square(x))))))
+@Unary.define("chlo.acos", INEXACT, derivatives=lambda t, x, r: mul(t, neg(rsqrt(sub(number_like(x, 1), square(x))))))
 def acos(x: ArrayLike | Literal) -> Array:
     """Return the inverse cosine of each element in radians; NaN for real numbers outside [-1, 1].
 
@@ -111,7 +111,7 @@ def acos(x: ArrayLike | Literal) -> Array:
     ...
 
 
-@Unary.define("chlo.atan", INEXACT, derivatives=lambda t, x, r: div(t, add(constant_like(x, 1), square(x))))
+@Unary.define("chlo.atan", INEXACT, derivatives=lambda t, x, r: div(t, add(number_like(x, 1), square(x))))
 def atan(x: ArrayLike | Literal) -> Array:
     """Return the inverse tangent of each element in radians.
 

@@ -258,7 +258,7 @@ def _reduce_window_abstract(*avals: ShapedArray, jaxpr: Jaxpr, consts: Any, **wi
         if start.shape or start.dtype != x.dtype:
             raise TypeError(
                 f"reduce_window: init_value[{position}] must be a scalar of dtype {x.dtype.name}, got "
-                f"{start.str_short()}"
+                f"{start.str_short(True)}"
             )
     shape = Window(**window).result_shape(operands[0].shape)
     return [ShapedArray(shape, a.dtype) for a in jaxpr.out_avals]
@@ -624,7 +624,7 @@ def select_and_scatter(
     if constants:
         raise NotImplementedError(f"{name}: select closes over arrays; close over scalars only")
     if select_jaxpr.out_avals[0] is not ShapedArray((), dtypes.bool_):
-        raise TypeError(f"{name}: select must return a boolean, got {select_jaxpr.out_avals[0].str_short()}")
+        raise TypeError(f"{name}: select must return a boolean, got {select_jaxpr.out_avals[0].str_short(True)}")
     scatter_jaxpr = reducer_jaxpr(name, scatter, pytree.tree_structure(0), scalars[:1])
     return select_and_scatter.bind_positional(
         (operand, source, init_value), (select_jaxpr, (), scatter_jaxpr, (), *window[:3])

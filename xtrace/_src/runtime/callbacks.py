@@ -14,7 +14,7 @@ import numpy as np
 
 from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.source import Position, describe
-from xtrace._src.core.trace import base_trace, current_trace
+from xtrace._src.core.trace import base_trace, use_trace
 from xtrace._src.runtime.arrays import explain_failure
 from xtrace._src.runtime.callback_errors import Failure, keep_failure
 from xtrace._src.runtime.transfer import array_from_host, current_device
@@ -41,12 +41,10 @@ _MAX_PENDING = 64
 def inside_callback() -> Any:
     """A block for a callback: it runs outside of all traces, and `effects_barrier` does not wait in it."""
     _thread.inside += 1
-    outer = current_trace.get()
     try:
-        current_trace.set(base_trace)
-        yield
+        with use_trace(base_trace):
+            yield
     finally:
-        current_trace.set(outer)
         _thread.inside -= 1
 
 

@@ -9,7 +9,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from xtrace._src.core import compilation_cache_settings as cache_settings
 from xtrace._src.core import monitoring
@@ -17,7 +17,7 @@ from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.tables import memoize
 from xtrace._src.runtime.checked_bytes import WrongBytesError
 from xtrace._src.runtime.disk_cache import PROGRAM, TRACE, DiskCache, Entry
-from xtrace._src.xla import executables
+from xtrace._src.xla import distributed, executables
 from xtrace._src.xla.clients import Device
 from xtrace._src.xla.stripped_executables import StrippedExecutable, strip_executable
 
@@ -44,8 +44,8 @@ class CompilationCacheInfo(NamedTuple):
         wrong: the number of damaged entries, which were moved aside.
         rejected: the number of undamaged entries that XLA refused to load.
         failed: the number of failures to read or write the folder.
-        not_cacheable: the number of programs that are compiled each time, because they run in several processes, or
-            call Python functions from other devices than CPUs.
+        not_cacheable: the number of programs that are compiled each time, because they call Python functions from
+            other devices than CPUs.
         traces: the number of traces in the folder (see the setting ``xtrace_trace_cache``).
         trace_hits: the number of functions whose trace was found, and which were neither traced nor lowered.
         trace_misses: the number of functions without a usable trace, which were traced.
@@ -77,27 +77,40 @@ _MAX_WARNINGS = 64
 
 
 _Result = TypeVar("_Result")
+# The arguments of `executables.compile_text`.
+_Compilation: TypeAlias = tuple[
+    str, Sequence[Device], Mapping[str, Any] | None, Sequence[Callable[..., Any]], executables.Partitioned | None
+]
 
 
-def compile_or_load(*compilation: Any) -> tuple[Any, KeptCode | None]:
+def compile_or_load(*compilation: *_Compilation) -> tuple[Any, KeptCode | None]:
     """Load the executable of a module from the folder ``jax_compilation_cache_dir``, or compile and store it.
 
     The second result is the code of a loaded executable, None for a compiled one.
     compilation: the arguments of `executables.compile_text`. A program is stored only if its compilation took long
     enough. Errors of the folder are warnings, or raised with the setting ``jax_raise_persistent_cache_errors``. Raises
     the errors of `compile_text`.
+
+    The processes of a program load it only if all of them can: compilers of some platforms exchange data, so none may
+    compile alone. The first process that uses a folder stores it.
     """
     place = _place_of(*compilation, counted=True)
-    executable, code = load_at(place, *compilation)
-    return (_compile_and_keep(place, compilation), None) if executable is None else (executable, code)
+    loaded = _read_program(place, *compilation)
+    text, devices = compilation[:2]
+    agreement = distributed.agree_on_program(text, devices, loaded is not None, place[0].directory if place else "")
+    executable, code = _count(place, loaded if agreement.all_loaded else None)
+    if executable is None:
+        return _compile_and_keep(place if agreement.stores else None, compilation, agreement.program), None
+    distributed.remember_program(executable, agreement.program)
+    return executable, code
 
 
-def load(*compilation: Any) -> tuple[Any, KeptCode | None]:
+def load(*compilation: *_Compilation) -> tuple[Any, KeptCode | None]:
     """Load the executable of a module from the folder as `compile_or_load` does; None for both if it is not there."""
     return load_at(_place_of(*compilation, counted=True), *compilation)
 
 
-def compile_and_keep(*compilation: Any) -> tuple[Any, KeptCode | None]:
+def compile_and_keep(*compilation: *_Compilation) -> tuple[Any, KeptCode | None]:
     """Compile and store the executable of a module that `load` did not find; see `compile_or_load`."""
     return _compile_and_keep(_place_of(*compilation), compilation), None
 
@@ -111,8 +124,7 @@ def _place_of(
 ) -> _Place | None:
     """Return the folder and the key of a program; None if it cannot be kept. counted: whether to count the request."""
     # On CPU the text names callbacks by position; on other platforms they use channels of this process.
-    calls_python = callbacks and devices[0].platform != "cpu"
-    if calls_python or len({d.process_index for d in devices}) > 1:
+    if callbacks and devices[0].platform != "cpu":
         if counted:
             count("not_cacheable")
         return None
@@ -130,7 +142,7 @@ def open_cache() -> DiskCache | None:
     return attempt("opened", lambda: _open_cache(directory))
 
 
-def key_in_cache(cache: DiskCache, *compilation: Any) -> bytes | None:
+def key_in_cache(cache: DiskCache, *compilation: *_Compilation) -> bytes | None:
     """Return the key of a program if it is in the folder, else None."""
     place = _place_of(*compilation)
     return place[1] if place is not None and cache.has(place[1]) else None
@@ -148,9 +160,11 @@ def keep_trace(cache: DiskCache, key: bytes, payload: bytes, seconds: float) -> 
     attempt("written", lambda: cache.write(key, Entry(payload, seconds), -1 if size is None else size, TRACE))
 
 
-def _compile_and_keep(place: _Place | None, compilation: tuple[Any, ...]) -> Any:
+def _compile_and_keep(
+    place: _Place | None, compilation: _Compilation, shared: distributed.SharedProgram | None = None
+) -> Any:
     start = time.perf_counter()
-    executable = executables.compile_text(*compilation)
+    executable = executables.compile_text(*compilation, shared)
     seconds = time.perf_counter() - start
     if place is not None and seconds >= (cache_settings.min_compile_seconds.value or 0):
         attempt("written", lambda: _store(*place, executable, seconds))
@@ -215,6 +229,8 @@ def _key_of(text: str, compilation: bytes) -> bytes:
 
 # Bytes of the stripped code's length, at the start of a payload.
 _SIZE = 8
+# A serialized program is a protocol buffer, which has less than two gigabytes. Few bytes may expand to many more.
+_MAX_CODE = 1 << 31
 
 
 class KeptCode(NamedTuple):
@@ -249,10 +265,14 @@ class KeptCode(NamedTuple):
 
     def read(self) -> bytes:
         """Return the whole serialized program; WrongBytesError if the bytes are damaged."""
+        stream = zlib.decompressobj()
         try:
-            return zlib.decompress(self.compressed)
+            code = stream.decompress(self.compressed, _MAX_CODE)
         except zlib.error as error:
             raise WrongBytesError(f"a compiled program cannot be decompressed: {error}") from None
+        if not stream.eof or stream.unused_data:
+            raise WrongBytesError(f"a compiled program is no compressed one of less than {_MAX_CODE} bytes")
+        return code
 
     def load(self, *compilation: Any) -> Any:
         """Return the executable, or raise XLA's error. compilation: the other arguments of `load_executable`."""
@@ -266,37 +286,55 @@ class KeptCode(NamedTuple):
         return StrippedExecutable(running, lambda: whole.load(*compilation))
 
 
-def load_at(
-    place: tuple[DiskCache, bytes] | None, text: str, devices: Sequence[Device],
-    compiler_options: Mapping[str, Any] | None, callbacks: Sequence[Callable[..., Any]],
-    partitioned: executables.Partitioned | None,
-) -> tuple[Any, KeptCode | None]:
+class _Loaded(NamedTuple):
+    """A program that was read from the folder; `saved` are the seconds of its compilation, `seconds` of the reading."""
+
+    executable: Any
+    code: KeptCode
+    saved: float
+    seconds: float
+
+
+def load_at(place: _Place | None, *compilation: *_Compilation) -> tuple[Any, KeptCode | None]:
     """Load the executable at a place as `compile_or_load` does; None for both if it is missing, damaged or refused."""
+    return _count(place, _read_program(place, *compilation))
+
+
+def _read_program(
+    place: _Place | None, text: str, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None,
+    callbacks: Sequence[Callable[..., Any]], partitioned: executables.Partitioned | None,
+) -> _Loaded | None:
     if place is None:
-        return None, None
+        return None
     cache, key = place
     start = time.perf_counter()
     entry = attempt("read", lambda: cache.read(key))
-    executable = None
-    if entry is not None:
-        options = executables.with_safe_fusions(text, devices[0], compiler_options)
-        try:
-            code = KeptCode.decode(entry.payload)
-            executable = code.load(devices, options, partitioned, callbacks)
-        except (executables.CompileError, WrongBytesError) as error:
-            count("rejected")
-            cache.set_aside(key)
-            _report(f"XLA refused a program in {cache.directory}, and it is compiled again: {error}", error)
-    if entry is None or executable is None:
-        count("misses")
-        monitoring.record_event(MISSES)
+    if entry is None:
+        return None
+    options = executables.with_safe_fusions(text, devices[0], compiler_options)
+    try:
+        code = KeptCode.decode(entry.payload)
+        executable = code.load(devices, options, partitioned, callbacks)
+    except (executables.CompileError, WrongBytesError) as error:
+        count("rejected")
+        cache.set_aside(key)
+        _report(f"XLA refused a program in {cache.directory}, and it is compiled again: {error}", error)
+        return None
+    return _Loaded(executable, code, entry.seconds, time.perf_counter() - start)
+
+
+def _count(place: _Place | None, loaded: _Loaded | None) -> tuple[Any, KeptCode | None]:
+    """Count the use of a place, and return the executable and the code that were loaded from there, or None."""
+    if loaded is None:
+        if place is not None:
+            count("misses")
+            monitoring.record_event(MISSES)
         return None, None
     count("hits")
     monitoring.record_event(HITS)
-    seconds = time.perf_counter() - start
-    monitoring.record_event_duration_secs(RETRIEVAL, seconds)
-    monitoring.record_event_duration_secs(SAVED, entry.seconds - seconds)
-    return executable, code
+    monitoring.record_event_duration_secs(RETRIEVAL, loaded.seconds)
+    monitoring.record_event_duration_secs(SAVED, loaded.saved - loaded.seconds)
+    return loaded.executable, loaded.code
 
 
 def _store(cache: DiskCache, key: bytes, executable: Any, seconds: float) -> None:

@@ -30,6 +30,8 @@ _TEMPORARY = ".temporary"
 _QUARANTINE = "quarantine"
 # A temporary file that is older was left behind by a process that was killed.
 _ABANDONED_SECONDS = 3600.0
+# An entry has two forms of a program, each a protocol buffer of less than two gigabytes.
+_MAX_BYTES = 2 << 31
 
 
 class UnsafeDirectoryError(OSError):
@@ -63,7 +65,8 @@ class DiskCache:
         """
         path = self._path(key, kind)
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            # Opening a pipe would wait for a writer.
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -73,12 +76,15 @@ class DiskCache:
         with os.fdopen(descriptor, "rb") as file:
             state = os.fstat(descriptor)
             _check_owner(state, path, stat.S_ISREG, "an entry of the compilation cache is a file")
-            content = file.read()
+            is_readable = state.st_size <= _MAX_BYTES
+            content = file.read() if is_readable else b""
             # The least recently used entries are evicted first.
             if use:
                 with contextlib.suppress(OSError):
                     os.utime(descriptor)
         try:
+            if not is_readable:
+                raise WrongBytesError(f"{path} has {state.st_size} bytes, more than any entry")
             return _decode(content, key, kind)
         except WrongBytesError:
             self.set_aside(key, state.st_ino, kind)

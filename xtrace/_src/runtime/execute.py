@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -148,6 +149,15 @@ class Program:
         self.layouts = self._read_layouts(assignment.layouts) if assignment.layouts is not None else None
         self.execute = executables.executor(executable)
         self.run = self._runner()
+
+    def with_commitment(self, committed: bool) -> Program:
+        """Return the program with the same executable, whose results are on their device explicitly if `committed`."""
+        if committed == self.committed:
+            return self
+        other = copy.copy(self)
+        other.committed = committed
+        other.run = other._runner()
+        return other
 
     def signatures_of_results(self) -> list[Any]:
         """Return the `signature` of each result: committed if an input is, or if the program is on a mesh."""

@@ -26,11 +26,11 @@ def _compress_gzip(data: bytes, level: int) -> bytes:
     return encoder.compress(data) + encoder.flush()
 
 
-# For each compressor: ``compress(data, level)`` and ``decompress(data)``.
-_COMPRESSORS: dict[str, tuple[Callable[[bytes, int], bytes], Callable[[bytes], bytes]]] = {
-    "zlib": (zlib.compress, zlib.decompress),
-    "gzip": (_compress_gzip, lambda data: zlib.decompress(data, 16 + zlib.MAX_WBITS)),
-    "bz2": (lambda data, level: bz2.compress(data, level or 1), bz2.decompress),
+# For each compressor: ``compress(data, level)``, and a function that makes a decompressor.
+_COMPRESSORS: dict[str, tuple[Callable[[bytes, int], bytes], Callable[[], Any]]] = {
+    "zlib": (zlib.compress, zlib.decompressobj),
+    "gzip": (_compress_gzip, lambda: zlib.decompressobj(16 + zlib.MAX_WBITS)),
+    "bz2": (lambda data, level: bz2.compress(data, level or 1), bz2.BZ2Decompressor),
 }
 
 
@@ -120,13 +120,14 @@ class ZarrArray:
             return bytes(_import_zstandard(self.folder).ZstdCompressor(level=level).compress(data))
         return _COMPRESSORS[name][0](data, level)
 
-    def _decode(self, data: bytes) -> bytes:
+    def _decode(self, data: bytes, size: int) -> bytes:
+        """Return the first `size` bytes of the decompressed data; a few bytes can expand to many."""
         if self.compressor is None:
             return data
         name, _ = self.compressor
         if name == "zstd":
-            return bytes(_import_zstandard(self.folder).ZstdDecompressor().decompressobj().decompress(data))
-        return _COMPRESSORS[name][1](data)
+            return bytes(_import_zstandard(self.folder).ZstdDecompressor().stream_reader(data).read(size))
+        return bytes(_COMPRESSORS[name][1]().decompress(data, size))
 
     def read(self, start: Sequence[int], stop: Sequence[int]) -> np.ndarray[Any, Any]:
         """Return the elements between two corners, with zeros outside of the array."""
@@ -144,16 +145,25 @@ class ZarrArray:
 
     def _read_chunk(self, numbers: Sequence[int]) -> np.ndarray[Any, Any]:
         path = os.path.join(self.folder, *self.make_chunk_name(numbers).split("/"))
+        size = math.prod(self.chunks) * self.dtype.itemsize
         try:
             with open(path, "rb") as file:
-                data = self._decode(file.read())
+                stored = file.read()
         except FileNotFoundError:
             return np.full(self.chunks, 0 if self.fill is None else self.fill, self.dtype)
-        if len(data) != math.prod(self.chunks) * self.dtype.itemsize:
+        try:
+            data = self._decode(stored, size + 1)
+        except NotImplementedError:
+            raise
+        except Exception as error:  # Each decompressor has exceptions of its own.
             raise ValueError(
-                f"array_serialization: the chunk {path} has {len(data)} bytes; chunks of shape {self.chunks} and dtype "
-                f"{self.dtype.name} have {math.prod(self.chunks) * self.dtype.itemsize}. It is damaged, or of another "
-                "array"
+                f"array_serialization: the chunk {path} cannot be decompressed: {error}. It is damaged"
+            ) from None
+        if len(data) != size:
+            counted = f"more than {size}" if len(data) > size else len(data)
+            raise ValueError(
+                f"array_serialization: the chunk {path} has {counted} bytes; chunks of shape {self.chunks} and dtype "
+                f"{self.dtype.name} have {size}. It is damaged, or of another array"
             )
         return np.frombuffer(data, self.dtype).reshape(self.chunks, order=self.order)
 
@@ -163,26 +173,41 @@ def open_array(folder: str) -> ZarrArray:
     path = os.path.join(folder, _METADATA)
     try:
         with open(path, encoding="utf-8") as file:
-            stated = json.load(file)
+            return _read_metadata(folder, path, json.load(file))
     except FileNotFoundError:
         raise FileNotFoundError(
             f"array_serialization: there is no array at {folder}: the file {path} does not exist. Check the path, and "
             "whether the array was written with the driver zarr"
         ) from None
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"array_serialization: {path} does not describe an array: {type(error).__name__}: {error}. It is damaged, "
+            "or of another program"
+        ) from None
+
+
+def _read_metadata(folder: str, path: str, stated: Mapping[str, Any]) -> ZarrArray:
     if stated.get("zarr_format") != 2 or stated.get("filters"):
         raise NotImplementedError(
             f"array_serialization: {path} is not of version 2 of Zarr, or has filters; such arrays need TensorStore"
         )
     compressor, separator = parse_compressor(stated["compressor"]), stated.get("dimension_separator", ".")
-    dtype = _parse_dtype(stated["dtype"])
-    return ZarrArray(
-        folder, stated["shape"], dtype, stated["chunks"], compressor, stated["order"], separator, stated["fill_value"]
-    )
+    dtype, shape, chunks, order = _parse_dtype(stated["dtype"]), stated["shape"], stated["chunks"], stated["order"]
+    for name, sizes, least in (("shape", shape, 0), ("chunks", chunks, 1)):
+        if not all(type(n) is int and n >= least for n in sizes) or len(sizes) != len(shape):
+            raise ValueError(f"{name} is {abbreviate(sizes)}")
+    if order not in ("C", "F") or separator not in (".", "/") or dtype.hasobject:
+        values = abbreviate((order, separator, stated["dtype"]))
+        raise ValueError(f"order, dimension_separator and dtype are {values}")
+    fill = 0 if stated["fill_value"] is None else stated["fill_value"]
+    # An element that the dtype cannot have is an error here, and not at the first missing chunk.
+    np.full((), fill, dtype)
+    return ZarrArray(folder, shape, dtype, chunks, compressor, order, separator, fill)
 
 
 def parse_compressor(stated: Mapping[str, Any] | None) -> tuple[str, int] | None:
     """Return the name and the level of a compressor from its metadata."""
-    return None if stated is None else (stated["id"], int(stated.get("level", 1)))
+    return None if stated is None else (str(stated["id"]), int(stated.get("level", 1)))
 
 
 def _format_dtype(dtype: np.dtype[Any]) -> str:

@@ -60,7 +60,7 @@ class JVPTracer(Tracer):
 
     def __repr__(self) -> str:
         if self.owner.linearizing:  # type: ignore[attr-defined]
-            return f"GradTracer(primal={self.primal!s}, typeof(tangent)={self.aval.str_short()})"
+            return f"GradTracer(primal={self.primal!s}, typeof(tangent)={self.aval.str_short(True)})"
         return f"JVPTracer(primal={self.primal!s}, tangent={self.tangent!s})"
 
 

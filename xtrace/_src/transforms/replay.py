@@ -17,7 +17,7 @@ from xtrace._src.core.ir import Atom, are_cacheable
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.source import Position, user_position
 from xtrace._src.core.tables import Table
-from xtrace._src.core.trace import Trace, Tracer, current_trace
+from xtrace._src.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace._src.transforms.equation_templates import NOT_REPLAYABLE, EquationTemplate, is_closed
 from xtrace._src.transforms.stage import StagedTracer, StagingTrace
 
@@ -203,20 +203,18 @@ class TraceStack:
         inputs = [[recorder.new_input(a).variable for a in given] for recorder, given in zip(recorders, avals)]
         values = stack.unflatten(plan, inputs)
         top = stack.traces[-1] if stack.traces else recorders[0]
-        outer = current_trace.get()
         try:
-            current_trace.set(top)
-            made, out_tree = function(top, *values)
-            outputs: list[list[Atom]] = [[] for _ in recorders]
-            residual_specs: list[list[Any]] = [[] for _ in recorders[1:]]
-            result_specs: list[Any] = []
-            for tape, residuals in zip(recorders[1:], residual_specs, strict=True):
-                for _, x in tape.constants:
-                    stack._flatten(x, residuals, outputs)
-            for x in made:
-                stack._flatten(x, result_specs, outputs)
+            with use_trace(top):
+                made, out_tree = function(top, *values)
+                outputs: list[list[Atom]] = [[] for _ in recorders]
+                residual_specs: list[list[Any]] = [[] for _ in recorders[1:]]
+                result_specs: list[Any] = []
+                for tape, residuals in zip(recorders[1:], residual_specs, strict=True):
+                    for _, x in tape.constants:
+                        stack._flatten(x, residuals, outputs)
+                for x in made:
+                    stack._flatten(x, result_specs, outputs)
         finally:
-            current_trace.set(outer)
             for trace in (*stack.traces, *recorders):
                 trace.end()
         bottom, *tapes = recorders

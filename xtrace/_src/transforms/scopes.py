@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from xtrace._src.core import config
 from xtrace._src.core.source import (
@@ -43,18 +43,15 @@ class scope:
 
     def __init__(self, *names: str) -> None:
         self.names = names
-        self.before: list[tuple[StagingTrace, Scopes]] = []
 
     def _inside(self, scopes: Scopes) -> Scopes:
         return scopes + self.names
 
     def __enter__(self) -> None:
-        recorder: Any = None
-        for recorder in recorders():
-            self.before.append((recorder, recorder.scopes))
+        self.before = [(recorder, recorder.scopes) for recorder in recorders()]
         for recorder, scopes in self.before:
             recorder.scopes = self._inside(scopes)
-        is_outside = not isinstance(recorder, StagingTrace) or isinstance(recorder, Tape)
+        is_outside = not self.before or isinstance(self.before[-1][0], Tape)
         self.outside = _outside.get() if is_outside else None
         if self.outside is not None:
             try:

@@ -29,7 +29,7 @@ from xtrace._src.core.primitive import MixedSums, MixedVarying, Primitive
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.source import Position, Scopes, add_scopes, user_position
 from xtrace._src.core.sums import Sums
-from xtrace._src.core.trace import Trace, Tracer, current_trace
+from xtrace._src.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace._src.transforms.equation_templates import EquationTemplate
 
 if TYPE_CHECKING:
@@ -319,15 +319,12 @@ def stage(
             "forbids that; call it with arguments of these types before, or outside the block"
         )
     trace = StagingTrace(current_trace.get(), debug_info)
-    outer = current_trace.get()
     try:
-        current_trace.set(trace)
-        with collection_paused():
+        with use_trace(trace), collection_paused():
             tracers = [trace.new_input(aval) for aval in in_avals]
             results = function(*tracers)
             outvars = [trace.atom(x) for x in results]
     finally:
-        current_trace.set(outer)
         trace.end()
     constvars, consts = [v for v, _ in trace.constants], [kept for _, kept in trace.constants]
     jaxpr = Jaxpr(constvars, trace.inputs, outvars, trace.equations, trace.effects, debug_info)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import logging
 import os
@@ -24,6 +25,7 @@ Device: TypeAlias = _jax.Device
 # Maps the name of a platform to its client, once that is made.
 started_clients: dict[str, Client] = {}
 _lock = threading.RLock()
+_is_forked = False
 _default: list[str] = []
 
 
@@ -172,13 +174,31 @@ def _watch_forks() -> None:
         os.register_at_fork(before=_warn_of_fork)
 
 
+_FORKED = (
+    "has none of XLA's threads, without which computations hang. Start processes with "
+    "multiprocessing.get_context('spawn'), or fork before the first computation"
+)
+
+
 def _warn_of_fork() -> None:
     warnings.warn(
-        "os.fork() in a process with XLA's threads: the child has none of them, so its next computation hangs. Start "
-        "processes with multiprocessing.get_context('spawn'), or fork before the first computation",
-        RuntimeWarning,
-        stacklevel=2,
+        f"os.fork() in a process with XLA's threads: the child {_FORKED}", RuntimeWarning, stacklevel=2
     )
+
+
+def note_fork() -> bool:
+    """Note, in a forked process, whether the parent's clients are here without their threads, and return it."""
+    global _is_forked
+    _is_forked = any_started()
+    for each in started_clients.values():
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(each))  # its destructor would wait for the threads
+    return _is_forked
+
+
+def check_threads(what: str) -> None:
+    """Raise RuntimeError with the beginning `what` in a process that was forked after clients were made."""
+    if _is_forked:
+        raise RuntimeError(f"{what}: this process was forked from one with clients of devices, and {_FORKED}")
 
 
 def default_platform() -> str:
@@ -254,6 +274,7 @@ def clear_clients() -> None:
             "clients of a program of several processes cannot be made anew: the others use them. Call "
             "xtrace.distributed.shutdown() first"
         )
+    check_threads("the clients cannot be made anew")
     with _lock:
         started_clients.clear()
         _default.clear()

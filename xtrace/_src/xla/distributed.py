@@ -322,24 +322,43 @@ def exchange(
     return [text.partition(" ")[2] for text in texts]
 
 
-def check_same_program(text: str, devices: Sequence[Any]) -> Any:
-    """Return the `SharedProgram` of `text`; None if all `devices` belong to this process.
+class SharedProgram(NamedTuple):
+    """A program over several processes: the processes, its name, and a hash of its text."""
 
-    Raises RuntimeError if the processes of `devices` compile different modules, or have called different programs.
+    processes: tuple[int, ...]
+    name: str
+    number: int
+
+
+class Agreement(NamedTuple):
+    """The agreement of processes on a program.
+
+    program: the program; None if only this process runs it. all_loaded: whether each process has loaded it from its
+    folder. stores: whether this process stores it in its folder.
+    """
+
+    program: SharedProgram | None
+    all_loaded: bool
+    stores: bool
+
+
+def agree_on_program(text: str, devices: Sequence[Any], loaded: bool = False, folder: str = "") -> Agreement:
+    """Return the agreement of the processes of `devices` on the program `text`.
+
+    loaded: whether this process has loaded it. folder: the path from which it is loaded. Raises RuntimeError if the
+    processes compile different modules, or have called different programs.
     """
     held = connection()
-    if held is None:
-        return None
-    processes = tuple(sorted({d.process_index for d in devices}))
-    if len(processes) == 1:
-        return None
+    processes = tuple(sorted({d.process_index for d in devices})) if held is not None else ()
+    if held is None or len(processes) == 1:
+        return Agreement(None, loaded, True)
     match = re.search(r"^module @([^\s{]+)", text, re.MULTILINE)
     name = match[1] if match else "?"
     digest = hashlib.sha256(text.encode()).hexdigest()
     waiting = f"the compilation of {name} over several processes"
-    texts = exchange("program", f"{digest} {name}", processes, waiting, compare=True)
-    for process, other in zip(processes, texts, strict=True):
-        theirs, title = other.split(" ", 1)
+    own = json.dumps([digest, name, loaded, [socket.gethostname(), folder]])
+    described = list(map(json.loads, exchange("program", own, processes, waiting, compare=True)))
+    for process, (theirs, title, *_) in zip(processes, described, strict=True):
         if theirs != digest:
             detail = ", with other shapes, constants or settings" if title == name else ""
             raise RuntimeError(
@@ -347,8 +366,10 @@ def check_same_program(text: str, devices: Sequence[Any]) -> Any:
                 f"process {process} compiles {title}{detail}. All processes must call the same functions on arrays "
                 "over several processes, in the same order"
             )
-    program_class = sys.modules["xtrace._src.xla.peers"].SharedProgram
-    return program_class(processes, name, int(digest[:8], 16))
+    loadings, folders = [one[2] for one in described], [one[3] for one in described]
+    own_index = processes.index(held.process)
+    is_first = folders.index(folders[own_index]) == own_index
+    return Agreement(SharedProgram(processes, name, int(digest[:8], 16)), all(loadings), is_first)
 
 
 # The last executables over several processes, with their programs; jaxlib's executables take no attributes.

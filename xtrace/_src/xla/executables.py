@@ -32,17 +32,20 @@ _MANY_AXES = re.compile(r"tensor<(?:\d+x){7,}b?f(?:16|32)>")
 def compile_text(
     text: str, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None = None,
     callbacks: Sequence[Callable[..., Any]] = (), partitioned: Partitioned | None = None,
+    shared: distributed.SharedProgram | None = None,
 ) -> LoadedExecutable:
     """Compile a module for devices and load it; it calls the Python functions `callbacks` by position.
 
+    shared: the program if its processes have agreed on it; otherwise they do so here.
     Raises TypeError for a dtype that the runtime lacks, and JaxRuntimeError with XLA's message for other failures, such
     as an unknown compiler option.
     """
+    clients.check_threads("a program cannot be compiled")
     if "xf6E" in text or "<f6E" in text:
         # Some of these programs abort XLA.
         raise buffers.unstorable_error("float6_e2m3fn or float6_e3m2fn")
     device = devices[0]
-    program = distributed.check_same_program(text, devices)
+    program = shared or distributed.agree_on_program(text, devices).program
     options = _options_of_text(text, devices, compiler_options, partitioned)
     try:
         device_list = _jax.DeviceList(tuple(devices))

@@ -14,12 +14,13 @@ import time
 import zlib
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jaxlib import _jax
 
 from xtrace._src.xla import versions
 from xtrace._src.xla.coordinator_relay import CoordinatorRelay
+from xtrace._src.xla.distributed import SharedProgram
 
 _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "")
 _ALIVE, _CALLS = "xtrace/alive/", "xtrace/calls/"
@@ -34,14 +35,6 @@ _PATIENCE = 5.0
 
 class LostProcessError(RuntimeError):
     """Another process of the program has ended, is silent, or calls other programs than this one."""
-
-
-class SharedProgram(NamedTuple):
-    """A compiled program over several processes: the processes, its name, and a hash of its text."""
-
-    processes: tuple[int, ...]
-    name: str
-    number: int
 
 
 class _Calls:

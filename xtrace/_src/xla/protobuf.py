@@ -60,17 +60,17 @@ def integers(value: int | bytes) -> list[int]:
 
 def read_varint(data: bytes, position: int) -> tuple[int, int]:
     """Return the integer at `position`, in groups of seven bits, the lowest first, and the position after it."""
-    result = shift = 0
+    result = 0
     try:
-        while True:
+        for shift in range(0, 70, 7):
             byte = data[position]
             position += 1
             result |= (byte & 127) << shift
             if byte < 128:
                 return result, position
-            shift += 7
     except IndexError:
         raise ValueError("a protocol buffer ends in the midst of an integer") from None
+    raise ValueError("an integer of a protocol buffer has more than 64 bits")
 
 
 def write_field(number: int, value: int | bytes) -> bytes:

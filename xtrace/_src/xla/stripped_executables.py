@@ -50,7 +50,7 @@ def strip_executable(code: bytes) -> bytes | None:
         size, start = read_varint(code, 0)
         header, program = code[: start + size], code[start + size :]
         stripped = replace_fields(program, _PROGRAM, _strip_machine_code)
-    except ValueError:
+    except (TypeError, ValueError):  # A field of another kind is a number where bytes are expected, or vice versa.
         return None
     return header + stripped if len(stripped) < len(program) else None
 

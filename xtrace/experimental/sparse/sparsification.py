@@ -60,7 +60,7 @@ class SparseTracer(Tracer):
         return self.owner
 
     def __repr__(self) -> str:
-        return f"SparseTracer<{self.aval.str_short()}>"
+        return f"SparseTracer<{self.aval.str_short(True)}>"
 
 
 aval_rules[SparseTracer] = own_aval
@@ -75,12 +75,8 @@ class SparseTrace(Trace):
         assert self.parent is not None
         if not any(type(x) is SparseTracer and x.owner is self for x in operands):
             return self.parent.process(primitive, operands, parameters)
-        outer = current_trace.get()
-        try:
-            current_trace.set(self.parent)
+        with use_trace(self.parent):
             results = self._apply(primitive, [self.lower(x) for x in operands], parameters)
-        finally:
-            current_trace.set(outer)
         return [self.lift(x) for x in results] if primitive.multiple_results else self.lift(results)
 
     def lower(self, x: Any) -> Any:

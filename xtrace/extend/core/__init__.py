@@ -186,7 +186,7 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
         return aval
     _check_axis(axis, aval.ndim)
     if aval.shape[axis] != size:
-        raise ValueError(f"mapped_aval: axis {axis} of {aval.str_short()} has size {aval.shape[axis]}, not {size}")
+        raise ValueError(f"mapped_aval: axis {axis} of {aval.str_short(True)} has size {aval.shape[axis]}, not {size}")
     return aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1 :])
 
 

@@ -86,11 +86,13 @@ def minimize(
     aval = operand_aval(x0, 1)
     if not dtypes.is_inexact(aval.dtype):
         raise TypeError(
-            f"minimize: x0 must have a floating or complex dtype to be differentiated by, got {aval.str_short()}; "
+            f"minimize: x0 must have a floating or complex dtype to be differentiated by, got {aval.str_short(True)}; "
             "write x0.astype(float)"
         )
     if aval.ndim != 1:
-        raise ValueError(f"minimize: x0 must be a vector, got {aval.str_short()}; see xtrace.flatten_util.ravel_pytree")
+        raise ValueError(
+            f"minimize: x0 must be a vector, got {aval.str_short(True)}; see xtrace.flatten_util.ravel_pytree"
+        )
     known = _METHODS.get(method.lower())
     if known is None:
         raise ValueError(

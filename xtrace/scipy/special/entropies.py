@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import select_where
@@ -44,7 +45,8 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
 @xlogy.defjvp
 def _xlogy_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
     x, y = to_operands(*primals)
-    return xlogy(x, y), tangents[0] * log(y) + tangents[1] * x / y
+    tangent = tangents[0] * log(y) + tangents[1] * x / y
+    return xlogy(x, y), convert_to(tangent, tangent.dtype)
 
 
 @custom_jvp
@@ -76,7 +78,8 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
 @xlog1py.defjvp
 def _xlog1py_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
     x, y = to_operands(*primals)
-    return xlog1py(x, y), tangents[0] * log1p(y) + tangents[1] * x / (1 + y)
+    tangent = tangents[0] * log1p(y) + tangents[1] * x / (1 + y)
+    return xlog1py(x, y), convert_to(tangent, tangent.dtype)
 
 
 @custom_jvp

@@ -12,6 +12,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
+from xtrace._src.ops.elementwise import mul
 from xtrace._src.ops.special import erfc
 from xtrace.numpy.ufuncs import exp, log, maximum, minimum, sqrt, square
 from xtrace.scipy.special.primitive import to_wide_operand
@@ -73,10 +74,10 @@ _log_ndtr = custom_jvp(lambda x, order: _log_ndtr_value(x, order=order), nondiff
 
 @_log_ndtr.defjvp
 def _log_ndtr_jvp(order: int, primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    x = to_wide_operand(primals[0])
+    (x,) = primals
     result = _log_ndtr(x, order)
     # The slope is the density over the function, by the difference of their logarithms.
-    return result, tangents[0] * exp(-square(x) / 2 - result - _LOG_ROOT)
+    return result, mul(tangents[0], exp(-square(x) / 2 - result - _LOG_ROOT))
 
 
 def log_ndtr(x: RealLike, series_order: int = 3) -> Array:

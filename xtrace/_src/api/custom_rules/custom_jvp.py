@@ -19,7 +19,6 @@ from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
 from xtrace._src.ops.custom_rules.rule import Rule, to_user_operand, zero_of
 from xtrace._src.ops.stop_gradient import stop_gradient
-from xtrace._src.transforms.jaxpr_transforms import cast_weak_type
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _Arguments = ParamSpec("_Arguments")
@@ -146,11 +145,11 @@ class custom_jvp(CustomFunction[_Arguments, _Result]):
                 path = key_paths.keystr(pytree.tree_flatten_with_path(result)[0][position][0])
                 raise TypeError(
                     f"Custom JVP rule {rule} for function {self.name} must produce primal and tangent outputs with "
-                    f"corresponding shapes and dtypes, but at output{path} got: primal {aval.str_short()} with tangent "
-                    f"{type(t).__name__ if own is None else own.str_short()}, expecting tangent "
-                    f"{expected.str_short()}"
+                    f"corresponding shapes and dtypes, but at output{path} got: primal {aval.str_short(True)} with "
+                    f"tangent {type(t).__name__ if own is None else own.str_short(True)}, expecting tangent "
+                    f"{expected.str_short(True)}"
                 )
-            out.append(cast_weak_type(t, aval) if is_differentiable(aval) else None)
+            out.append(t if is_differentiable(aval) else None)
         return out
 
 

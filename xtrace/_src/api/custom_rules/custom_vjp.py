@@ -281,10 +281,10 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
             raise TypeError(f"{start}{abbreviate(cotangent)} of type {type(cotangent)}, which is no array")
         if not fits:
             raise ValueError(
-                f"{start}an output of type {own.str_short()} corresponding to an input of type {aval.str_short()}, "
-                "so the shapes do not match"
+                f"{start}an output of type {own.str_short(True)} corresponding to an input of type "
+                f"{aval.str_short(True)}, so the shapes do not match"
             )
-        raise TypeError(f"{start}{own.str_short()} for an input of type {aval.str_short()}; take its real part")
+        raise TypeError(f"{start}{own.str_short(True)} for an input of type {aval.str_short(True)}; take its real part")
 
 
 def custom_gradient(fun: Callable[..., Any]) -> custom_vjp[..., Any]:

@@ -262,14 +262,14 @@ class CustomFunction(Generic[_Arguments, _Result]):
             if actual.shape != aval.shape or actual.dtype != aval.dtype:
                 path = key_paths.keystr(pytree.tree_flatten_with_path(result)[0][position][0])
                 raise TypeError(
-                    f"{start}with leaves of the same shape/dtype), but at output{path} it is {actual.str_short()}, "
-                    f"while {self.name} returned {aval.str_short()}"
+                    f"{start}with leaves of the same shape/dtype), but at output{path} it is {actual.str_short(True)}, "
+                    f"while {self.name} returned {aval.str_short(True)}"
                 )
 
 
 def _describe_types(tree: Any, leaves: Sequence[Any]) -> str:
     types = [x if isinstance(x, ShapedArray) else aval_of(x) for x in leaves]
-    return str(pytree_differences.describe_leaves(tree, [a.str_short() for a in types])).replace("'", "")
+    return str(pytree_differences.describe_leaves(tree, [a.str_short(True) for a in types])).replace("'", "")
 
 
 def check_pair(result: object, message: Callable[[], str]) -> Any:

@@ -55,8 +55,8 @@ def linear_call(
         ):
             raise TypeError(
                 f"linear_call: {function_name(fun_transpose)} must return what has the structure and types of the "
-                f"linear arguments of {name}, {linear_tree} of {[a.str_short() for a in avals]}; it "
-                f"returned {back.out_tree} of {[a.str_short() for a in back.out_avals]}"
+                f"linear arguments of {name}, {linear_tree} of {[a.str_short(True) for a in avals]}; it "
+                f"returned {back.out_tree} of {[a.str_short(True) for a in back.out_avals]}"
             )
         jaxpr, count = back.jaxpr.jaxpr, len(back.consts)
         unused = [Var(a) for a in const_avals]

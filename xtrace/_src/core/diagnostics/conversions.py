@@ -50,7 +50,7 @@ def _message(head: str, tracer: Tracer | None, fixes: Callable[[advice.Case], li
 
 def boolean_conversion(tracer: Tracer) -> TracerBoolConversionError:
     """The error of a tracer used as a condition."""
-    head = f"Attempted boolean conversion of traced array with shape {tracer.aval.str_short()}."
+    head = f"Attempted boolean conversion of traced array with shape {tracer.aval.str_short(True)}."
     return TracerBoolConversionError(_message(head, tracer, advice.for_condition))
 
 
@@ -75,10 +75,10 @@ def concretization(tracer: Tracer, asked_by: str) -> ConcretizationTypeError:
 def integer_conversion(tracer: Tracer) -> TypeError:
     """The error of a tracer used as a Python integer; one of another dtype or several elements is never one."""
     if not is_integer(tracer.aval.dtype) or tracer.aval.shape:
-        head = f"Only a scalar of an integer type can be an index; the traced array is {tracer.aval.str_short(False)}."
+        head = f"Only a scalar of an integer type can be an index; the traced array is {tracer.aval.str_short()}."
         return TypeError(_message(head, tracer, advice.for_no_integer))
     head = (
-        f"The __index__() method was called on traced array with shape {tracer.aval.str_short()}: Python needed "
+        f"The __index__() method was called on traced array with shape {tracer.aval.str_short(True)}: Python needed "
         "its value as an integer (range(), a list index, a shape, a slice bound)."
     )
     return TracerIntegerConversionError(_message(head, tracer, advice.for_integer))
@@ -88,7 +88,7 @@ def array_conversion(tracer: Tracer) -> TracerArrayConversionError:
     """The error of a tracer given to NumPy."""
     head = (
         "The numpy.ndarray conversion method __array__() was called on traced array with shape "
-        f"{tracer.aval.str_short()}: a NumPy function was given a traced value."
+        f"{tracer.aval.str_short(True)}: a NumPy function was given a traced value."
     )
     return TracerArrayConversionError(_message(head, tracer, advice.for_array))
 
@@ -141,7 +141,7 @@ def no_data(tracer: Tracer, what: str) -> ConcretizationTypeError:
     """The error of using a method or an attribute, `what`, that needs the data or the place of a tracer."""
     head = (
         f"Abstract tracer value encountered where concrete value is expected: the {what} is not available on traced "
-        f"array with shape {tracer.aval.str_short()}, which has no data while Python runs."
+        f"array with shape {tracer.aval.str_short(True)}, which has no data while Python runs."
     )
     return ConcretizationTypeError(_message(head, tracer, advice.for_data))
 
@@ -149,7 +149,7 @@ def no_data(tracer: Tracer, what: str) -> ConcretizationTypeError:
 def no_such_attribute(tracer: Tracer, what: str) -> AttributeError:
     """The error of reading an attribute of a tracer that only concrete arrays have."""
     return AttributeError(
-        f"the {what} is not available on traced array with shape {tracer.aval.str_short()}, which is on no device "
+        f"the {what} is not available on traced array with shape {tracer.aval.str_short(True)}, which is on no device "
         "while Python runs. Use it outside the traced function; xtrace.typeof(x) says what is known of a traced array"
     )
 

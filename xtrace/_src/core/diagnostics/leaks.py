@@ -30,7 +30,7 @@ def unexpected_tracer(tracer: Tracer, holder: str = "") -> UnexpectedTracerError
     happened = "is still held after" if holder else "was used after"
     leaker = resolve(made_at).function if made_at is not None else info.function if info is not None else "the function"
     parts = [
-        f"Encountered an unexpected tracer. A traced value of type {tracer.aval.str_short()}{made} {happened} "
+        f"Encountered an unexpected tracer. A traced value of type {tracer.aval.str_short(True)}{made} {happened} "
         f"the trace of {owner} had ended."
     ]
     if made_at is not None:

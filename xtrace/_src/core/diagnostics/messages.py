@@ -96,9 +96,10 @@ def _public_name(frame: FrameType, code: CodeType) -> str:
     if name in _CALLS_OF_PRIMITIVES:
         return str(frame.f_locals["self"].__name__)
     if module in (_OPERATORS, _ELEMENTWISE) and name == code.co_name and not name.startswith(("_", "<")):
-        # These modules generate public functions, which have public names; their own functions are helpers.
+        # These modules generate public functions, which have public names; of their own, most are helpers.
         own = getattr(sys.modules[_OPERATORS], name, None)
-        return "" if getattr(own, "__code__", None) is code else name
+        if getattr(own, "__code__", None) is not code:
+            return name
     root, _, rest = name.partition(".")
     public = public_names.get((module, root), "")
     return f"{public}.{rest}" if public and rest and not rest.startswith(("_", "<")) else public

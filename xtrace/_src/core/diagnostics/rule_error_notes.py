@@ -37,4 +37,4 @@ def format_source(source: Position) -> str:
 
 def _type(value: Any) -> str:
     aval = value.aval if hasattr(value, "aval") else aval_of(value) if is_array_like(value) else None
-    return aval.str_short() if aval is not None else type(value).__name__
+    return aval.str_short(True) if aval is not None else type(value).__name__

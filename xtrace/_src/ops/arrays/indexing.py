@@ -109,7 +109,8 @@ def scatter_apply(
     (result,) = jaxpr.out_avals
     if result.shape or result.dtype != aval.dtype:
         raise TypeError(
-            f"scatter_apply: func must map {scalar.str_short()} to the same type, it returned {result.str_short()}"
+            f"scatter_apply: func must map {scalar.str_short(True)} to the same type, it returned "
+            f"{result.str_short(True)}"
         )
     updates = full(update_shape, 0, aval.dtype)
     numbers = canonical_numbers(ScatterDimensionNumbers, dimension_numbers)

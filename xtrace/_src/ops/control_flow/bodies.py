@@ -202,8 +202,8 @@ def check_carry(
         if not same_type(aval, out):
             what = " and ".join([f"the {words} do not match" for words in describe_type_differences(aval, out)])
             wrong.append(
-                f"the input carry {path} has type {aval.str_short(False)} but the corresponding output carry "
-                f"component has type {out.str_short(False)}, so {what}"
+                f"the input carry {path} has type {aval.str_short()} but the corresponding output carry "
+                f"component has type {out.str_short()}, so {what}"
             )
     if wrong:
         raise TypeError(

@@ -66,7 +66,7 @@ _per_branches = memoize(1024)
 def _abstract(index: ShapedArray, *avals: ShapedArray, branches: _Branches, **_: Any) -> list[ShapedArray]:
     """Call the branch that the index selects."""
     if index.shape or index.dtype != dtypes.int32:
-        raise TypeError(f"cond: the branch index must be a scalar of dtype int32, got {index.str_short()}")
+        raise TypeError(f"cond: the branch index must be a scalar of dtype int32, got {index.str_short(True)}")
     first = branches[0]
     for number, branch in enumerate(branches):
         sides = ("takes", branch.in_avals, avals), ("returns", branch.out_avals, first.out_avals)
@@ -593,8 +593,8 @@ def _check_agreement(function: str, bodies: Sequence[Body], names: Sequence[str]
                 wrong = describe_type_differences(a, b)
                 where = f" at path {key_paths.keystr(path)}" if path else ""
                 faults.append(
-                    f"the output of {names[first]}{where} has type {a.str_short(False)} but the corresponding output "
-                    f"of {names[other]} has type {b.str_short(False)}, so the {' and the '.join(wrong)} do not match"
+                    f"the output of {names[first]}{where} has type {a.str_short()} but the corresponding output "
+                    f"of {names[other]} has type {b.str_short()}, so the {' and the '.join(wrong)} do not match"
                 )
         if faults:
             listed = pytree_differences.list_faults(faults)

@@ -638,7 +638,7 @@ def length_of(length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
         if not aval.shape:
             raise ValueError(
                 f"{called_function()} got value with no leading axis to scan over: {paths()[position]} has type "
-                f"{aval.str_short()}. Close over values that are the same in every step"
+                f"{aval.str_short(True)}. Close over values that are the same in every step"
             )
     for path, aval in zip(paths(), avals, strict=True) if any(a.is_placed for a in avals) else ():
         own = aval.explicit_sharding
@@ -671,7 +671,7 @@ def length_of(length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
     if sizes and sizes[0] != number:
         raise ValueError(
             f"{called_function()} got `length` argument of {number} which disagrees with leading axis sizes {sizes}: "
-            f"{paths()[0]} has type {avals[0].str_short()}"
+            f"{paths()[0]} has type {avals[0].str_short(True)}"
         )
     if number < 0:
         raise ValueError(f"{called_function()}: length must not be negative, got {number}")
@@ -682,7 +682,7 @@ def _split_result_tree(body: Body) -> list[PyTreeDef]:
     """Return the trees of the carry and of a step's other results; TypeError unless the body returned a pair."""
     children, data = body.out_tree.children(), body.out_tree.node_data()
     if data is None or not issubclass(data[0], (tuple, list)) or len(children) != 2:
-        shown = pytree_differences.describe_leaves(body.out_tree, [a.str_short() for a in body.out_avals])
+        shown = pytree_differences.describe_leaves(body.out_tree, [a.str_short(True) for a in body.out_avals])
         raise TypeError(
             f"scan body output must be a pair, got {shown}. Return (carry, y), with None for y if there is nothing to "
             "stack"

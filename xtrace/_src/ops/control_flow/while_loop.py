@@ -189,7 +189,7 @@ def _abstract(*avals: ShapedArray, **parameters: Any) -> list[ShapedArray]:
         raise TypeError(f"while: body_jaxpr takes the carry {carry} and returns {out}")
     predicate = loop.predicate
     if predicate.dtype != dtypes.bool_ or any(a.shape[: predicate.ndim] != predicate.shape for a in carry):
-        raise TypeError(f"while: cond_jaxpr must return a boolean scalar, it returns {predicate.str_short()}")
+        raise TypeError(f"while: cond_jaxpr must return a boolean scalar, it returns {predicate.str_short(True)}")
     return out
 
 
@@ -481,7 +481,7 @@ def _check_predicate(cond: Body) -> None:
     if aval.shape or aval.dtype != dtypes.bool_:
         advice = "Reduce it with any() or all()" if aval.shape else "Compare it with something, such as value != 0"
         raise TypeError(
-            f"while_loop: cond_fun must return a boolean scalar, but got output type {aval.str_short()}. {advice}."
+            f"while_loop: cond_fun must return a boolean scalar, but got output type {aval.str_short(True)}. {advice}."
         )
 
 
@@ -562,7 +562,7 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:
         except TypeError as error:
             raise TypeError(f"fori_loop: {name}: {error}") from None
         if aval.shape or not (dtypes.is_integer(aval.dtype) or dtypes.is_floating(aval.dtype)):
-            raise TypeError(f"fori_loop: {name} must be an integer or float scalar, got {aval.str_short()}")
+            raise TypeError(f"fori_loop: {name} must be an integer or float scalar, got {aval.str_short(True)}")
         avals.append(aval)
     mixed = dtypes.is_integer(avals[0].dtype) != dtypes.is_integer(avals[1].dtype)
     if avals[0].dtype != avals[1].dtype and (mixed or not (avals[0].weak_type or avals[1].weak_type)):

@@ -120,9 +120,9 @@ def _custom_vmap_batch(
         own = aval_of(x)
         if own.shape != shape or own.dtype != aval.dtype:
             raise ValueError(
-                f"the custom vmap rule {rule} of {name} returned {own.str_short()} "
-                f"{'as batched' if b else 'as not batched'}; the result of {name} is {aval.str_short()}, so "
-                f"{aval.update(shape=shape).str_short()} was expected"
+                f"the custom vmap rule {rule} of {name} returned {own.str_short(True)} "
+                f"{'as batched' if b else 'as not batched'}; the result of {name} is {aval.str_short(True)}, so "
+                f"{aval.update(shape=shape).str_short(True)} was expected"
             )
     results = [cast_weak_type(x, a) for x, a in zip(results, call.out_avals, strict=True)]
     return results, [0 if b else None for b in where]

@@ -67,7 +67,7 @@ class _Unavailable:
     """A placeholder for a value of a trace that has ended or does not enclose the breakpoint."""
 
     def __init__(self, tracer: Tracer) -> None:
-        self.text = f"<{tracer.aval.str_short(False)} of another trace>"
+        self.text = f"<{tracer.aval.str_short()} of another trace>"
 
     def __repr__(self) -> str:
         return self.text

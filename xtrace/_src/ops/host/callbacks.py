@@ -78,13 +78,13 @@ class Function:
             dtype = dtypes.canonicalize(data.dtype, self.x64)
         except TypeError:
             raise TypeError(
-                f"{where} is no array: expected {aval.str_short(False)}, got {abbreviate(value)}"
+                f"{where} is no array: expected {aval.str_short()}, got {abbreviate(value)}"
             ) from None
         if data.shape != aval.shape or dtype != aval.dtype:
-            got = ShapedArray(data.shape, dtype).str_short(False)
+            got = ShapedArray(data.shape, dtype).str_short()
             advice = "Convert it to the dtype" if data.shape == aval.shape else "Return an array of the shape"
             raise ValueError(
-                f"{where} has the wrong type: expected {aval.str_short(False)}, got {got}. {advice} in "
+                f"{where} has the wrong type: expected {aval.str_short()}, got {got}. {advice} in "
                 "result_shape_dtypes, or change result_shape_dtypes to the type that the function returns."
             )
         return data if data.dtype == aval.dtype else dtypes.cast(data, aval.dtype)

@@ -39,7 +39,7 @@ class _FormatChecker(string.Formatter):
         aval = aval_of(value)
         if isinstance(aval.dtype, ExtendedDType) or aval.shape:
             raise TypeError(
-                f"the format {abbreviate(format_spec)} is for numbers; the value is {aval.str_short(False)}. Use "
+                f"the format {abbreviate(format_spec)} is for numbers; the value is {aval.str_short()}. Use "
                 "{} or {!r}, and numpy.printoptions for the format of arrays"
             )
         # A format fits all numbers of a dtype or none, so any number tells.

@@ -46,7 +46,7 @@ def create_token(_: object = None) -> Any:
 def _after_abstract(*tokens: ShapedArray) -> ShapedArray:
     for position, aval in enumerate(tokens):
         if type(aval) is not AbstractToken:
-            raise _no_token(position, aval.str_short())
+            raise _no_token(position, aval.str_short(True))
     return AbstractToken()
 
 

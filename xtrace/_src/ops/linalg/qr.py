@@ -70,7 +70,7 @@ def _geqp3_abstract(x: ShapedArray, pivots: ShapedArray, *, use_magma: bool | No
     packed, taus = _geqrf_abstract(x)
     if pivots.shape != (*x.shape[:-2], x.shape[-1]) or pivots.dtype != dtypes.int32:
         raise ValueError(
-            f"geqp3: pivots must be int32, one for each column of {x.str_short()}, got {abbreviate(pivots)}"
+            f"geqp3: pivots must be int32, one for each column of {x.str_short(True)}, got {abbreviate(pivots)}"
         )
     return [packed, ShapedArray(pivots.shape, pivots.dtype), taus]
 

@@ -186,8 +186,8 @@ def _parse_entry(part: Any, axis: int, size: int, traced: list[Any]) -> Any:
     aval = aval_of(part)
     if not dtypes.is_integer(aval.dtype):
         raise TypeError(
-            f"an index of a reference has the type {aval.str_short()}; indices are integers. Masks are written with "
-            "jnp.where on the value of the reference"
+            f"an index of a reference has the type {aval.str_short(True)}; indices are integers. Masks are written "
+            "with jnp.where on the value of the reference"
         )
     if aval.shape or not isinstance(part, (int, np.generic, np.ndarray)):
         traced.append(part)
@@ -223,7 +223,7 @@ def _parse_dynamic_slice(part: DynamicSlice, axis: int, size: int, traced: list[
     if not known:
         aval = aval_of(start)
         if aval.shape or not dtypes.is_integer(aval.dtype):
-            raise TypeError(f"xtrace.ds: start must be an integer scalar, got {aval.str_short()}")
+            raise TypeError(f"xtrace.ds: start must be an integer scalar, got {aval.str_short(True)}")
         traced.append(start)
     return made
 

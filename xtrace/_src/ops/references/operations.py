@@ -119,7 +119,7 @@ def _check_varying(name: str, ref: AbstractRef, operands: Sequence[ShapedArray])
 
 def _reference_type(name: str, aval: ShapedArray) -> AbstractRef:
     if not isinstance(aval, AbstractRef):
-        raise ValueError(f"{name} takes a reference, got an array of type {aval.str_short()}; see xtrace.new_ref")
+        raise ValueError(f"{name} takes a reference, got an array of type {aval.str_short(True)}; see xtrace.new_ref")
     return aval
 
 

@@ -216,9 +216,9 @@ def _describe_position(position: Position | None) -> str:
 def _log_saved(parts: _Split, level: int) -> None:
     """Log the values that differentiation of a checkpointed function saves."""
     known, computed_by = parts.known, describe_origins(parts.known.jaxpr)
-    lines = [f"  {known.in_avals[i].str_short()}" for i in parts.inputs]
+    lines = [f"  {known.in_avals[i].str_short(True)}" for i in parts.inputs]
     saved = [
-        f"  {v.aval.str_short()} {computed_by.get(v, 'also an input')}"
+        f"  {v.aval.str_short(True)} {computed_by.get(v, 'also an input')}"
         for v in known.jaxpr.outvars[parts.results_known :]
     ]
     _logger.log(
