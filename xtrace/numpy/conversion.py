@@ -323,7 +323,11 @@ def convert_array(
     if dtypes.is_complex(aval.dtype) and dtypes.is_boolean(wanted):
         # A conversion would drop the imaginary part first.
         return _nonzero(x if isinstance(x, Array) else asarray(x))
-    warn_of_lost_part(aval.dtype, wanted)
+    if dtypes.is_complex(aval.dtype) and not dtypes.is_complex(wanted):
+        warn_user(
+            f"{function or called_function()}: conversion from {aval.dtype.name} to {wanted.name} drops the imaginary "
+            "part, and will be an error; take x.real or x.imag first", DeprecationWarning,
+        )
     result = _convert_value(x, wanted, copy, function=function)
     return result if device is None else device_put(result, device)
 
