@@ -2,15 +2,16 @@
 
     python -m tools.torture_compilation_cache [--processes 16] [--rounds 1000]
 
-Each round of a process compiles one of a few programs, or loads it from the folder, and compares its result with the
-right one. Meanwhile processes are killed at any moment and go on where they were, entries are truncated, changed or
-replaced by one another, and old ones are evicted. No result may be wrong, no round may fail, and in the end the folder
-holds right entries only.
+Each round of a process compiles one of a few programs, or loads it from the folder, with its trace or without, and
+compares its result with the right one. Meanwhile processes are killed at any moment and go on where they were, entries
+are truncated, changed or replaced by one another, and old ones are evicted. No result may be wrong, no round may fail,
+and in the end the folder holds right entries only.
 """
 
 from __future__ import annotations
 
 import argparse
+import logging
 import multiprocessing
 import os
 import random
@@ -31,7 +32,7 @@ from xtrace._src.runtime.disk_cache import DiskCache
 
 _PROGRAMS = 24
 # About two thirds of the programs' sizes, so that eviction never ends.
-_MOST_BYTES = 200_000
+_MOST_BYTES = 120_000
 # A process lives for so many rounds on average.
 _LIFETIME = 60
 
@@ -66,12 +67,14 @@ def _work(folder: str, rounds: int, seed: int, reports: Connection) -> None:
     """Do rounds, and report each: what went wrong, and how the cache was used."""
     draws = random.Random(seed)
     warnings.simplefilter("ignore")
+    logging.getLogger("xtrace").setLevel(logging.ERROR)
     with settings.directory(folder), settings.min_compile_seconds(0.0), settings.max_size(_MOST_BYTES):
         for _ in range(rounds):
             number, x = draws.randrange(_PROGRAMS), draws.randrange(1000)
             fault = ""
             try:
-                result = float(xtrace.jit(lambda x, n=number: (x + n) * (n + 1) - x)(np.float32(x)))
+                with settings.trace_cache(draws.random() < 0.5):
+                    result = float(xtrace.jit(lambda x, n=number: (x + n) * (n + 1) - x)(np.float32(x)))
                 if result != (x + number) * (number + 1) - x:
                     fault = f"program {number} of {x} gave {result}"
             except Exception as error:
@@ -81,7 +84,7 @@ def _work(folder: str, rounds: int, seed: int, reports: Connection) -> None:
 
 def _damage(folder: Path, draws: random.Random) -> bool:
     """Spoil an entry as a crash, a bad disk or a bad copy would; return whether there was one."""
-    entries = sorted(folder.glob("*.program"))
+    entries = sorted([*folder.glob("*.program"), *folder.glob("*.trace")])
     if not entries:
         return False
     path = draws.choice(entries)
@@ -150,7 +153,7 @@ def torture(folder: str, processes: int, rounds: int, seed: int = 0) -> dict[str
     return counts | {"right entries": right, "wrong entries left": len(wrong), "seconds": time.monotonic() - start}
 
 
-_COUNTED = ("hits", "misses", "stored", "wrong", "rejected", "failed")
+_COUNTED = ("hits", "misses", "stored", "wrong", "rejected", "failed", "trace_hits", "trace_misses")
 
 
 def _add(counts: dict[str, Any], before: CompilationCacheInfo | None, now: CompilationCacheInfo) -> None:

@@ -353,8 +353,8 @@ def test_donation_when_the_code_is_specialised():
     for _ in range(CALLS):
         f({"a": jnp.ones(3), "b": jnp.ones(3)}, 1.0)
     shared = jnp.ones(3)
-    twice = r"passed to <lambda> as state\['a'\] and state\['b'\], and donated"
-    with pytest.raises(xtrace.errors.JaxRuntimeError, match=twice):
+    words = r"passed to <lambda> as state\['a'\] and state\['b'\], and donated"
+    with pytest.raises(xtrace.errors.JaxRuntimeError, match=words):
         f({"a": shared, "b": shared}, 1.0)
     assert not shared.is_deleted()
 

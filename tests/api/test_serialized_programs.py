@@ -149,6 +149,7 @@ def test_another_device():
 
 def test_a_program_from_the_compilation_cache(tmp_path):
     with cache_settings.directory(str(tmp_path / "programs")), cache_settings.min_compile_seconds(0.0):
+        xtrace.clear_caches()
         compiled = compile_(factorize, X)
         xtrace.clear_caches()
         found = compile_(factorize, X)

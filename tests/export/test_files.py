@@ -1,5 +1,6 @@
 """The files: trees with classes of users, files that jax wrote, and files that are damaged or of other versions."""
 
+import hashlib
 import struct
 from collections import namedtuple
 
@@ -238,6 +239,16 @@ def test_files_without_a_digest_are_read_or_refused_in_words(data):
 def test_any_bytes_are_no_file(blob):
     with pytest.raises(ValueError, match="deserialize: blob"):
         export.deserialize(blob)
+
+
+def test_a_name_that_is_no_text_is_an_error_in_words():
+    content = bytes(SAVED[:-DIGEST_SIZE])
+    assert content.count(b"main\0") == 2
+    changed = content.replace(b"main\0", b"ma\xff\xfe\0")
+    exported = export.deserialize(changed + hashlib.sha256(changed).digest())
+    for one in (exported, exported.vjp()):
+        with pytest.raises(ValueError, match=", an Exported, cannot be used: "):
+            one.mlir_module()
 
 
 @pytest.mark.slow

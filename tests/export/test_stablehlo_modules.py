@@ -38,7 +38,7 @@ def text_of(f, *args):
 def in_portable_form(text):
     """The module in VHLO; without a version of StableHLO, as the first artifacts were."""
     module = modules.parse(text)
-    modules.run_passes(module, "builtin.module(stablehlo-legalize-to-vhlo)")
+    modules.run_passes(module, "builtin.module(stablehlo-legalize-to-vhlo{allow-other-dialects=true})")
     return module
 
 

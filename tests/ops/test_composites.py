@@ -41,6 +41,11 @@ def test_composites_close_over_values_and_refuse_derivatives():
         lax.composite(lambda x: x, 3)
     with pytest.raises(TypeError, match="decomposition must be a function"):
         lax.composite("f", "my.op")
+    for name in ("op", "", "my op.f", "1.op", "my.", "ü.op"):
+        with pytest.raises(ValueError, match="composite: name must be a namespace and a name"):
+            lax.composite(lambda x: x, name)
+    for name in ("my.op.f", "m1.2$"):
+        assert xtrace.jit(lax.composite(lambda x: x + 1, name))(1.0) == 2
 
 
 def test_a_sink_keeps_what_is_computed():

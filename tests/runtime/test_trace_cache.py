@@ -680,6 +680,7 @@ def test_a_record_that_this_release_does_not_write_is_traced_again(cache, name):
     record = json.dumps(RECORDS[name](json.loads(payload[8 : 8 + size]))).encode()
     path.write_bytes(form.encode(head, len(record).to_bytes(8, "little") + record + payload[8 + size :]))
     assert run(PLAIN) == (first, "trace_misses")
+    assert (cache / "quarantine" / path.name).exists()
 
 
 def test_traces_that_others_can_write_are_refused(cache):

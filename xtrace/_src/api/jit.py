@@ -556,7 +556,7 @@ class Jitted:
         return self.donated.flags_of_leaves(in_tree, [n for n, _ in static.positional])
 
     def check_donation(self, flags: Sequence[bool], static: Static, leaves: Sequence[Any], in_tree: PyTreeDef) -> None:
-        """Raise ValueError if a donated array is passed twice."""
+        """Raise JaxRuntimeError if a donated array is passed twice."""
         call_arguments.check_donation(
             self.name, flags, leaves, lambda: call_arguments.argument_paths(self.fun, static, in_tree)
         )

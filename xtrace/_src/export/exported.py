@@ -110,7 +110,7 @@ class Exported:
             artifact = self.mlir_module_serialized
             module = artifacts.read_artifact(artifact if self._is_intact else _rewrite(artifact))
             check_signature(self, *artifacts.signature_of(module))
-        except ValueError as error:
+        except (RuntimeError, ValueError) as error:  # A name in the program may not be UTF-8.
             raise ValueError(f"{self.fun_name}, an Exported, cannot be used: {error}") from None
         return module
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -75,6 +76,10 @@ composite_p = Primitive(
 )
 
 
+# The names that StableHLO accepts.
+_NAME = re.compile(r"[a-zA-Z]\w*(\.[\w$]+)+", re.ASCII)
+
+
 def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
     """Return a function that calls one named operation, for which a backend may have its own code.
 
@@ -89,7 +94,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 
     Raises:
         TypeError: `decomposition` cannot be called, or an attribute has no form in StableHLO.
-        ValueError: the returned function is differentiated.
+        ValueError: `name` has no namespace, or the returned function is differentiated.
 
     Example:
         >>> lax.composite(lambda x: x * 2.0, "my.double")(1.0)
@@ -99,6 +104,10 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
         raise TypeError(f"composite: decomposition must be a function, got {abbreviate(decomposition)}")
     if not isinstance(name, str):
         raise TypeError(f"composite: name must be a string such as 'my.op', got {abbreviate(name)}")
+    if _NAME.fullmatch(name) is None:
+        raise ValueError(
+            f"composite: name must be a namespace and a name, joined by a dot, such as 'my.op'; got {abbreviate(name)}"
+        )
 
     def call(*args: Any, **keywords: Any) -> Any:
         leaves, in_tree, avals = leaves_of("args", args)

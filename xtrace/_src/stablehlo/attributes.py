@@ -44,6 +44,11 @@ def string(text: str) -> str:
     return f'"{"".join(out)}"'
 
 
+def axis_name(axis: object) -> str:
+    """A quoted name of a mesh axis, without backslashes and other characters at which XLA aborts the process."""
+    return string("".join([c if " " <= c <= "~" and c not in "<\\" else f"<{ord(c):X}>" for c in str(axis)]))
+
+
 def string_of_bytes(data: bytes) -> str:
     """A quoted string of any bytes."""
     return f'"{"".join([f"{chr(92)}{byte:02X}" for byte in data])}"'

@@ -543,7 +543,7 @@ class FunctionBuilder:
         """Write a computation on shards; `shardings` are the texts of the operands' and of the results' shardings."""
         names, types = ", ".join([x.name for x in operands]), ", ".join([x.type for x in operands])
         arguments = ", ".join([f"{v.name}: {v.type}" for v in body.arguments])
-        manual = ", ".join([attributes.string(str(axis)) for axis in axes])
+        manual = ", ".join([attributes.axis_name(axis) for axis in axes])
         outputs = ", ".join([a.mlir_type for a in results])
         number = self.number()
         binder = "" if not results else f"%{number} = " if len(results) == 1 else f"%{number}:{len(results)} = "

@@ -69,7 +69,7 @@ class Meshes:
                 _entry(axes_of_entry(p), p is UNCONSTRAINED or i in free)
                 for i, p in enumerate(full_entries(spec, ndim))
             ]
-            unreduced = ", ".join([attributes.string(str(a)) for a in mesh.axis_names if a in spec.unreduced])
+            unreduced = ", ".join([attributes.axis_name(a) for a in mesh.axis_names if a in spec.unreduced])
             rest = f", unreduced={{{unreduced}}}" if unreduced else ""
             return f"<{self.of(mesh)}, [{', '.join(entries)}]{rest}>"
         parts, numbers = sharding.tiles(ndim)
@@ -97,11 +97,11 @@ class Meshes:
 
 
 def _axes_text(axes: tuple[tuple[str, int], ...], numbers: tuple[int, ...]) -> str:
-    sizes = ", ".join([f"{attributes.string(axis)}={size}" for axis, size in axes])
+    sizes = ", ".join([f"{attributes.axis_name(axis)}={size}" for axis, size in axes])
     return f"<[{sizes}]{f', device_ids={list(numbers)}' if numbers else ''}>"
 
 
 def _entry(axes: tuple[Any, ...], free: bool) -> str:
-    names = [attributes.string(str(axis)) for axis in axes]
+    names = [attributes.axis_name(axis) for axis in axes]
     return f"{{{', '.join([*names, '?'] if free else names)}}}"
 
