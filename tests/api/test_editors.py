@@ -41,6 +41,7 @@ DEFINED = [
     ("jnp.sin", "xtrace.numpy.ufuncs", True),
     ("jnp.logical_and", "xtrace.numpy.logic", True),
     ("jnp.true_divide", "xtrace._src.api.operators", True),
+    ("jnp.bfloat16", "xtrace.numpy.scalar_types", True),
     ("jnp.zeros(3).sum", "xtrace._src.core.arrays", False),
     ("lax.scan", "xtrace._src.ops.control_flow.scan", True),
     ("lax.tanh", "xtrace._src.ops.trigonometry", True),

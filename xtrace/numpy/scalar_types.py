@@ -35,6 +35,21 @@ class ScalarType(type):
 
     dtype: Any
 
+    def __new__(cls, name: str, bases: tuple[type, ...], contents: dict[str, Any], *, dtype: DType) -> ScalarType:
+        """Complete the docstring, a sentence on the numbers, by the sections on the conversion."""
+        contents |= {
+            "dtype": dtype, "__module__": "xtrace.numpy", "__qualname__": dtype.name, "__slots__": (),
+            "__doc__": docstring(
+                contents["__doc__"], {"x": "an array, a scalar or nested lists of numbers."},
+                f"An array of dtype {dtype.name}.", {"TypeError": "`x` does not convert to an array."},
+                (f"str(jnp.{dtype.name}.dtype)", f"'{dtype.name}'"),
+            ),
+        }
+        return super().__new__(cls, dtype.name, bases, contents)
+
+    def __init__(cls, name: str, bases: tuple[type, ...], contents: dict[str, Any], *, dtype: DType) -> None:
+        super().__init__(name, bases, contents)
+
     def __call__(cls, x: Any) -> Array:
         return asarray(x, dtype=cls.dtype)
 
@@ -51,51 +66,131 @@ class ScalarType(type):
         return f"<class 'jax.numpy.{cls.__name__}'>"
 
 
-def _define_scalar_class(dtype: DType) -> ScalarType:
-    contents = {
-        "dtype": dtype, "__module__": "xtrace.numpy", "__slots__": (),
-        "__doc__": docstring(
-            f"A dtype, and the conversion of arrays to it: {dtype.name}.",
-            {"x": "an array, a scalar or nested lists of numbers."}, f"An array of dtype {dtype.name}.",
-            {"TypeError": "`x` does not convert to an array."}, (f"str(jnp.{dtype.name}.dtype)", f"'{dtype.name}'"),
-        ),
-    }
-    return ScalarType(dtype.name, (), contents)
+class bool_(metaclass=ScalarType, dtype=dtypes.bool_):
+    """Truth values, of one byte each."""
 
 
-bool_ = _define_scalar_class(dtypes.bool_)
-int2 = _define_scalar_class(dtypes.int2)
-int4 = _define_scalar_class(dtypes.int4)
-int8 = _define_scalar_class(dtypes.int8)
-int16 = _define_scalar_class(dtypes.int16)
-int32 = _define_scalar_class(dtypes.int32)
-int64 = _define_scalar_class(dtypes.int64)
-uint2 = _define_scalar_class(dtypes.uint2)
-uint4 = _define_scalar_class(dtypes.uint4)
-uint8 = _define_scalar_class(dtypes.uint8)
-uint16 = _define_scalar_class(dtypes.uint16)
-uint32 = _define_scalar_class(dtypes.uint32)
-uint64 = _define_scalar_class(dtypes.uint64)
-float4_e2m1fn = _define_scalar_class(dtypes.float4_e2m1fn)
-float6_e2m3fn = _define_scalar_class(dtypes.float6_e2m3fn)
-float6_e3m2fn = _define_scalar_class(dtypes.float6_e3m2fn)
-float8_e3m4 = _define_scalar_class(dtypes.float8_e3m4)
-float8_e4m3 = _define_scalar_class(dtypes.float8_e4m3)
-float8_e4m3b11fnuz = _define_scalar_class(dtypes.float8_e4m3b11fnuz)
-float8_e4m3fn = _define_scalar_class(dtypes.float8_e4m3fn)
-float8_e4m3fnuz = _define_scalar_class(dtypes.float8_e4m3fnuz)
-float8_e5m2 = _define_scalar_class(dtypes.float8_e5m2)
-float8_e5m2fnuz = _define_scalar_class(dtypes.float8_e5m2fnuz)
-float8_e8m0fnu = _define_scalar_class(dtypes.float8_e8m0fnu)
-bfloat16 = _define_scalar_class(dtypes.bfloat16)
-float16 = _define_scalar_class(dtypes.float16)
-float32 = _define_scalar_class(dtypes.float32)
-float64 = _define_scalar_class(dtypes.float64)
-complex64 = _define_scalar_class(dtypes.complex64)
-complex128 = _define_scalar_class(dtypes.complex128)
+class int2(metaclass=ScalarType, dtype=dtypes.int2):
+    """Integers of 2 bits, from -2 to 1."""
+
+
+class int4(metaclass=ScalarType, dtype=dtypes.int4):
+    """Integers of 4 bits, from -8 to 7."""
+
+
+class int8(metaclass=ScalarType, dtype=dtypes.int8):
+    """Integers of 8 bits, from -128 to 127."""
+
+
+class int16(metaclass=ScalarType, dtype=dtypes.int16):
+    """Integers of 16 bits, from -32768 to 32767."""
+
+
+class int32(metaclass=ScalarType, dtype=dtypes.int32):
+    """Integers of 32 bits, from -2147483648 to 2147483647."""
+
+
+class int64(metaclass=ScalarType, dtype=dtypes.int64):
+    """Integers of 64 bits; without the setting `enable_x64`, arrays of them have dtype int32."""
+
+
+class uint2(metaclass=ScalarType, dtype=dtypes.uint2):
+    """Integers of 2 bits without a sign, from 0 to 3."""
+
+
+class uint4(metaclass=ScalarType, dtype=dtypes.uint4):
+    """Integers of 4 bits without a sign, from 0 to 15."""
+
+
+class uint8(metaclass=ScalarType, dtype=dtypes.uint8):
+    """Integers of 8 bits without a sign, from 0 to 255."""
+
+
+class uint16(metaclass=ScalarType, dtype=dtypes.uint16):
+    """Integers of 16 bits without a sign, from 0 to 65535."""
+
+
+class uint32(metaclass=ScalarType, dtype=dtypes.uint32):
+    """Integers of 32 bits without a sign, from 0 to 4294967295."""
+
+
+class uint64(metaclass=ScalarType, dtype=dtypes.uint64):
+    """Integers of 64 bits without a sign; without the setting `enable_x64`, arrays of them have dtype uint32."""
+
+
+class float4_e2m1fn(metaclass=ScalarType, dtype=dtypes.float4_e2m1fn):
+    """Floating-point numbers of 4 bits, 2 for the exponent and 1 for the mantissa, without infinities and NaN."""
+
+
+class float6_e2m3fn(metaclass=ScalarType, dtype=dtypes.float6_e2m3fn):
+    """Floating-point numbers of 6 bits, 2 for the exponent and 3 for the mantissa, without infinities and NaN."""
+
+
+class float6_e3m2fn(metaclass=ScalarType, dtype=dtypes.float6_e3m2fn):
+    """Floating-point numbers of 6 bits, 3 for the exponent and 2 for the mantissa, without infinities and NaN."""
+
+
+class float8_e3m4(metaclass=ScalarType, dtype=dtypes.float8_e3m4):
+    """Floating-point numbers of 8 bits, 3 for the exponent and 4 for the mantissa, with infinities and NaN."""
+
+
+class float8_e4m3(metaclass=ScalarType, dtype=dtypes.float8_e4m3):
+    """Floating-point numbers of 8 bits, 4 for the exponent and 3 for the mantissa, with infinities and NaN."""
+
+
+class float8_e4m3b11fnuz(metaclass=ScalarType, dtype=dtypes.float8_e4m3b11fnuz):
+    """Floating-point numbers of 8 bits, 4 for the exponent and 3 for the mantissa; bias 11, one NaN, no infinities."""
+
+
+class float8_e4m3fn(metaclass=ScalarType, dtype=dtypes.float8_e4m3fn):
+    """Floating-point numbers of 8 bits, 4 for the exponent and 3 for the mantissa, with NaN and without infinities."""
+
+
+class float8_e4m3fnuz(metaclass=ScalarType, dtype=dtypes.float8_e4m3fnuz):
+    """Floating-point numbers of 8 bits, 4 for the exponent and 3 for the mantissa; bias 8, one NaN, no infinities."""
+
+
+class float8_e5m2(metaclass=ScalarType, dtype=dtypes.float8_e5m2):
+    """Floating-point numbers of 8 bits, 5 for the exponent and 2 for the mantissa, with infinities and NaN."""
+
+
+class float8_e5m2fnuz(metaclass=ScalarType, dtype=dtypes.float8_e5m2fnuz):
+    """Floating-point numbers of 8 bits, 5 for the exponent and 2 for the mantissa; bias 16, one NaN, no infinities."""
+
+
+class float8_e8m0fnu(metaclass=ScalarType, dtype=dtypes.float8_e8m0fnu):
+    """Powers of two in 8 bits, and NaN: an exponent without sign and mantissa."""
+
+
+class bfloat16(metaclass=ScalarType, dtype=dtypes.bfloat16):
+    """Floating-point numbers of 16 bits with the range of float32: 8 for the exponent and 7 for the mantissa."""
+
+
+class float16(metaclass=ScalarType, dtype=dtypes.float16):
+    """Floating-point numbers of 16 bits (IEEE 754 binary16)."""
+
+
+class float32(metaclass=ScalarType, dtype=dtypes.float32):
+    """Floating-point numbers of 32 bits (IEEE 754 binary32)."""
+
+
+class float64(metaclass=ScalarType, dtype=dtypes.float64):
+    """Floating-point numbers of 64 bits (binary64); without the setting `enable_x64`, arrays of them are float32."""
+
+
+class complex64(metaclass=ScalarType, dtype=dtypes.complex64):
+    """Complex numbers whose parts are float32."""
+
+
+class complex128(metaclass=ScalarType, dtype=dtypes.complex128):
+    """Complex numbers whose parts are float64; without the setting `enable_x64`, arrays of them are complex64."""
+
+
 # Only ml_dtypes 0.6 and newer have the one-bit integers.
 one_bit_types: dict[str, Any] = {
-    name: _define_scalar_class(dtypes.all_dtypes[name]) for name in ("int1", "uint1") if name in dtypes.all_dtypes
+    name: ScalarType(name, (), {"__doc__": "Integers of one bit."}, dtype=dtypes.all_dtypes[name])
+    for name in ("int1", "uint1")
+    if name in dtypes.all_dtypes
 }
 # Aliases from C and older NumPy.
 single, double, float_ = float32, float64, float64
