@@ -177,3 +177,16 @@ def test_a_program_without_results_has_no_staging_memory():
     jitted(np.float32(5))
     xtrace.effects_barrier()
     assert seen[-1] == 5
+
+
+def test_guards_see_the_transfers():
+    jitted, x = warmed(lambda x: x + 1, np.ones(4, np.float32)), np.zeros(4, np.float32)
+    with xtrace.transfer_guard_host_to_device("disallow"):
+        with pytest.raises(RuntimeError, match="isallowed host-to-device transfer"):
+            jitted(x)
+        with xtrace.transfer_guard("allow"):
+            assert np.asarray(jitted(x)).tolist() == [1, 1, 1, 1]
+    assert not staging.guarded_threads
+    for _ in range(CALLS):
+        jitted(x)
+    assert stacks_of(jitted)

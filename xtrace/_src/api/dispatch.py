@@ -455,8 +455,9 @@ class _Writer:
         parts = ", ".join([f"m_{x.name}, {x.name}" for x in self.staged])
         self.after.append(f"if staged is not None and {example}.is_ready(): {memory}.append(staged)")
         return [
-            f"try: staged = {memory}.pop()",
-            f"except IndexError: staged = None; {'; '.join(making)}",
+            f"try: staged = None if '@staging'.guarded_threads else {memory}.pop()",
+            "except IndexError: staged = None",
+            f"if staged is None: {'; '.join(making)}",
             "else:",
             f" {parts} = staged",
             *[
@@ -590,5 +591,5 @@ def specialise(
 _COMMON = {
     "traces": sys.modules[Trace.__module__], "base": base_trace, "cache_key": config.cache_key, "store": config.store,
     "ndarray": np.ndarray, "Array": ConcreteArray, "put_at": put_at, "same_static": same_static, "cast": dtypes.cast,
-    "cast_into": dtypes.cast_into, "forget": _forget,
+    "cast_into": dtypes.cast_into, "staging": staging, "forget": _forget,
 }

@@ -402,8 +402,9 @@ class Jitted:
         # Checks wrap one program: they exclude a later replacement.
         if way == "full" or self.of_library or (way == "tiered" and prepared.checks):
             made, upgrade = prepared.compilation, None
-            chosen = self.options.compiler_options
-            program = self.cache.compile(prepared.traced, made.assignment, chosen, made.compile)
+            place = prepared.traced, made.assignment, self.options.compiler_options
+            # A program with checks keeps donated arguments, which other programs do not.
+            program = made.compile() if prepared.checks else self.cache.compile(*place, made.compile)
         else:
             program, upgrade = tiered_compilation.compile_by(way, prepared.compilation)
         return self.finish(prepared, program, time.perf_counter() - start, upgrade)
