@@ -34,13 +34,10 @@ CAUSES = {
     "cold start": "XLA's compilation, which is jax's as well",
     "warm start": "the import, XLA's loading of the program, and its first run",
     "cold trace": "loading of modules at their first use, which jax has loaded when it is imported",
-    "dispatch NumPy": "jaxlib's call that copies an array takes 2.7 us; jax's C++ shares the array's memory",
-    "dispatch 2 NumPy": "the same, for each argument",
     "dispatch 200-leaf": "the results are 200 arrays, which jax makes in C++",
     "dispatch": "XLA's execution takes most of both times",
     "trace+lower": "5 to 26 us of Python for each line of the module's text",
     "growth": "the ratio of times is 0.06 at depth 1 and 0.07 at depth 6",
-    "eager jnp.exp(host)": "the copy of the array, as for calls with NumPy arguments",
     "eager": "XLA's execution takes most of both times",
 }
 
