@@ -42,6 +42,7 @@ DEFINED = [
     ("jnp.logical_and", "xtrace.numpy.logic", True),
     ("jnp.true_divide", "xtrace._src.api.operators", True),
     ("jnp.bfloat16", "xtrace.numpy.scalar_types", True),
+    ("xtrace.enable_x64", "xtrace._src.core.config", True),
     ("jnp.zeros(3).sum", "xtrace._src.core.arrays", False),
     ("lax.scan", "xtrace._src.ops.control_flow.scan", True),
     ("lax.tanh", "xtrace._src.ops.trigonometry", True),

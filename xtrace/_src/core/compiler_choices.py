@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import enum
+from contextlib import AbstractContextManager
 
 from xtrace._src.core.abbreviation import abbreviate
-from xtrace._src.core.config import one_of, option
+from xtrace._src.core.options import one_of, option
 
 __all__ = ["CompilerEffortLevel", "Inline"]
 
 _WAYS = ("full", "tiered", "quick")
-compilation = option(
-    "xtrace_compilation", "full", one_of(*_WAYS),
-    "'tiered' runs a quickly compiled program until a background thread has compiled it fully; 'quick' keeps that one.",
-    keyed=True,
-)
+
+
+@option("full", one_of(*_WAYS), name="xtrace_compilation", keyed=True)
+def compilation(new_val: str | None) -> AbstractContextManager[None]:
+    """'tiered' runs a quickly compiled program until a background thread has compiled it fully; 'quick' keeps that one.
+
+    """
+    ...
 
 
 class CompilerEffortLevel(enum.Enum):

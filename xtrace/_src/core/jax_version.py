@@ -5,10 +5,11 @@ Code with a difference calls `is_newer`; `tests/core/test_jax_version.py` lists 
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 from xtrace._src.core.abbreviation import abbreviate
-from xtrace._src.core.config import Kind, option
+from xtrace._src.core.options import Kind, option
 
 REFERENCE, NEWER = "0.10.2", "0.12.0"
 
@@ -22,11 +23,14 @@ def _release(value: object) -> str:
     raise ValueError(f"the setting accepts '{REFERENCE}' and '{NEWER}'; got {abbreviate(value)}")
 
 
-jax_version = option(
-    "xtrace_jax_version", REFERENCE,
+@option(
+    REFERENCE,
     Kind("enum", _release, f"{REFERENCE!r}, or {NEWER!r}; any release of their series.", NEWER, (REFERENCE, NEWER)),
-    "The release of JAX whose behaviour is followed, where releases differ.", keyed=True,
+    name="xtrace_jax_version", keyed=True,
 )
+def jax_version(new_val: object) -> AbstractContextManager[None]:
+    """The release of JAX whose behaviour is followed, where releases differ."""
+    ...
 
 
 def is_newer() -> bool:

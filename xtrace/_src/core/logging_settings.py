@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import logging
+from contextlib import AbstractContextManager
 
-from xtrace._src.core.config import TEXT, one_of, option
+from xtrace._src.core.options import TEXT, one_of, option
 
-logging_level = option(
-    "jax_logging_level", "NOTSET", one_of("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", None),
-    "The level of xtrace's logger, which then writes to stderr.",
-)
-debug_log_modules = option(
-    "jax_debug_log_modules", "", TEXT, "The modules, by commas, whose loggers write every message to stderr."
-)
+
+@option("NOTSET", one_of("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", None))
+def logging_level(new_val: str | None) -> AbstractContextManager[None]:
+    """The level of xtrace's logger, which then writes to stderr."""
+    ...
+
+
+@option("", TEXT)
+def debug_log_modules(new_val: str | None) -> AbstractContextManager[None]:
+    """The modules, by commas, whose loggers write every message to stderr."""
+    ...
 
 
 def _show_logs(names: list[str], level: str) -> None:

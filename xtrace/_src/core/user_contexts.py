@@ -6,7 +6,7 @@ import itertools
 from contextlib import AbstractContextManager
 from typing import Any
 
-from xtrace._src.core import config
+from xtrace._src.core.options import context
 
 _numbers = itertools.count()
 
@@ -17,7 +17,7 @@ class UserContext:
     __slots__ = ("_option",)
 
     def __init__(self, default_value: Any) -> None:
-        self._option = config.context(f"user_context_{next(_numbers)}", default_value)
+        self._option = context(f"user_context_{next(_numbers)}", default_value)
 
     @property
     def value(self) -> Any:
