@@ -861,3 +861,12 @@ def test_arrays_that_were_put_on_their_device_need_no_other_program(compilations
         assert jitted(x)[0].committed is False and jitted(put)[0].committed is True
     assert_same(loose, jitted(put))
     assert len(compilations) == 1 and len(jitted.cache_info().entries) == 2
+
+
+def test_a_function_that_was_evaluated_first_shares_its_program(compilations):
+    jitted = jit(lambda: jnp.arange(3) + 1)
+    for _ in range(6):
+        jitted()
+    assert len(compilations) == 1
+    assert_same(jitted.lower().compile()(), jitted())
+    assert len(compilations) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -96,17 +95,3 @@ def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int,
             )
         common.append(different.pop() if different else 1)
     return tuple(common)
-
-
-def make_signature(names: Sequence[str], defaults: dict[str, Any] | None = None) -> inspect.Signature:
-    """Return the signature of a function; the parameters among `names` that have a default are keyword-only."""
-    defaults = defaults or {}
-    parameter = inspect.Parameter
-    return inspect.Signature(
-        [
-            parameter(n, parameter.KEYWORD_ONLY, default=defaults[n])
-            if n in defaults
-            else parameter(n, parameter.POSITIONAL_OR_KEYWORD)
-            for n in names
-        ]
-    )

@@ -37,8 +37,7 @@ CALLS_BEFORE_SPECIALISING = 4
 
 
 class _Mark:
-    """The class of objects that are compared by identity; each is a variable of this module, and pickled by its name.
-    """
+    """An object that is compared by identity; it is a variable of this module, and pickled by the name of this."""
 
     __slots__ = ("_name",)
 

@@ -401,13 +401,17 @@ class Jitted:
         start, way = time.perf_counter(), self.options.compilation or compilation.value
         # Checks wrap one program: they exclude a later replacement.
         if way == "full" or self.of_library or (way == "tiered" and prepared.checks):
-            made, upgrade = prepared.compilation, None
-            place = prepared.traced, made.assignment, self.options.compiler_options
-            # A program with checks keeps donated arguments, which other programs do not.
-            program = made.compile() if prepared.checks else self.cache.compile(*place, made.compile)
+            program, upgrade = self._full_program(prepared), None
         else:
             program, upgrade = tiered_compilation.compile_by(way, prepared.compilation)
         return self.finish(prepared, program, time.perf_counter() - start, upgrade)
+
+    def _full_program(self, prepared: Prepared) -> Program:
+        """Return the fully compiled program of a signature; `Lowered.compile` and other calls share it."""
+        made = prepared.compilation
+        if prepared.checks:  # it keeps donated arguments, which other programs do not
+            return made.compile()
+        return self.cache.compile(prepared.traced, made.assignment, self.options.compiler_options, made.compile)
 
     def _evaluate_on_host(
         self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...]
@@ -419,7 +423,7 @@ class Jitted:
 
         def compile_for(values: Sequence[Any]) -> Any:
             prepared = self.prepare(static, in_tree, values, key, aval_of_value)
-            return prepared.program if isinstance(prepared, CompiledCall) else prepared.compilation.compile()
+            return prepared.program if isinstance(prepared, CompiledCall) else self._full_program(prepared)
 
         host = host_programs.host_program(traced.closed, self._assignment(leaves, traced), compile_for, self.of_library)
         return None if host is None else CompiledCall(None, host, traced, (traced.seconds, 0.0, 0.0), host)

@@ -389,8 +389,8 @@ class Lowered(Stage):
             text = self._module.text(debug_info=True)
             return compile_module(self._module, text, self._traced.closed, self._assignment, options, kept=self._kept)
 
-        find, of = self._jitted.cache.compile, (self._traced, self._assignment, options.items())
-        program = find(*of, compile_now) if self._shares_program else compile_now()
+        shared, place = self._jitted.cache, (self._traced, self._assignment, options.items())
+        program = shared.compile(*place, compile_now) if self._shares_program else compile_now()
         partition = Partition(self._assignment, program.kept, program.inputs, program.results)
         compiled = Compiled(self._jitted, self._static, self._traced, program.executable, partition, program)
         compiled._around = self._around
