@@ -248,6 +248,22 @@ def test_signatures_in_any_order():
     assert f._cache_size() == len(SIGNATURES) - 4
 
 
+def test_the_code_of_frequent_calls_becomes_the_body_again():
+    f, host_array = jit(lambda x: x + 1), np.ones(3, np.float32)
+    for x in (jnp.ones(3), host_array):
+        for _ in range(CALLS):
+            f(x)
+    as_body = calls_while(lambda: f(host_array))
+    for _ in range(40):
+        assert_same(f(jnp.ones(3)), np.full(3, 2, np.float32))
+    array = jnp.ones(3)
+    assert calls_while(lambda: f(array)) <= as_body
+    # The other code goes on to be found.
+    assert calls_while(lambda: f(host_array)) > as_body
+    assert_same(f(host_array), np.full(3, 2, np.float32))
+    assert f._cache_size() == 1
+
+
 @functools.cache
 def shown(name):
     """What a fresh function shows of the arguments of a signature, and of the first one."""

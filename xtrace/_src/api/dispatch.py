@@ -2,7 +2,8 @@
 
 After a few calls, a signature gets code, which looks up the leaves' types in a table and runs the program, without
 loops and tree flattening. Signatures that differ only in shapes, dtypes or static values have one call shape, and share
-code and table. The code of the newest shape becomes the body of the jitted function itself, which saves a Python call.
+code and table. The code of one shape is the body of the jitted function itself, which saves a Python call: that of the
+newest shape, until calls of another one are frequent.
 """
 
 from __future__ import annotations
@@ -67,13 +68,16 @@ _TABLE = "$table"
 _MAX_SIGNATURES = 1024
 _MAX_CALL_SHAPES = 8
 
+# The number of calls after which the code of a shape becomes the body.
+_CALLS_BEFORE_BODY = 32
+
 _lock = threading.RLock()
 
 # The end of each function, for a failed call; see ``core/diagnostics/tracebacks.py``.
 _BOUNDARY = " except BaseException as error:\n  hide_frames(error)\n  raise"
 
 # The code for arguments of other signatures.
-_OTHERWISE = "  result = run(args, kwargs)\n  return slow(args, kwargs) if result is MISS else result\n" + _BOUNDARY
+_OTHERWISE = "  result = run(args, kwargs, True)\n  return slow(args, kwargs) if result is MISS else result\n" + _BOUNDARY
 
 _UNSPECIALISED = "def jitted(*args, **kwargs):\n try:\n" + _OTHERWISE
 
@@ -83,13 +87,14 @@ _Slow = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 class CallShapes:
     """The code of one function under one set of options, by call shapes.
 
-    The newest code is the body of the functions from `entry_point`; they try the other shapes after a miss.
+    The code of one shape is the body of the functions from `entry_point`; they try the other shapes after a miss.
     """
 
-    __slots__ = ("_call_shapes", "_by_arguments", "_wrappers", "_made")
+    __slots__ = ("_call_shapes", "_by_arguments", "_body", "_wrappers", "_made")
 
     def __init__(self) -> None:
         self._made = 0
+        self._body: _CallShape | None = None
         self._call_shapes: dict[Any, _CallShape] = {}
         # By the number of positional arguments and the names of keywords.
         self._by_arguments: dict[tuple[Any, ...], tuple[_CallShape, ...]] = {}
@@ -124,12 +129,17 @@ class CallShapes:
     def __reduce__(self) -> Any:
         return operator.attrgetter("cache.call_shapes"), (self.jitted(),)
 
-    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], body_missed: bool = False) -> Any:
         """Call the program for these arguments, or return MISS if they have no code."""
         if current_trace.get() is base_trace:
             for shape in self._by_arguments.get((len(args), *kwargs), ()):
+                if body_missed and shape is self._body:
+                    continue
                 result = shape.call(*args, **kwargs)
                 if result is not MISS:
+                    shape.calls += 1
+                    if shape.calls == _CALLS_BEFORE_BODY:
+                        self._make_body(shape, (len(args), *kwargs))
                     return result
         return MISS
 
@@ -144,9 +154,14 @@ class CallShapes:
                 shape = self._call_shapes[call.shape] = _CallShape(call, f"table{self._made}")
                 self._made += 1
             shape.table[call.key] = call.row
-            place = (len(args), *kwargs)
+            self._make_body(shape, (len(args), *kwargs))
+
+    def _make_body(self, shape: _CallShape, place: tuple[Any, ...]) -> None:
+        """Make the code of `shape` the body; `place` is its key in `_by_arguments`."""
+        with _lock:
             others = [s for s in self._by_arguments.get(place, ()) if s is not shape]
             self._by_arguments[place] = (shape, *others[: _MAX_CALL_SHAPES - 1])
+            self._body, shape.calls = shape, 0
             for wrapper in self._wrappers:
                 shape.become_body_of(wrapper)
 
@@ -193,10 +208,12 @@ class _CallShape:
     no constant: arrays refer to the code of their traceback, and would keep the table and its programs alive.
     """
 
-    __slots__ = ("call", "table", "_code", "_name")
+    __slots__ = ("call", "calls", "table", "_code", "_name")
 
     def __init__(self, call: Call, name: str) -> None:
         self.table = _Rows()
+        # The calls by `CallShapes.run`, since the code was made the body.
+        self.calls = 0
         self._name = name
         code = _code_of(call.source.replace(_TABLE, name))
         named = {f"@{name}": value for name, value in (*_COMMON.items(), *call.objects)}
@@ -217,7 +234,7 @@ def count_call(calls: dict[tuple[type, ...], int], leaves: Sequence[Any]) -> int
     return count
 
 
-def _miss(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _miss(args: tuple[Any, ...], kwargs: dict[str, Any], body_missed: bool = False) -> Any:
     return MISS
 
 
@@ -243,14 +260,14 @@ def _code_of(source: str) -> CodeType:
     return next(constant for constant in module.co_consts if isinstance(constant, CodeType))
 
 
-def _entry_point(slow: _Slow, run: _Slow) -> Callable[..., Any]:
+def _entry_point(slow: _Slow, run: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function without specialised code: it calls `run`, and `slow` after a miss."""
     # The parameters of specialised code have defaults, so that it notices calls with fewer arguments.
     defaults = (_MISSING,) * _MAX_PARAMETERS
     return FunctionType(_code_of(_UNSPECIALISED), _variables(slow, run), "jitted", defaults)
 
 
-def _variables(slow: _Slow, run: _Slow) -> dict[str, Any]:
+def _variables(slow: _Slow, run: Callable[..., Any]) -> dict[str, Any]:
     """Return the global variables of a function from `_entry_point`."""
     return {
         "slow": slow, "run": run, "MISS": MISS, "given": _drop_missing, "hide_frames": hide_frames,
