@@ -77,7 +77,9 @@ _lock = threading.RLock()
 _BOUNDARY = " except BaseException as error:\n  hide_frames(error)\n  raise"
 
 # The code for arguments of other signatures.
-_OTHERWISE = "  result = run(args, kwargs, True)\n  return slow(args, kwargs) if result is MISS else result\n" + _BOUNDARY
+_OTHERWISE = (
+    "  result = run(args, kwargs, True)\n  return slow(args, kwargs) if result is MISS else result\n" + _BOUNDARY
+)
 
 _UNSPECIALISED = "def jitted(*args, **kwargs):\n try:\n" + _OTHERWISE
 

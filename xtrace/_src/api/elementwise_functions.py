@@ -31,14 +31,15 @@ from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import ArrayPrimitive, Primitive
 from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import FUSES_SEVERAL, base_trace, current_trace
-from xtrace._src.runtime.arrays import ConcreteArray
-from xtrace._src.runtime.transfer import to_constant, to_operand
+from xtrace._src.runtime.arrays import DELETED, ConcreteArray
+from xtrace._src.runtime.transfer import current_device, to_constant, to_operand
 
 _Adjust = Callable[[Any, bool], tuple[Any, bool]]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Operation = Callable[..., Array]
 _Step = Callable[[Any], Any] | None
 SCALARS = frozenset((bool, int, float, complex))
+_SCALARS_PER_PLAN = 64
 _trace_of_thread = current_trace.get
 
 
@@ -297,20 +298,22 @@ def _plan(
         left, right = steps
         parameters = _defaults(operation)
         if one and left is None and right is not None:
+            to_array = _scalar_conversion(right)
 
             def array_and_scalar(x: Array, y: bool | int | float | complex) -> Array:
                 trace = _trace_of_thread()
                 if trace is base_trace or trace.fusion_level >= level:
-                    return jitted(x, to_operand(right(y)))
+                    return jitted(x, to_array(y))
                 return trace.process(operation, (x, right(y)), parameters)
 
             return array_and_scalar
         if one and right is None and left is not None:
+            to_array = _scalar_conversion(left)
 
             def scalar_and_array(x: bool | int | float | complex, y: Array) -> Array:
                 trace = _trace_of_thread()
                 if trace is base_trace or trace.fusion_level >= level:
-                    return jitted(to_operand(left(x)), y)
+                    return jitted(to_array(x), y)
                 return trace.process(operation, (left(x), y), parameters)
 
             return scalar_and_array
@@ -332,6 +335,22 @@ def _plan(
         return _apply(operation, *[x if step is None else step(x) for x, step in zip(operands, steps, strict=True)])
 
     return run
+
+
+def _scalar_conversion(step: Callable[[Any], Literal]) -> Callable[[bool | int | float | complex], ConcreteArray]:
+    """Return the function from scalars of one Python type to arrays on the current device, which operands may share."""
+    known = Table(_SCALARS_PER_PLAN, nested=True)
+
+    def to_array(value: bool | int | float | complex) -> ConcreteArray:
+        # 0.0 equals -0.0, so the key of a zero is its text.
+        key = value or repr(value), current_device()
+        array: Any = known.get(key)
+        if array is None or array.signature is DELETED:
+            array = to_operand(step(value))
+            known.remember(key, array)
+        return array  # type: ignore[no-any-return]
+
+    return to_array
 
 
 def _rename(function: Callable[..., Array], name: str) -> Callable[..., Array]:
