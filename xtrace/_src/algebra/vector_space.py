@@ -63,6 +63,16 @@ def _zero_derivative_jvp(
 LINEAR, ZERO_DERIVATIVE = Derived(_linear_jvp, sum_rules.linear_in_all), Derived(_zero_derivative_jvp)
 
 
+def _batch_in_place(
+    primitive: Primitive, mapped: Any, operands: Sequence[Any], axes: Sequence[Any], **parameters: object
+) -> tuple[Any, Any]:
+    return primitive.bind_positional(operands, tuple(parameters.values())), axes[0]
+
+
+# The batch rule of operations of one operand whose result has the operand's mapped axis, wherever that is.
+IN_PLACE = Derived(_batch_in_place)
+
+
 def _same_type(operand: ShapedArray, **_: object) -> ShapedArray:
     return operand
 
@@ -463,15 +473,11 @@ def _convert_transpose(cotangent: Array, operand: UndefinedPrimal, **_: object) 
     return [convert_to(cotangent, operand.aval.dtype, operand.aval.weak_type)]
 
 
-def _convert_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], **parameters: object) -> tuple[Any, int]:
-    return convert.bind_positional(operands, tuple(parameters.values())), axes[0]
-
-
 @primitive(
     ("new_dtype", "weak_type", "sharding"), sharding=sharding_rules.same,
     sums=sum_rules.linear_in_all,
     abstract=_convert_abstract, emit=_convert_emit,
-    jvp=_convert_jvp, transpose=_convert_transpose, batch=_convert_batch,
+    jvp=_convert_jvp, transpose=_convert_transpose, batch=IN_PLACE,
 )
 def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """Convert an array to another dtype.

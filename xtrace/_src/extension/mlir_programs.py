@@ -19,7 +19,7 @@ from xtrace._src.extension.lowering_contexts import (
     TokenSet,
 )
 from xtrace._src.extension.mlir_functions import add_function, build_jaxpr_call, function_text, inline_text, jaxpr_text
-from xtrace._src.ops.call_primitives import close_jaxpr
+from xtrace._src.ops.calls import close_jaxpr
 from xtrace._src.ops.host.host_calls import emit_host_call
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value

@@ -6,6 +6,7 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
+from xtrace._src.algebra.vector_space import IN_PLACE
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
 from xtrace._src.core.memory_layout import Format, Layout
@@ -207,15 +208,9 @@ def _placed_transpose(cotangent: Array, operand: Any, **_: object) -> list[Any]:
     return [cotangent if cotangent.aval.memory_space is space else place_result(cotangent, space)]
 
 
-def _placed_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, memory_space: MemorySpace
-) -> tuple[Any, int]:
-    return place_result(operands[0], memory_space), axes[0]
-
-
 place_result_p = Primitive(
     "place_result", ("memory_space",), abstract=_placed_abstract, emit=_placed_emit, evaluate=_placed_evaluate,
-    jvp=_placed_jvp, transpose=_placed_transpose, batch=_placed_batch, moves_elements=True, memoised=False,
+    jvp=_placed_jvp, transpose=_placed_transpose, batch=IN_PLACE, moves_elements=True, memoised=False,
 )
 
 

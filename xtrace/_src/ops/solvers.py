@@ -12,7 +12,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.effects import Effects
-from xtrace._src.core.ir import Atom, ClosedJaxpr, Var
+from xtrace._src.core.ir import ClosedJaxpr, Var
 from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.tangents import UndefinedPrimal, tangent_aval
 from xtrace._src.ops.control_flow.bodies import Body, check_function, leaves_of, same_type, stage_body
@@ -23,7 +23,7 @@ from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import batch_jaxpr, move_constants_to_inputs, transpose_jaxpr
 from xtrace._src.transforms.jvp import jvp
-from xtrace._src.transforms.lower import emit_equations
+from xtrace._src.transforms.lower import emit_jaxpr
 from xtrace._src.transforms.scopes import JVP, TRANSPOSE, call_in_scopes, program_scopes, scope, scopes_of_program
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
@@ -77,9 +77,8 @@ def _abstract(*avals: ShapedArray, const_lengths: LinearSolve[int], jaxprs: _Jax
 
 def _emit(builder: FunctionBuilder, *values: Value, const_lengths: LinearSolve[int], jaxprs: _Jaxprs) -> list[Value]:
     consts, right = split_operands(const_lengths, values)
-    jaxpr, results = jaxprs.solve.jaxpr, builder.results
-    operands: dict[Atom, Value] = dict(zip(jaxpr.invars, [*consts.solve, *right], strict=True))
-    emitted = emit_equations(builder, jaxpr, operands)
+    results = builder.results
+    emitted = emit_jaxpr(builder, jaxprs.solve.jaxpr, [*consts.solve, *right])
     builder.results = results
     return emitted
 

@@ -34,7 +34,7 @@ from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jvp import jvp
-from xtrace._src.transforms.lower import emit_computation, emit_equations
+from xtrace._src.transforms.lower import emit_computation, emit_jaxpr
 from xtrace._src.transforms.stage import stage
 
 
@@ -576,7 +576,7 @@ def _select_and_scatter_emit(
     select_consts: object, scatter_jaxpr: Jaxpr, scatter_consts: object, **window: Any
 ) -> Value:
     if not operand.aval.shape:  # XLA aborts on scalars, which have one window of one element
-        return emit_equations(builder, scatter_jaxpr, dict(zip(scatter_jaxpr.invars, (start, source), strict=True)))[0]
+        return emit_jaxpr(builder, scatter_jaxpr, (start, source))[0]
     if not source.aval.size:
         return builder.broadcast_operand(start, operand.aval.shape)
     regions = _region(builder, select_jaxpr), _region(builder, scatter_jaxpr)

@@ -401,9 +401,20 @@ def _emit_on_physical_types(
     for equation in jaxpr.eqns:
         equation.source = (*source[:2], ()) if source is not None else None
     stored = [x.to_physical() for x in operands]
-    results = emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, stored, strict=True)))
+    results = emit_jaxpr(builder, jaxpr, stored)
     seen = [x.bitcast(aval) for x, aval in zip(results, avals, strict=True)]
     return seen if primitive.multiple_results else seen[0]
+
+
+def emit_jaxpr(
+    builder: FunctionBuilder, jaxpr: Jaxpr, operands: Sequence[Value], consts: Sequence[Any] = (),
+    position: Position | None = None,
+) -> list[Value]:
+    """Write the equations of `jaxpr` on operands, and return its results; `consts` are the values of its constvars."""
+    values: dict[Atom, Value] = dict(zip(jaxpr.invars, operands, strict=True))
+    for variable, constant in zip(jaxpr.constvars, consts, strict=True):
+        values[variable] = builder.constant(constant, variable.aval)
+    return emit_equations(builder, jaxpr, values, position)
 
 
 def emit_call(
@@ -416,7 +427,7 @@ def emit_call(
     """
     if builder.module.axis_indices:
         # A private function cannot read the indices of axes.
-        return emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))
+        return emit_jaxpr(builder, jaxpr, operands)
     if builder.module.manual_mesh is not None:
         operation = "func.call"
     function = emit_private_function(builder, jaxpr, name)
@@ -440,8 +451,7 @@ def emit_computation(inner: FunctionBuilder, jaxpr: Jaxpr, name: str) -> list[Va
     (openxla/xla#47366, #47370, #47373).
     """
     _check_computation(jaxpr, name)
-    inputs = inner.arguments[: len(jaxpr.invars)]
-    returned = emit_equations(inner, jaxpr, dict(zip(jaxpr.invars, inputs, strict=True)))
+    returned = emit_jaxpr(inner, jaxpr, inner.arguments[: len(jaxpr.invars)])
     unsupported = _find_uncompilable(inner)
     if unsupported is not None:
         raise NotImplementedError(
@@ -564,8 +574,7 @@ def emit_private_function(
             function.take_sizes()
         effects = ordered_effects(jaxpr.effects)
         function.tokens = {e: function.argument(TOKEN) for e in effects}
-        values: dict[Atom, Value] = {v: function.argument(v.aval) for v in jaxpr.invars}
-        results = emit_equations(function, jaxpr, values)
+        results = emit_jaxpr(function, jaxpr, [function.argument(v.aval) for v in jaxpr.invars])
         function.return_values([*tokens_of(function, effects), *results])
         function.name = builder.module.add_private(function, name)
         known = memo[key] = function

@@ -23,13 +23,7 @@ from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.ops.comparisons import eq, ne
-from xtrace._src.ops.control_flow.bodies import (
-    Body,
-    describe_type_differences,
-    leaves_of,
-    same_type,
-    stage_body,
-)
+from xtrace._src.ops.control_flow.bodies import Body, describe_type_differences, leaves_of, same_type, stage_body
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.ops.selection import clamp, select_n
 from xtrace._src.ops.stop_gradient import stop_gradient
@@ -54,7 +48,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
     stage_to_jaxpr,
     transpose_jaxpr,
 )
-from xtrace._src.transforms.lower import TOKEN, emit_equations, tokens_of, with_tokens
+from xtrace._src.transforms.lower import TOKEN, emit_jaxpr, tokens_of, with_tokens
 from xtrace._src.transforms.scopes import call_in_scopes
 
 _Branches = tuple[ClosedJaxpr, ...]
@@ -83,13 +77,12 @@ def _emit(
     if branches_platforms is not None:
         branches = (branches[_platform_number(builder.platform, branches_platforms)],)
     if len(branches) == 1:
-        jaxpr = branches[0].jaxpr
-        return emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))
+        return emit_jaxpr(builder, branches[0].jaxpr, operands)
     effects = ordered_effects(_effects(branches=branches))
     regions = []
     for number, branch in enumerate(branches):
-        region, jaxpr = builder.region([], f"branch_{number}_fun"), branch.jaxpr
-        outputs = emit_equations(region, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))
+        region = builder.region([], f"branch_{number}_fun")
+        outputs = emit_jaxpr(region, branch.jaxpr, operands)
         regions.append((region, [*tokens_of(region, effects), *outputs]))
     types = [*[TOKEN] * len(effects), *results]
     return with_tokens(builder, effects, builder.op_with_regions("stablehlo.case", [index], regions, types))

@@ -66,14 +66,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
     stage_to_jaxpr,
     transpose_jaxpr,
 )
-from xtrace._src.transforms.lower import (
-    emit_call,
-    emit_equations,
-    is_unreduced,
-    occurs_again,
-    tokens_of,
-    with_tokens,
-)
+from xtrace._src.transforms.lower import emit_call, emit_jaxpr, is_unreduced, occurs_again, tokens_of, with_tokens
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _Carry = TypeVar("_Carry")
@@ -171,7 +164,7 @@ class _Steps:
             builder.name_next("")
             outputs = emit_call(builder, jaxpr, "scan_body", values, "func.call")
         else:
-            outputs = emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, values, strict=True)))
+            outputs = emit_jaxpr(builder, jaxpr, values)
         builder.scope = scope
         return outputs[: self.loop.num_carry], outputs[self.loop.num_carry :]
 

@@ -58,7 +58,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
     stage_to_jaxpr,
 )
 from xtrace._src.transforms.linearize import KnownResults
-from xtrace._src.transforms.lower import emit_equations, is_unreduced, tokens_of, with_tokens
+from xtrace._src.transforms.lower import emit_jaxpr, is_unreduced, tokens_of, with_tokens
 
 _Carry = TypeVar("_Carry")
 _PARAMETERS = ("cond_nconsts", "cond_jaxpr", "body_nconsts", "body_jaxpr")
@@ -199,9 +199,7 @@ def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[V
     effects = ordered_effects(_effects(cond_jaxpr=loop.cond_jaxpr, body_jaxpr=loop.body_jaxpr))
 
     def predicate(inner: FunctionBuilder, values: Sequence[Value]) -> Value:
-        jaxpr = loop.cond_jaxpr.jaxpr
-        operands = [*cond_consts, *values]
-        return emit_equations(inner, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))[0]
+        return emit_jaxpr(inner, loop.cond_jaxpr.jaxpr, [*cond_consts, *values])[0]
 
     # StableHLO's condition region cannot thread tokens, so a predicate with effects is computed before the loop and at
     # the end of each step.
@@ -222,8 +220,7 @@ def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[V
     given, within = given[: len(carry)], given[len(carry) :]
     inner = dict(zip([x.name for x in terms], within, strict=True))
     inner_consts: list[Any] = [inner.get(x.name, x) for x in body_consts]
-    jaxpr = loop.body_jaxpr.jaxpr
-    after = emit_equations(body, jaxpr, dict(zip(jaxpr.invars, [*inner_consts, *given], strict=True)))
+    after = emit_jaxpr(body, loop.body_jaxpr.jaxpr, [*inner_consts, *given])
     if axes:
         body.scope, around = f"{body.scope}_pred", body.scope
         going = known[0] if known else predicate(body, given)

@@ -7,13 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import (
-    ZERO_DERIVATIVE,
-    broadcast_in_dim,
-    convert_to,
-    move_axis,
-    reshape,
-)
+from xtrace._src.algebra.vector_space import IN_PLACE, ZERO_DERIVATIVE, broadcast_in_dim, convert_to, move_axis, reshape
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -151,16 +145,9 @@ def keys_of(seeds: Any, impl: Generator, device: Any = None) -> ConcreteArray:
     return array_from_host(words, ShapedArray(seeds.shape, impl.dtype), device)
 
 
-def _seed_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, impl: Generator
-) -> tuple[Any, int]:
-    return random_seed.bind_positional(operands, (impl,)), axes[0]
-
-
 random_seed = ArrayPrimitive(
     "random_seed", ("impl",), sharding=append_axes, abstract=_seed_abstract, emit=_seed_emit, jvp=ZERO_DERIVATIVE,
-    batch=_seed_batch,
-    evaluate=_seed_evaluate,
+    batch=IN_PLACE, evaluate=_seed_evaluate,
 )
 
 
@@ -215,14 +202,9 @@ def _unwrap_evaluate(keys: ConcreteArray) -> ConcreteArray:
     return _bitcast(keys, _unwrap_abstract(keys.aval))
 
 
-def _unwrap_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int]) -> tuple[Any, int]:
-    return random_unwrap.bind_positional(operands), axes[0]
-
-
 random_unwrap = ArrayPrimitive(
     "random_unwrap", sharding=append_axes, abstract=_unwrap_abstract, emit=emit_bitcast, jvp=ZERO_DERIVATIVE,
-    batch=_unwrap_batch,
-    evaluate=_unwrap_evaluate,
+    batch=IN_PLACE, evaluate=_unwrap_evaluate,
 )
 
 
@@ -329,12 +311,7 @@ def _clone_abstract(keys: ShapedArray) -> ShapedArray:
     return keys
 
 
-def _clone_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int]) -> tuple[Any, int]:
-    return random_clone.bind_positional(operands), axes[0]
-
-
 random_clone = ArrayPrimitive(
     "random_clone", sharding=append_axes, abstract=_clone_abstract, emit=emit_bitcast, jvp=ZERO_DERIVATIVE,
-    batch=_clone_batch,
-    evaluate=lambda keys: _bitcast(keys, keys.aval),
+    batch=IN_PLACE, evaluate=lambda keys: _bitcast(keys, keys.aval),
 )
