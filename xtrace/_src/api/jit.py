@@ -10,17 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType, MethodType
 from typing import Any, ParamSpec, TypeVar, overload
 
-from xtrace._src.api import call_arguments, dispatch, jitted_type, stages
+from xtrace._src.api import call_arguments, device_assignment, dispatch, jitted_type, stages
 from xtrace._src.api.caches import table_of
 from xtrace._src.api.call_arguments import Selection, Static
 from xtrace._src.api.compilation import Compilation, check_execution, evaluates_on_host
-from xtrace._src.api.device_assignment import (
-    NO_SHARDINGS,
-    assign,
-    device_option,
-    sharding_tree,
-    types_in_shardings,
-)
 from xtrace._src.api.eager import check_live
 from xtrace._src.api.jit_cache import Cache, CompiledCall, Options, Prepared
 from xtrace._src.api.reference_programs import ReferenceProgram
@@ -141,7 +134,7 @@ def jit(
         keywords = {k: v for k, v in locals().items() if k != "fun"}
         return functools.partial(jit, **keywords)
     check_callable(fun)
-    chosen = device_option(device, backend, in_shardings, out_shardings)
+    chosen = device_assignment.device_option(device, backend, in_shardings, out_shardings)
     if chosen is not None:
         warn_user(
             "backend and device argument on jit is deprecated: put the arguments of the jitted function on the device "
@@ -154,7 +147,8 @@ def jit(
         static.numbers, static.names, donated.numbers, donated.names, bool(keep_unused),
         chosen, parse_inline(inline),
         call_arguments.compiler_options_of("jit", compiler_options),
-        sharding_tree("jit", "in_shardings", in_shardings), sharding_tree("jit", "out_shardings", out_shardings),
+        device_assignment.sharding_tree("jit", "in_shardings", in_shardings),
+        device_assignment.sharding_tree("jit", "out_shardings", out_shardings),
         check_compilation(compilation),
     )
     return _make(fun, static, donated, options).callable()
@@ -284,7 +278,8 @@ class Jitted:
             return self.fun(*args, **kwargs)
         if self.cache.jitted_on_nodes is None:
             options = self.options._replace(
-                donated_numbers=(), donated_names=(), in_shardings=NO_SHARDINGS, out_shardings=NO_SHARDINGS
+                donated_numbers=(), donated_names=(), in_shardings=device_assignment.NO_SHARDINGS,
+                out_shardings=device_assignment.NO_SHARDINGS,
             )
             self.cache.jitted_on_nodes = _with_options(
                 high_nodes.with_written_arguments(self.fun), options
@@ -437,7 +432,7 @@ class Jitted:
         A program that ``lower(...).compile()`` made is used again.
         """
         avals = abstract_leaves(self.fun, static, leaves, in_tree, of)
-        avals = types_in_shardings(avals, self.given_shardings(in_tree, None)[0], leaves)
+        avals = device_assignment.types_in_shardings(avals, self.given_shardings(in_tree, None)[0], leaves)
         traces = set(self.cache.traced.entries.values()) if config.explain_cache_misses.value else ()
         traced = self.traced(static, in_tree, avals)
         if traced in traces:
@@ -503,7 +498,8 @@ class Jitted:
         given = (*[None] * captured, *shardings) if shardings else None
         return _with_options(function, self.options._replace(
             static_numbers=(), static_names=(), donated_numbers=tuple(gone), donated_names=(),
-            in_shardings=sharding_tree("jit", "in_shardings", given), out_shardings=NO_SHARDINGS,
+            in_shardings=device_assignment.sharding_tree("jit", "in_shardings", given),
+            out_shardings=device_assignment.NO_SHARDINGS,
         )).callable()
 
     def cache_info(self) -> Any:
@@ -572,7 +568,7 @@ class Jitted:
         """Return the static arguments, the trace, and the assignment of devices."""
         static, leaves, in_tree = call_arguments.flatten(self.fun, self.static, args, kwargs)
         avals = abstract_leaves(self.fun, static, leaves, in_tree, abstract_leaf)
-        avals = types_in_shardings(avals, self.given_shardings(in_tree, None)[0], leaves)
+        avals = device_assignment.types_in_shardings(avals, self.given_shardings(in_tree, None)[0], leaves)
         traced = self.traced(static, in_tree, avals)
         return static, traced, self._assignment(leaves, traced)
 
@@ -585,7 +581,7 @@ class Jitted:
             read = dce.eliminate_dead_code(traced.jaxpr)[1]
             unread = frozenset([i for i, used in enumerate(read) if not used])
         inputs, results = self.given_shardings(traced.in_tree, traced.out_tree)
-        return assign(
+        return device_assignment.assign(
             leaves, self.name, traced.debug_info.argument_paths, traced.jaxpr, inputs, results, traced.out_avals,
             unread, functools.partial(_paths_of_results, traced.out_tree), traced.consts, not self.of_library,
             *self._given_layouts(traced.in_tree, traced.out_tree),

@@ -18,6 +18,7 @@ from xtrace._src.core.memory_layout import Format, Layout, Layouts
 from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.partition_spec import PartitionSpec, full_entries
 from xtrace._src.core.shardings import NamedSharding, Sharding, TiledSharding, explicit_part, sharding_with_tiles
+from xtrace._src.runtime import transfer
 from xtrace._src.runtime.arrays import (
     ConcreteArray,
     deleted_message,
@@ -30,16 +31,6 @@ from xtrace._src.runtime.arrays import (
     new_array,
     placement,
     single_device_sharding,
-)
-from xtrace._src.runtime.transfer import (
-    constant_on,
-    in_layout,
-    place_type,
-    put_at,
-    put_in_format,
-    put_on,
-    signature_on,
-    to_input,
 )
 from xtrace._src.xla import buffers, executables, shardings
 from xtrace._src.xla.clients import Device, lowering_platform
@@ -131,16 +122,17 @@ class Program:
         if assignment.mesh is None:
             # A type may have a mesh without known devices; the array itself is on no mesh.
             self.out_avals = [a if a.explicit_sharding is None else a.update(sharding=None) for a in self.out_avals]
-            self.constants = [constant_on(x, self.device) for x in hidden]
+            self.constants = [transfer.constant_on(x, self.device) for x in hidden]
         else:
-            self.constants = [put_in_format(x, Format(None, sharding_of_constant(x, assignment.mesh))) for x in hidden]
+            formats = [Format(None, sharding_of_constant(x, assignment.mesh)) for x in hidden]
+            self.constants = list(map(transfer.put_in_format, hidden, formats))
             self.inputs, self.results = shardings_of(executable, assignment, hidden, self.out_avals)
             places = [device_sharding(sharding) for sharding in self.results]
             meshes = [assignment.mesh, *[s.mesh for s in self.results if isinstance(s, NamedSharding)]]
             if any(mesh.explicit_axes for mesh in meshes):
                 # The types of results on explicit axes have their split.
                 pairs = zip(self.out_avals, self.results, strict=True)
-                self.out_avals = [place_type(aval, sharding) for aval, sharding in pairs]
+                self.out_avals = [transfer.place_type(aval, sharding) for aval, sharding in pairs]
         self.hidden = [x.buffer for x in self.constants]
         self.handlers = [
             buffers.result_handler(physical_aval(aval), place)
@@ -166,7 +158,7 @@ class Program:
             rows = zip(self.out_avals, self.results, layouts, strict=True)
             return [placement(aval, sharding, layout=layout) for aval, sharding, layout in rows]
         pairs = zip(self.out_avals, layouts, strict=True)
-        return [signature_on(aval, self.device, self.committed, layout) for aval, layout in pairs]
+        return [transfer.signature_on(aval, self.device, self.committed, layout) for aval, layout in pairs]
 
     def _read_layouts(self, given: Layouts) -> Layouts:
         """Return the layouts of the kept inputs and of the results, in which XLA's choices replace `Layout.AUTO`."""
@@ -260,14 +252,14 @@ class Program:
         """Return a value as an array in the place and layout of the kept input at `position`."""
         wanted = self.inputs[position] if self.inputs is not None else None
         if wanted is None:
-            array = to_input(value, self.device)
-            array = array if array.device is self.device else put_on(array, self.device)
+            array = transfer.to_input(value, self.device)
+            array = array if array.device is self.device else transfer.put_on(array, self.device)
         elif type(value) is ConcreteArray and mesh_sharding(value) is wanted:
             array = value
         else:
-            array = put_at(value, wanted)
+            array = transfer.put_at(value, wanted)
         layout = self.layout_of_input(position)
-        return array if layout_of(array) == layout else in_layout(array, layout)
+        return array if layout_of(array) == layout else transfer.in_layout(array, layout)
 
     def _name(self, position: int, names: Callable[[], Sequence[str]] | None) -> str:
         index = self.kept[position] if self.kept is not None else position

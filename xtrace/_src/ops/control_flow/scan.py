@@ -22,16 +22,7 @@ from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, tangent_aval
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.calls import evaluate_as_program
-from xtrace._src.ops.control_flow.bodies import (
-    Body,
-    check_carry,
-    check_function,
-    leaves_of,
-    open_jaxpr,
-    promote_carry,
-    same_type,
-    stage_body,
-)
+from xtrace._src.ops.control_flow import bodies
 from xtrace._src.ops.control_flow.scan_parts import (
     Loop,
     Source,
@@ -134,10 +125,10 @@ def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, **details: A
         raise TypeError(f"scan: operands that are scanned over must have the leading axis size {length}, got {xs}")
     steps = [remove_axis(a, 0) for a in xs]
     expected = jaxpr.in_avals
-    if len(avals) != len(expected) or not all(map(same_type, [*consts, *carry, *steps], expected)):
+    if len(avals) != len(expected) or not all(map(bodies.same_type, [*consts, *carry, *steps], expected)):
         raise TypeError(f"scan: the jaxpr takes {expected}, its operands have the types {[*consts, *carry, *steps]}")
     out = jaxpr.out_avals
-    if not all(map(same_type, carry, out)):
+    if not all(map(bodies.same_type, carry, out)):
         raise TypeError(f"scan: the jaxpr takes the carry {carry} and returns {out[: loop.num_carry]}")
     return [*out[: loop.num_carry], *[insert_axis(a, 0, length) for a in out[loop.num_carry :]]]
 
@@ -296,7 +287,7 @@ def _jvp_body(closed: ClosedJaxpr, given: tuple[bool, ...], loop: Loop) -> _Forw
     # A carry has a tangent if its initial value has one, or if a step adds one.
     moving, _ = until_stable(lambda flags: jvp_jaxpr(closed, flags, _force_carry(flags, loop, results))[1], given, loop)
     both, nonzero = jvp_jaxpr(closed, moving, _force_carry(moving, loop, results))
-    jaxpr, extra = open_jaxpr(both)
+    jaxpr, extra = bodies.open_jaxpr(both)
     count, n = len(closed.in_avals), len(extra)
     values = loop.split(jaxpr.invars[n : n + count])
     moved = loop.split(scatter_by_mask(jaxpr.invars[n + count :], moving))
@@ -458,7 +449,7 @@ def _transpose_body(
     )
     nonzero = tuple([bool(x) for x in scatter_by_mask(has_cotangent, linear)])
     found_consts = loop.split(nonzero)[0]
-    jaxpr, extra = open_jaxpr(transposed)
+    jaxpr, extra = bodies.open_jaxpr(transposed)
     in_avals = closed.in_avals
     kinds = loop.split(in_avals)
     known = loop.split([not x for x in linear])
@@ -486,7 +477,7 @@ def _transpose_body(
 
     groups = [[*extra_avals, *fixed], [*accumulated, *moved], [*carried, *scanned, *ys]]
     backward = stage_to_jaxpr(body, [a for group in groups for a in group], closed.jaxpr.debug_info)
-    body_jaxpr, more = open_jaxpr(backward)
+    body_jaxpr, more = bodies.open_jaxpr(backward)
     before = None
     before_loop = loop._replace(num_consts=len(fixed), num_carry=len(carried))
     if carried:
@@ -594,27 +585,27 @@ def scan(
         >>> lax.scan(lambda total, x: (total + x, total), 0.0, jnp.array([1.0, 2.0, 3.0]))
         (Array(6., dtype=float32), Array([0., 1., 3.], dtype=float32, weak_type=True))
     """
-    check_function("f", f)
+    bodies.check_function("f", f)
     if has_high_values((init, xs)):
         return call_on_lowered(lambda c, x: scan(with_lowered_results(f), c, x, length, reverse, unroll), (init, xs))
-    carry, carry_tree, carry_avals = leaves_of("init", init)
-    elements, xs_tree, xs_avals = leaves_of("xs", xs)
+    carry, carry_tree, carry_avals = bodies.leaves_of("init", init)
+    elements, xs_tree, xs_avals = bodies.leaves_of("xs", xs)
     size = length_of(length, xs_tree, xs_avals)
     steps = unroll_of(unroll, size)
     if config.disable_jit.value:
         return run_in_python(f, init, elements, xs_tree, size, bool(reverse))
     in_tree = pytree.treedef_tuple([carry_tree, xs_tree])
     inner = [remove_axis(a, 0) for a in xs_avals]
-    body = stage_body("scan", f, in_tree, [*carry_avals, *inner])
+    body = bodies.stage_body("scan", f, in_tree, [*carry_avals, *inner])
     out_tree = _split_result_tree(body)
     if out_tree[0] == carry_tree:
-        promoted = promote_carry(carry, carry_avals, body.out_avals[: len(carry)])
+        promoted = bodies.promote_carry(carry, carry_avals, body.out_avals[: len(carry)])
         if promoted is not None:
             carry, carry_avals = promoted, list(map(aval_of, promoted))
-            body = stage_body("scan", f, in_tree, [*carry_avals, *inner])
+            body = bodies.stage_body("scan", f, in_tree, [*carry_avals, *inner])
             out_tree = _split_result_tree(body)
     name = positional_names(f, 2)[0]
-    check_carry(name, carry_tree, carry_avals, out_tree[0], body.out_avals[: out_tree[0].num_leaves])
+    bodies.check_carry(name, carry_tree, carry_avals, out_tree[0], body.out_avals[: out_tree[0].num_leaves])
     loop = Loop(size, bool(reverse), steps, len(body.consts), len(carry))
     results = run_scan(body.jaxpr, loop, [*body.consts, *carry, *elements])
     # The pair is a tuple or a list, as the body's is.
@@ -672,7 +663,7 @@ def length_of(length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
     return number  # type: ignore[no-any-return]
 
 
-def _split_result_tree(body: Body) -> list[PyTreeDef]:
+def _split_result_tree(body: bodies.Body) -> list[PyTreeDef]:
     """Return the trees of the carry and of a step's other results; TypeError unless the body returned a pair."""
     children, data = body.out_tree.children(), body.out_tree.node_data()
     if data is None or not issubclass(data[0], (tuple, list)) or len(children) != 2:
