@@ -63,14 +63,29 @@ def _zero_derivative_jvp(
 LINEAR, ZERO_DERIVATIVE = Derived(_linear_jvp, sum_rules.linear_in_all), Derived(_zero_derivative_jvp)
 
 
-def _batch_in_place(
-    primitive: Primitive, mapped: Any, operands: Sequence[Any], axes: Sequence[Any], **parameters: object
-) -> tuple[Any, Any]:
-    return primitive.bind_positional(operands, tuple(parameters.values())), axes[0]
+def shift_axes(*names: str) -> Derived:
+    """Return the batch rule of an operation with results of its operands' rank; the parameters `names` hold axes.
+
+    The mapped axis of all operands and results is where the first mapped operand has it.
+    """
+
+    def batch(
+        primitive: Primitive, mapped: Any, operands: Sequence[Any], places: Sequence[Any], **values: Any
+    ) -> tuple[Any, Any]:
+        place = next(i for i in places if i is not None)
+        if len(operands) > 1:
+            operands = [mapped.place(x, i, place) for x, i in zip(operands, places, strict=True)]
+        for name in names:
+            value = values[name]
+            values[name] = value + (value >= place) if isinstance(value, int) else shift_past(place, value)
+        results = primitive.bind_positional(operands, tuple(values.values()))
+        return results, [place] * len(results) if primitive.multiple_results else place
+
+    return Derived(batch)
 
 
-# The batch rule of operations of one operand whose result has the operand's mapped axis, wherever that is.
-IN_PLACE = Derived(_batch_in_place)
+# The batch rule of operations that do the same with each element.
+IN_PLACE = shift_axes()
 
 
 def _same_type(operand: ShapedArray, **_: object) -> ShapedArray:
@@ -93,19 +108,10 @@ def linear(
         rules: `emit` and the other rules of a primitive, and `name`, its name in the IR if it is not the function's.
     """
 
-    def batch(
-        primitive: Primitive, mapped: Any, operands: Sequence[Any], places: Sequence[int], **values: Any
-    ) -> tuple[Any, int]:
-        place = places[0]
-        for key in axes:
-            value = values[key]
-            values[key] = value + (value >= place) if isinstance(value, int) else shift_past(place, value)
-        return primitive.bind_positional(operands, tuple(values.values())), place
-
     def transpose_one(cotangent: Array, operand: UndefinedPrimal, **values: object) -> list[Any]:
         return [transpose(cotangent, operand, **values)]
 
-    rules = dict[str, Any](batch=Derived(batch), moves_elements=True) | rules
+    rules = dict[str, Any](batch=shift_axes(*axes), moves_elements=True) | rules
     return primitive(parameters, abstract=abstract, jvp=LINEAR, transpose=transpose_one, **rules)
 
 

@@ -68,8 +68,8 @@ def emit_by_rule(
     functions = mlir_rules.functions_of_rule(
         primitive.name, build, [v.type for v in operands], [a.mlir_type for a in outputs]
     )
-    results = emit_call_of_functions(builder, primitive.name, functions, operands, outputs)
-    return lower.with_tokens(builder, ordered, results)
+    called = emit_call_of_functions(builder, primitive.name, functions, operands, outputs)
+    return lower.with_tokens(builder, ordered, called)
 
 
 def emit_call_of_functions(

@@ -152,7 +152,7 @@ def reduce_window_shape_tuple(
     return window.result_shape(operand_shape)
 
 
-def _write_windows(
+def write_windows(
     builder: FunctionBuilder, operands: Sequence[Value], start: Sequence[Value],
     region: Callable[[], tuple[FunctionBuilder, Sequence[Value]]], window: Window, results: Sequence[ShapedArray],
 ) -> list[Value]:
@@ -191,7 +191,7 @@ class WindowReduction(ArrayPrimitive):
 
     def _emit(self, builder: FunctionBuilder, x: Value, **window: Any) -> Value:
         start = self.monoid.neutral_value(builder, x.aval.dtype)
-        return _write_windows(
+        return write_windows(
             builder, [x], [start], lambda: self.monoid.region(builder, x.aval), Window(**window), builder.results
         )[0]
 
@@ -268,7 +268,7 @@ def _reduce_window_emit(
     builder: FunctionBuilder, *values: Value, jaxpr: Jaxpr, consts: Any, **window: Any
 ) -> list[Value]:
     count, results = len(values) // 2, builder.results
-    return _write_windows(
+    return write_windows(
         builder, values[:count], values[count:], lambda: _region(builder, jaxpr), Window(**window), results
     )
 
@@ -435,7 +435,7 @@ def _gather_emit(
         first = inner.compare(direction, x, y)
         return inner, [inner.select(first, x, y), inner.select(first, t, s)]
 
-    return _write_windows(builder, [operand, tangents], start, region, Window(**window), [result, result])[1]
+    return write_windows(builder, [operand, tangents], start, region, Window(**window), [result, result])[1]
 
 
 def _move_at_extremes(
