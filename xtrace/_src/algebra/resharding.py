@@ -119,8 +119,8 @@ def with_out_sharding(
     """Return ``function(*args, **kwargs)`` in the sharding `out_sharding`; the compiler chooses the operands'."""
     sharding = requested_out_sharding(out_sharding, function=function.__name__)
     args, kwargs = pytree.tree_map(lambda x: cast_to_auto(x) if isinstance(x, Array) else x, (args, kwargs))
-    result: _Result = pytree.tree_map(lambda x: reshard_result(x, sharding), function(*args, **kwargs))
-    return result
+    results = function(*args, **kwargs)
+    return pytree.tree_map(lambda x: reshard_result(x, sharding), results)  # type: ignore[no-any-return]
 
 
 def compute_resharded(wanted: ShapedArray, function: Callable[..., Any], *operands: Any) -> Any:

@@ -10,7 +10,6 @@ import collections
 import functools
 import itertools
 import logging
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
@@ -19,8 +18,9 @@ from xtrace._src.api.call_arguments import Static, argument_paths, same_static
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.avals import ShapedArray, short_repr
 from xtrace._src.core.callables import debug_info_of, positional_names
+from xtrace._src.core.diagnostics.warn import warn_each_time
 from xtrace._src.core.errors import RecompilationWarning
-from xtrace._src.core.source import describe, is_internal, resolve, user_position
+from xtrace._src.core.source import describe, is_internal, user_position
 from xtrace._src.runtime.arrays import Placement
 
 _logger = logging.getLogger("xtrace")
@@ -337,10 +337,8 @@ def warn_of_new_objects(function: Callable[..., Any], compiled: int) -> None:
 
 
 def _warn(text: str) -> None:
-    place = user_position()
-    file, line = (resolve(place).file, resolve(place).line) if place is not None else ("<unknown>", 0)
     silence = (
         " xtrace.explain_cache_misses() logs each reason; the setting xtrace_recompilation_limit is the number of "
         "compilations before this warning, which comes once for each function."
     )
-    warnings.warn_explicit(text + silence, RecompilationWarning, file, line)
+    warn_each_time(text + silence, RecompilationWarning)

@@ -23,6 +23,7 @@ from xtrace._src.api.call_arguments import Static, same_static
 from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
+from xtrace._src.core.sentinels import MISS, MISSING
 from xtrace._src.core.tables import memoize
 from xtrace._src.core.trace import Trace, base_trace, current_trace
 from xtrace._src.runtime import staging
@@ -36,21 +37,6 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 CALLS_BEFORE_SPECIALISING = 4
 
 
-class _Mark:
-    """An object that is compared by identity; it is a variable of this module, and pickled by the name of this."""
-
-    __slots__ = ("_name",)
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __reduce__(self) -> str:
-        return self._name
-
-
-# The result of a specialised call whose arguments are not of its signature.
-MISS: Any = _Mark("MISS")
-
 # Limits of trees: generating code for larger ones takes long, and Python's compiler refuses expressions nested about 90
 # deep.
 _MAX_LEAVES = 2000
@@ -58,7 +44,6 @@ _MAX_DEPTH = 32
 
 # Up to this number, positional arguments are parameters of the code, which saves a tuple.
 _MAX_PARAMETERS = 8
-_MISSING = _Mark("_MISSING")
 
 # The placeholder of the name of a call shape's table in its text.
 _TABLE = "$table"
@@ -230,7 +215,7 @@ def _forget(table: dict[Any, tuple[Any, ...]], key: object) -> None:
 
 def _drop_missing(*args: object) -> tuple[Any, ...]:
     """Return the arguments of a call, without the defaults of parameters that got none."""
-    return tuple([x for x in args if x is not _MISSING])
+    return tuple([x for x in args if x is not MISSING])
 
 
 @memoize(1024)
@@ -246,7 +231,7 @@ def _code_of(source: str) -> CodeType:
 def _entry_point(slow: _Slow, run: _Slow) -> Callable[..., Any]:
     """Return a function without specialised code: it calls `run`, and `slow` after a miss."""
     # The parameters of specialised code have defaults, so that it notices calls with fewer arguments.
-    defaults = (_MISSING,) * _MAX_PARAMETERS
+    defaults = (MISSING,) * _MAX_PARAMETERS
     return FunctionType(_code_of(_UNSPECIALISED), _variables(slow, run), "jitted", defaults)
 
 

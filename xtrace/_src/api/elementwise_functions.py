@@ -11,7 +11,6 @@ import numpy as np
 from xtrace._src.algebra.kinds import is_kind
 from xtrace._src.algebra.vector_space import broadcast_in_dim, check_broadcast, convert
 from xtrace._src.api import promotion
-from xtrace._src.api.dispatch import MISS
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.jit import run_specialised, with_code_of
 from xtrace._src.core import config, dtypes
@@ -24,6 +23,7 @@ from xtrace._src.core.docstrings import complete_docstring
 from xtrace._src.core.function_names import set_function_name
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import ArrayPrimitive, Primitive
+from xtrace._src.core.sentinels import MISS
 from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import FUSES_SEVERAL, base_trace, current_trace
 from xtrace._src.runtime.arrays import ConcreteArray

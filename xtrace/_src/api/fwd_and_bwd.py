@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.api.grad import argument_numbers, argument_positions, vjp
+from xtrace._src.api.grad import argument_numbers, argument_positions, restrict, vjp
 from xtrace._src.api.jit import jit
 from xtrace._src.core.callables import check_callable
 from xtrace._src.core.diagnostics.tracebacks import boundary
@@ -44,14 +43,7 @@ def fwd_and_bwd(
     def fwd(*args: object) -> Any:
         chosen = argument_positions(fun, numbers, len(args))
 
-        @functools.wraps(fun)
-        def call_with(*values: object) -> Any:
-            full = list(args)
-            for n, value in zip(chosen, values, strict=True):
-                full[n] = value
-            return fun(*full)
-
-        return vjp(call_with, *[args[n] for n in chosen], has_aux=has_aux)
+        return vjp(restrict(fun, chosen, args, {}), *[args[n] for n in chosen], has_aux=has_aux)
 
     @boundary
     def bwd(residuals: Any, cotangent: Any) -> Any:

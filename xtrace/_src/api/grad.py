@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import operator
 import typing
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, ParamSpec, TypeVar, cast, overload
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -247,15 +247,27 @@ def for_each(check: Callable[[int], Any], count: int) -> list[Any]:
     return results
 
 
-def one_cotangent(flat: Flat, given: Sequence[Any], named: Collection[str]) -> Any:
-    """Return the only argument of a pullback; TypeError for another number of arguments, or for keywords."""
-    if len(given) == 1 and not named:
-        return given[0]
-    shown = f"{len(given)} by position" + (f" and {', '.join(named)} by name" if named else "")
-    raise TypeError(
-        f"{flat.transformation}: the function of cotangents of {flat.name} takes one argument by position, of the "
-        f"structure of its result, {flat.out_tree}; got {shown}. Several cotangents are given as one tuple or list"
-    )
+def check_cotangents(
+    flat: Flat, avals: Sequence[ShapedArray], given: Sequence[Any], named: Collection[str]
+) -> list[Any]:
+    """Return the checked leaves of the only argument of a pullback; `avals` are the types of the function's results.
+
+    TypeError for another number of arguments, or for keywords; ValueError, in `linear_transpose` TypeError, for another
+    structure.
+    """
+    if len(given) != 1 or named:
+        shown = f"{len(given)} by position" + (f" and {', '.join(named)} by name" if named else "")
+        raise TypeError(
+            f"{flat.transformation}: the function of cotangents of {flat.name} takes one argument by position, of the "
+            f"structure of its result, {flat.out_tree}; got {shown}. Several cotangents are given as one tuple or list"
+        )
+    leaves, tree = pytree.tree_flatten(given[0])
+    if tree != flat.out_tree:
+        raise (TypeError if flat.transformation == "linear_transpose" else ValueError)(
+            f"{flat.transformation}: the cotangent must have the structure of the result of {flat.name}, "
+            f"{flat.out_tree}; got {tree}, which differs {pytree_differences.treedef_difference(flat.out_tree, tree)}"
+        )
+    return for_each(lambda i: _as_cotangent(flat, i, avals[i], leaves[i]), len(avals))
 
 
 def _as_tangent(function: str, flat: Flat, position: int, aval: ShapedArray, tangent: Any) -> Any:
@@ -439,14 +451,7 @@ def vjp(
     places = list(map(mesh_place, results))
 
     def pullback(residuals: list[Any], wanted: Any, *cotangents: object, **named: object) -> Any:
-        given, tree = pytree.tree_flatten(one_cotangent(flat, cotangents, named))
-        if tree != out_tree:
-            raise ValueError(
-                f"vjp: the cotangent must have the structure of the result of {flat.name}, {out_tree}; got {tree}, "
-                f"which differs {pytree_differences.treedef_difference(out_tree, tree)}"
-            )
-        checked = for_each(lambda i: as_cotangent(flat, i, out_avals[i], given[i]), len(out_avals))
-        checked = list(map(put_beside, places, checked))
+        checked = list(map(put_beside, places, check_cotangents(flat, out_avals, cotangents, named)))
         map_of_tangents = LinearMap(jaxpr, residuals, nonzero)
         return pytree.tree_unflatten(flat.in_tree, _gradients(map_of_tangents, avals, checked, wanted))
 
@@ -455,7 +460,7 @@ def vjp(
     return (*pair, aux) if has_aux else pair
 
 
-def as_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: object) -> Any:
+def _as_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: object) -> Any:
     """Return `cotangent`, checked against the type of its result, `aval`; ValueError if the types disagree.
 
     The cotangent of an integer is None, except in `linear_transpose`.
@@ -510,20 +515,13 @@ def value_and_grad(
     refuse_reduce_axes("grad", reduce_axes)
     numbers, several = argument_numbers(argnums)
 
-    function: Any = cast(Any, fun)
 
     @boundary
     @functools.wraps(fun)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         chosen = argument_positions(fun, numbers, len(args), TypeError)
 
-        def call_with(*values: Any) -> Any:
-            full = list(args)
-            for n, value in zip(chosen, values, strict=True):
-                full[n] = value
-            return function(*full, **kwargs)
-
-        flat = Flat("grad", functools.update_wrapper(call_with, fun), tuple([args[n] for n in chosen]), has_aux, chosen)
+        flat = Flat("grad", restrict(fun, chosen, args, kwargs), tuple([args[n] for n in chosen]), has_aux, chosen)
         avals = flat.avals()
         for position, aval in enumerate(avals):
             check_input("grad", flat, position, aval, holomorphic, allow_int)
@@ -602,6 +600,21 @@ def grad(
         return (gradients, value[1]) if has_aux else gradients
 
     return gradient
+
+
+def restrict(
+    fun: Callable[..., Any], chosen: Sequence[int], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """Return `fun` as a function of the arguments at the positions `chosen`."""
+
+    @functools.wraps(fun)
+    def restricted(*values: object) -> Any:
+        full = list(args)
+        for n, value in zip(chosen, values, strict=True):
+            full[n] = value
+        return fun(*full, **kwargs)
+
+    return restricted
 
 
 def refuse_reduce_axes(function: str, reduce_axes: Sequence[Any]) -> None:

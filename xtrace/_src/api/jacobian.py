@@ -11,7 +11,7 @@ from xtrace._src.api import grad
 from xtrace._src.api.call_arguments import NO_STATIC
 from xtrace._src.api.tracing import abstract_leaf, abstract_leaves
 from xtrace._src.api.vmap import vmap
-from xtrace._src.core import dtypes, pytree, pytree_differences, pytree_registration
+from xtrace._src.core import dtypes, pytree, pytree_registration
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -62,21 +62,6 @@ def _instantiate_integers(tangent: Array, value: object) -> Array:
     return zeros(aval_of(value)) if getattr(tangent, "dtype", None) == dtypes.float0 else tangent
 
 
-def _restrict(
-    fun: Callable[..., Any], chosen: Sequence[int], args: Sequence[Any], kwargs: dict[str, Any]
-) -> Callable[..., Any]:
-    """Return `fun` as a function of the arguments at the positions `chosen`."""
-
-    @functools.wraps(fun)
-    def restricted(*values: object) -> Any:
-        full = list(args)
-        for n, value in zip(chosen, values, strict=True):
-            full[n] = value
-        return fun(*full, **kwargs)
-
-    return restricted
-
-
 def _check_forward(name: str, leaves: Sequence[Any], holomorphic: bool, kind: str) -> None:
     """Raise TypeError for leaves of a dtype without Jacobian in forward mode; `kind` is "input" or "output"."""
     wanted, accepted = ("complex", dtypes.is_complex) if holomorphic else ("floating", dtypes.is_floating)
@@ -124,7 +109,7 @@ def jacfwd(
     @functools.wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = grad.argument_positions(fun, numbers, len(args))
-        restricted = _restrict(fun, chosen, args, kwargs)
+        restricted = grad.restrict(fun, chosen, args, kwargs)
         primals = tuple([args[n] for n in chosen])
         leaves, tree = pytree.tree_flatten(primals)
         name = function_name(fun)
@@ -191,7 +176,7 @@ def jacrev(
         chosen = grad.argument_positions(fun, numbers, len(args))
         primals = tuple([args[n] for n in chosen])
         name = function_name(fun)
-        restricted = _restrict(fun, chosen, args, kwargs)
+        restricted = grad.restrict(fun, chosen, args, kwargs)
         # `avals` raises an error that names an argument that is no array.
         flat = grad.Flat("jacrev", restricted, primals, has_aux, chosen)
         for position, aval in enumerate(flat.avals()):
@@ -278,17 +263,10 @@ def linear_transpose(fun: Callable[..., Any], *primals: object, reduce_axes: Seq
             f"and integer results; {flat.name} takes ({', '.join(a.str_short(True) for a in avals)}) and returns "
             f"({', '.join(a.str_short(True) for a in out_avals)})"
         )
-    out_tree = flat.out_tree
 
     @boundary
     def transposed(consts: Sequence[Any], *cotangents: object, **named: object) -> Any:
-        given, tree = pytree.tree_flatten(grad.one_cotangent(flat, cotangents, named))
-        if tree != out_tree:
-            raise TypeError(
-                f"linear_transpose: the cotangent must have the structure of the result of {flat.name}, {out_tree}; "
-                f"got {tree}, which differs {pytree_differences.treedef_difference(out_tree, tree)}"
-            )
-        checked = grad.for_each(lambda i: grad.as_cotangent(flat, i, out_avals[i], given[i]), len(out_avals))
+        checked = grad.check_cotangents(flat, out_avals, cotangents, named)
         with scope(TRANSPOSE):
             in_cotangents = backward(jaxpr, consts, [UndefinedPrimal(a) for a in cotangent_avals(avals)], checked)
         out = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import time
-import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType, MethodType
@@ -19,20 +18,19 @@ from xtrace._src.api.jit_cache import Cache, CompiledCall, Options, Prepared
 from xtrace._src.api.reference_programs import ReferenceProgram
 from xtrace._src.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, trace
 from xtrace._src.core import compilation_cache_settings as cache_settings
-from xtrace._src.core import config, key_paths, pytree
+from xtrace._src.core import config, pytree
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_of_value, high_types, is_high
-from xtrace._src.core.callables import LazySignature, check_callable, function_name
+from xtrace._src.core.callables import LazySignature, check_callable, function_name, result_paths
 from xtrace._src.core.compiler_choices import Inline, check_compilation, compilation, parse_inline
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.diagnostics.warn import warn_user
+from xtrace._src.core.diagnostics.warn import warn_each_time, warn_user
 from xtrace._src.core.effects import OWN_DERIVATIVE_EFFECT
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.memory_layout import Format, Layout, is_default
+from xtrace._src.core.sentinels import UNSPECIFIED, Unspecified
 from xtrace._src.core.sizes import has_symbolic
-from xtrace._src.core.source import resolve, user_position
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
-from xtrace._src.core.unspecified import UNSPECIFIED, Unspecified
 from xtrace._src.ops.calls import Place, Places, jit_call
 from xtrace._src.ops.device_put import put
 from xtrace._src.ops.references.binding import bind_with_references
@@ -538,17 +536,14 @@ class Jitted:
         closed = ClosedJaxpr(jaxpr, traced.consts)
         module = lower_to_stablehlo(
             closed, self.name, platform, donated=donated, argument_names=paths,
-            result_names=functools.partial(_paths_of_results, traced.out_tree),
+            result_names=functools.partial(result_paths, traced.out_tree),
             assignment=assignment.keep(kept) if assignment is not None else None, hides_constants=hides_constants,
         )
         if module.unusable_donations:
             names = [paths()[i] for i in module.unusable_donations]
-            place = user_position()
-            file, line = (resolve(place).file, resolve(place).line) if place is not None else ("<unknown>", 0)
-            warnings.warn_explicit(
+            warn_each_time(
                 f"Some donated buffers were not usable: {', '.join(names)}. No result of {self.name} has the same "
-                "shape and dtype, so their memory could not be reused",
-                UserWarning, file, line,
+                "shape and dtype, so their memory could not be reused"
             )
         return module, kept
 
@@ -583,7 +578,7 @@ class Jitted:
         inputs, results = self.given_shardings(traced.in_tree, traced.out_tree)
         return device_assignment.assign(
             leaves, self.name, traced.debug_info.argument_paths, traced.jaxpr, inputs, results, traced.out_avals,
-            unread, functools.partial(_paths_of_results, traced.out_tree), traced.consts, not self.of_library,
+            unread, functools.partial(result_paths, traced.out_tree), traced.consts, not self.of_library,
             *self._given_layouts(traced.in_tree, traced.out_tree),
         )
 
@@ -648,11 +643,6 @@ class Jitted:
             pairs = zip(layouts, places, strict=True)
             places = [Format(x, s) if isinstance(x, Layout) and not is_default(x) else s for x, s in pairs]
         return traced.describe_results(places)
-
-
-def _paths_of_results(tree: Any) -> list[str]:
-    """Return the users' expressions for the leaves of a result, such as ``result['a'][0]``."""
-    return [f"result{key_paths.keystr(path)}" for path in pytree.leaf_paths(tree)]
 
 
 def lower(fun: Callable[..., Any], /, *args: object, **kwargs: object) -> stages.Lowered:

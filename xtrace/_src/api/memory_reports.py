@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from xtrace._src.api.captured_constants import captured_constants
 from xtrace._src.api.tracing import TracedFunction
-from xtrace._src.core import key_paths, pytree
+from xtrace._src.core.callables import result_paths
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.text_tables import format_size, format_table
 from xtrace._src.xla import executables, targets
@@ -142,12 +142,7 @@ def source_of(
         paths = [*closure, *users.debug_info.argument_paths()]
         return paths if kept is None else [paths[i] for i in kept]
 
-    return Source(traced.closed, function, arguments, lambda: names_of_results(users.out_tree))
-
-
-def names_of_results(tree: Any) -> list[str]:
-    """Return the users' expressions for the leaves of a result, such as ``result['a'][0]``."""
-    return [f"result{key_paths.keystr(path)}" for path in pytree.leaf_paths(tree)]
+    return Source(traced.closed, function, arguments, lambda: result_paths(users.out_tree))
 
 
 class ReportedProgram(NamedTuple):

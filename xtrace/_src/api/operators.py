@@ -69,8 +69,7 @@ def broadcast_to_shape(value: Any, shape: tuple[int, ...]) -> Array:
     """Return `value` broadcast to `shape` by NumPy's rule."""
     own = aval_of(value).shape
     if own == shape:
-        result: Array = value
-        return result
+        return value  # type: ignore[no-any-return]
     return broadcast_in_dim.bind_positional((value,), (shape, tuple(range(len(shape) - len(own), len(shape))), None))
 
 
@@ -78,8 +77,7 @@ def truth(x: Any) -> Array:
     """Return whether elements are not zero; TypeError for random keys."""
     aval = aval_of(x)
     if dtypes.is_boolean(aval.dtype):
-        result: Array = x
-        return result
+        return x  # type: ignore[no-any-return]
     check_kind("bool", (aval,), (ANY,))
     return ne(x, scalar_like(x, 0))
 

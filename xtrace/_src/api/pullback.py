@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from xtrace._src.api.gradient_references import fulfil, is_wanted, wishes_of
+from xtrace._src.api.gradient_references import Marker, fulfil, is_wanted, register_without_leaves, wishes_of
 from xtrace._src.core import key_paths, pytree, pytree_registration
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import aval_of
@@ -21,26 +21,20 @@ from xtrace._src.transforms.stage import StagedTracer
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 
-class NotNeeded:
+class NotNeeded(Marker):
     """Stands for a leaf of an argument that a pullback does not keep; a pytree without leaves."""
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        return "NotNeeded()"
 
-
-class NotSaveable:
+class NotSaveable(Marker):
     """Stands for an argument, or a leaf of one, that a pullback needs and does not keep; a tree without leaves."""
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        return "NotSaveable()"
 
-
-pytree_registration.register_pytree_node(NotNeeded, lambda _: ((), None), lambda _, __: NotNeeded())
-pytree_registration.register_pytree_node(NotSaveable, lambda _: ((), None), lambda _, __: NotSaveable())
+register_without_leaves(NotNeeded)
+register_without_leaves(NotSaveable)
 
 
 class Backward:

@@ -73,6 +73,11 @@ def leaf_paths(names: Sequence[str], trees: Sequence[PyTreeDef]) -> list[str]:
     return paths
 
 
+def result_paths(tree: PyTreeDef) -> list[str]:
+    """Return the users' expressions for the leaves of a result, such as ``result['a'][0]``."""
+    return leaf_paths(["result"], [tree])
+
+
 def debug_info_of(
     transformation: str, function: Callable[..., Any], argument_paths: Callable[[], Sequence[str]] | None = None
 ) -> DebugInfo:

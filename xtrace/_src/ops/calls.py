@@ -12,11 +12,11 @@ from xtrace._src.core.effects import Effects
 from xtrace._src.core.ir import ClosedJaxpr, Jaxpr
 from xtrace._src.core.memory_layout import Layout
 from xtrace._src.core.primitive import ListPrimitive
+from xtrace._src.core.sentinels import UNSPECIFIED, Unspecified
 from xtrace._src.core.shardings import NamedSharding, insert_entry
 from xtrace._src.core.source import extend_scope_path
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
-from xtrace._src.core.unspecified import UNSPECIFIED, Unspecified
 from xtrace._src.ops.layout_constraints import batch_layout
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.ops.sharding_constraints import constrain_all, emit_constraint

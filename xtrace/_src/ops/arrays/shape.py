@@ -263,9 +263,13 @@ def _rev_emit(builder: FunctionBuilder, x: Value, *, dimensions: tuple[int, ...]
     return builder.line(f"stablehlo.reverse {x.name}, dims = {axes} : {x.aval.mlir_type}", x.aval)
 
 
+def _rev_transpose(cotangent: Array, operand: Array, **dimensions: object) -> Array:
+    return rev.bind(cotangent, **dimensions)
+
+
 @linear(
     ("dimensions",), sharding=same, abstract=_rev_abstract, emit=_rev_emit, axes=("dimensions",),
-    transpose=lambda cotangent, x, **dimensions: rev.bind(cotangent, **dimensions),
+    transpose=_rev_transpose,
 )
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Reverse the order of elements along axes.
@@ -287,7 +291,11 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     return rev.bind_positional((operand,), (integer_tuple("dimensions", dimensions),))
 
 
-@linear(sharding=same, emit=lambda builder, x: x, transpose=lambda cotangent, x: copy.bind(cotangent))
+def _copy_transpose(cotangent: Array, operand: Array) -> Array:
+    return copy.bind(cotangent)
+
+
+@linear(sharding=same, emit=lambda builder, x: x, transpose=_copy_transpose)
 def copy(x: ArrayLike) -> Array:
     """Return a copy in new memory."""
     return copy.bind(x)

@@ -609,8 +609,7 @@ def scan(
     loop = Loop(size, bool(reverse), steps, len(body.consts), len(carry))
     results = run_scan(body.jaxpr, loop, [*body.consts, *carry, *elements])
     # The pair is a tuple or a list, as the body's is.
-    pair: tuple[_Carry, _Outputs] = pytree.tree_unflatten(body.out_tree, results)
-    return pair
+    return pytree.tree_unflatten(body.out_tree, results)  # type: ignore[no-any-return]
 
 
 def length_of(length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:

@@ -438,8 +438,8 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], _Carry]
         return call_on_lowered(lambda x: while_loop(*lowered, x), (init_val,))
     if config.disable_jit.value:
         try:
-            result: _Carry = _run_in_python(cond_fun, body_fun, pytree.tree_map(to_array, init_val))
-            return result
+            start = pytree.tree_map(to_array, init_val)
+            return _run_in_python(cond_fun, body_fun, start)  # type: ignore[no-any-return]
         except ConcretizationTypeError:  # under another trace without values
             pass
     values, tree, avals = bodies.leaves_of("init_val", init_val)
@@ -458,8 +458,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], _Carry]
             cond, body = stage_functions()
     bodies.check_carry(positional_names(body_fun, 1)[0], tree, avals, body.out_tree, body.out_avals)
     loop = WhileLoop(len(cond.consts), cond.jaxpr, len(body.consts), body.jaxpr)
-    result = pytree.tree_unflatten(tree, _run_while(loop, cond.consts, body.consts, values))
-    return result
+    return pytree.tree_unflatten(tree, _run_while(loop, cond.consts, body.consts, values))  # type: ignore[no-any-return]
 
 
 def _check_predicate(cond: bodies.Body) -> None:
@@ -537,8 +536,7 @@ def fori_loop(
         jaxpr = _add_counter(body.jaxpr, number, bound)
         counted = WhileLoop(0, _compare_counter(count, bound, tuple(avals)), number, jaxpr)
         results = _run_while(counted, [], body.consts, [lower, upper, *values])[2:]
-    result: _Carry = pytree.tree_unflatten(tree, results)
-    return result
+    return pytree.tree_unflatten(tree, results)  # type: ignore[no-any-return]
 
 
 def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:

@@ -47,8 +47,7 @@ def _schur_emit(
     options = {"mode": ffi.character("V" if compute_schur_vectors else "N"), "sort": ffi.character("N")}
     results = [form, form, *eigenvalues, status, status]
     outputs = ffi.lapack_call(builder, "gees", [x], results, batch=len(batch), options=options, aliases={0: 0})
-    good = ffi.emit_status_check(builder, outputs[-1])
-    return [ffi.nan_unless(builder, good, y) for y in outputs[: 2 if compute_schur_vectors else 1]]
+    return ffi.keep_valid(builder, outputs[: 2 if compute_schur_vectors else 1], outputs[-1])
 
 
 @primitive(
@@ -114,8 +113,7 @@ def _hessenberg_emit(builder: FunctionBuilder, a: Value) -> list[Value]:
     options = {"low": "1 : i32", "high": f"{size} : i32"}
     details: dict[str, Any] = {"batch": a.aval.ndim - 2, "options": options, "aliases": {0: 0}}
     *outputs, outcome = ffi.lapack_call(builder, "gehrd", [a], [packed, taus, status], **details)
-    good = ffi.emit_status_check(builder, outcome)
-    return [ffi.nan_unless(builder, good, y) for y in outputs]
+    return ffi.keep_valid(builder, outputs, outcome)
 
 
 @primitive(
@@ -175,8 +173,7 @@ def _tridiagonal_emit(builder: FunctionBuilder, a: Value, *, lower: bool) -> lis
         *outputs, status = ffi.foreign_call(builder, "cusolver_sytrd_ffi", [a], results, **details)
     else:
         return lower_fun(tridiagonal_form)(builder, a, lower=lower)
-    good = ffi.emit_status_check(builder, status)
-    return [ffi.nan_unless(builder, good, y) for y in outputs]
+    return ffi.keep_valid(builder, outputs, status)
 
 
 @primitive(
@@ -262,7 +259,7 @@ def _solve_emit(builder: FunctionBuilder, dl: Value, d: Value, du: Value, b: Val
     results.append(ShapedArray(b.aval.shape[:-2], dtypes.int32))
     aliases = {i: i for i in range(4)}
     *_, solution, status = ffi.lapack_call(builder, "gtsv", operands, results, batch=batch, aliases=aliases)
-    return ffi.nan_unless(builder, ffi.emit_status_check(builder, status), solution)
+    return ffi.keep_valid(builder, [solution], status)[0]
 
 
 def _shift_down(x: Any, axis: int) -> Any:

@@ -191,8 +191,8 @@ def _eigh_emit(
             raise NotImplementedError(f"eigh: {algorithm} is implemented on TPU only; use QR or JACOBI")
         details["options"] = {"algorithm": f"{numbers[algorithm]} : ui8", "lower": ffi.flag(lower)}
         vectors, eigenvalues, status = ffi.foreign_call(builder, "cusolver_syevd_ffi", [x], results, **details)
-    good = ffi.emit_status_check(builder, status)
-    return [_part(builder, ffi.nan_unless(builder, good, y), -1, subset_by_index) for y in (vectors, eigenvalues)]
+    valid = ffi.keep_valid(builder, [vectors, eigenvalues], status)
+    return [_part(builder, y, -1, subset_by_index) for y in valid]
 
 
 def _eigh_jvp(
@@ -332,25 +332,18 @@ def _svd_emit(
     rows, columns = x.aval.shape[-2:]
     if not rows or not columns:
         return _empty_svd(builder, x, compute_uv=compute_uv, full_matrices=full_matrices)
-    if builder.platform == "cpu":
-        outputs = _svd_on_cpu(builder, x, full_matrices, compute_uv, algorithm)
-    elif builder.platform == "cuda":
-        outputs = _svd_on_gpu(builder, x, full_matrices, compute_uv, algorithm)
+    if builder.platform in ("cpu", "cuda"):
+        run = _svd_on_cpu if builder.platform == "cpu" else _svd_on_gpu
+        *outputs, status = run(builder, x, full_matrices, compute_uv, algorithm)
+        outputs = ffi.keep_valid(builder, outputs if compute_uv else outputs[:1], status)
     elif algorithm in (None, SvdAlgorithm.DEFAULT, SvdAlgorithm.POLAR):
         outputs = lower_fun(_polar_svd)(builder, x, full_matrices=full_matrices, compute_uv=compute_uv)
-        return [_part(builder, y, axis, subset_by_index) for y, axis in zip(outputs, (-1, -1, -2), strict=False)]
     else:
         raise NotImplementedError(
             f"svd: {algorithm} is not implemented on the platform {builder.platform}; leave `algorithm` None, or use "
             "SvdAlgorithm.POLAR, its default"
         )
-    values, left, right, status = outputs
-    good = ffi.emit_status_check(builder, status)
-    values = _part(builder, ffi.nan_unless(builder, good, values), -1, subset_by_index)
-    if not compute_uv:
-        return [values]
-    left, right = ffi.nan_unless(builder, good, left), ffi.nan_unless(builder, good, right)
-    return [values, _part(builder, left, -1, subset_by_index), _part(builder, right, -2, subset_by_index)]
+    return [_part(builder, y, axis, subset_by_index) for y, axis in zip(outputs, (-1, -1, -2), strict=False)]
 
 
 def _svd_results(x: ShapedArray, left: int, right: int) -> list[ShapedArray]:
@@ -568,9 +561,8 @@ def _eig_emit(
     spectrum = eigenvalues[0]
     if not is_complex:
         spectrum = builder.complex(eigenvalues[0], eigenvalues[1], values)
-    good = ffi.emit_status_check(builder, status)
     kept = [spectrum, *[left] * compute_left_eigenvectors, *[right] * compute_right_eigenvectors]
-    return [ffi.nan_unless(builder, good, v) for v in kept]
+    return ffi.keep_valid(builder, kept, status)
 
 
 def _solve(matrix: Array, right: object) -> Array:
