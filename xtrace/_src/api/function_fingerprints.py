@@ -31,6 +31,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapeDtypeStruct
 from xtrace._src.core.mesh import BaseMesh
 from xtrace._src.core.partition_spec import PartitionSpec
+from xtrace._src.core.sentinels import MISSING
 from xtrace._src.core.shardings import NamedSharding, SingleDeviceSharding, TiledSharding
 from xtrace._src.core.source import is_of_package
 from xtrace._src.runtime.arrays import ConcreteArray, layout_of
@@ -500,7 +501,7 @@ class Fingerprint:
             attribute = left.pop(0)
             inner = _attribute(value, attribute)
             name = f"{name}.{attribute}"
-            if inner is _MISSING:
+            if inner is MISSING:
                 raise UncertainError(f"{name}, read by {self._where()}, is not there, or is made when it is read")
             if value.__name__.partition(".")[0] == "xtrace" and not isinstance(inner, types.ModuleType):
                 if known_functions.is_known_name(value.__name__, attribute) and _is_original(inner):
@@ -522,7 +523,6 @@ class Fingerprint:
             self._put("missing", name)
 
 
-_MISSING = object()
 # Stands for an attribute that a module of xtrace has not loaded yet.
 _LATE = object()
 
@@ -545,8 +545,8 @@ def _is_of_xtrace(kind: type) -> bool:
 
 def _attribute(module: types.ModuleType, name: str) -> Any:
     """Return an attribute of a module without side effects: of late attributes of xtrace, only modules are loaded."""
-    value = vars(module).get(name, _MISSING)
-    if value is _MISSING:
+    value = vars(module).get(name, MISSING)
+    if value is MISSING:
         late = vars(module).get("_late", {}).get(name)
         if late is not None and late.origin == module.__name__:
             return getattr(module, name)

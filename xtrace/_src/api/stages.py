@@ -6,7 +6,7 @@ import contextlib
 import functools
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xtrace._src.api.call_arguments import Static, compiler_options_of, flatten
 from xtrace._src.api.compilation import check_execution, compile_module, explain_errors, run_program
@@ -21,6 +21,7 @@ from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.memory_layout import Format, Layout
 from xtrace._src.core.shardings import Sharding
 from xtrace._src.core.trace import Tracer
+from xtrace._src.core.values import EqualByKey, Immutable
 from xtrace._src.ops.references.binding import unwrap
 from xtrace._src.runtime.arrays import ConcreteArray, single_device_sharding
 from xtrace._src.runtime.execute import Assignment, Program, request_partitioning, shardings_of
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from xtrace._src.api.partition_reports import PartitionReport
 
 
-class ArgInfo:
+class ArgInfo(EqualByKey):
     """The type of an argument, and whether it is donated.
 
     Args:
@@ -63,11 +64,8 @@ class ArgInfo:
     def __repr__(self) -> str:
         return f"ArgInfo(aval={self.aval!r}, donated={self.donated})"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ArgInfo) and (self.aval, self.donated) == (other.aval, other.donated)
-
-    def __hash__(self) -> int:
-        return hash((self.aval, self.donated))
+    def _key(self) -> Any:
+        return self.aval, self.donated
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -80,7 +78,7 @@ class ArgInfo:
         return self.aval.dtype
 
 
-class Stage:
+class Stage(Immutable):
     """A stage of compilation: it has the function's name, and the structures and types of arguments and results."""
 
     def __init__(self, jitted: Jitted, static: Static, traced: TracedFunction) -> None:
@@ -172,12 +170,6 @@ class Stage:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.fun_name}>"
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
 
     def __reduce__(self) -> Any:
         raise TypeError(

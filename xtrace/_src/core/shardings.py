@@ -17,6 +17,7 @@ from xtrace._src.core.mesh import AxisType, BaseMesh, Mesh, size_tuple
 from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry, full_entries, restrict_spec
 from xtrace._src.core.sums import Sums
 from xtrace._src.core.tables import memoize
+from xtrace._src.core.values import EqualByKey, Immutable
 from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
@@ -41,7 +42,7 @@ class Tiles(NamedTuple):
         return len(self.numbers) // math.prod(self.parts)
 
 
-class Sharding:
+class Sharding(Immutable):
     """The placement of an array's pieces on devices; the base class of all shardings.
 
     Example:
@@ -155,18 +156,12 @@ class Sharding:
         """Return the mesh axes along which the array is the sum of the devices' pieces."""
         return frozenset()
 
-    def __copy__(self) -> Sharding:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Sharding:
-        return self
-
     def _repr_html_(self) -> str | None:
         """Return the picture that notebooks show."""
         return sharding_pictures.html_of(self, repr(self))
 
 
-class SingleDeviceSharding(Sharding):
+class SingleDeviceSharding(Sharding, EqualByKey):
     """All of an array on one device.
 
     Args:
@@ -213,12 +208,6 @@ class SingleDeviceSharding(Sharding):
     def _key(self) -> tuple[Any, ...]:
         return self.device, self.memory_kind
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SingleDeviceSharding) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
     def __repr__(self) -> str:
         return f"SingleDeviceSharding(device={self.device!r}, memory_kind={self.memory_kind})"
 
@@ -226,7 +215,7 @@ class SingleDeviceSharding(Sharding):
         raise TypeError("a sharding names a device of this process and cannot be pickled")
 
 
-class TiledSharding(Sharding):
+class TiledSharding(Sharding, EqualByKey):
     """A placement that no `PartitionSpec` describes: tiles that the compiler chose for a result.
 
     Args:
@@ -261,12 +250,6 @@ class TiledSharding(Sharding):
 
     def _key(self) -> tuple[Any, ...]:
         return self._devices, self._tiles, self.memory_kind
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TiledSharding) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
 
     def __repr__(self) -> str:
         return f"TiledSharding(parts={self._tiles.parts}, device_numbers={self._tiles.numbers})"

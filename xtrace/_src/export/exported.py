@@ -13,6 +13,7 @@ from xtrace._src.core.effects import Effect
 from xtrace._src.core.mesh import AbstractMesh, BaseMesh, Mesh
 from xtrace._src.core.shardings import NamedSharding, Sharding, sharding_with_tiles
 from xtrace._src.core.tables import memoize
+from xtrace._src.core.values import Immutable
 from xtrace._src.export import serialization
 from xtrace._src.export.calls import call_exported
 from xtrace._src.export.checks import check_signature
@@ -29,7 +30,7 @@ _Positions = tuple[int, ...]
 
 
 @dataclass(frozen=True, repr=False)
-class Exported:
+class Exported(Immutable):
     """A function lowered for files and other processes, the result of `export` or `deserialize`.
 
     Args:
@@ -82,12 +83,6 @@ class Exported:
 
     def __repr__(self) -> str:
         return f"Exported(fun_name={self.fun_name}, ...)"
-
-    def __copy__(self) -> Exported:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Exported:
-        return self
 
     def __reduce__(self) -> Any:
         raise TypeError(

@@ -17,6 +17,7 @@ from xtrace._src.core.effects import NO_EFFECTS, Effect, Effects
 from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.trace import Tracer
+from xtrace._src.core.values import EqualByKey
 from xtrace._src.ops.control_flow.bodies import leaves_of
 from xtrace._src.ops.host.mapped_calls import METHODS, call_in_turn, check_method, put_axis_first
 from xtrace._src.stablehlo import attributes as mlir
@@ -26,7 +27,7 @@ from xtrace._src.transforms.batch import MappedAxis
 _CALLED = Effect("ForeignCall")
 
 
-class CallAttribute:
+class CallAttribute(EqualByKey):
     """An attribute of an ffi or composite call; its MLIR text gives equality and hash, also of arrays and dicts."""
 
     __slots__ = ("value", "text")
@@ -34,11 +35,8 @@ class CallAttribute:
     def __init__(self, function: str, name: str, value: ArrayLike) -> None:
         self.value, self.text = value, attribute_text(function, name, value)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, CallAttribute) and self.text == other.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
+    def _key(self) -> Any:
+        return self.text
 
     def __repr__(self) -> str:
         return repr(self.value)

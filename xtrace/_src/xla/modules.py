@@ -136,15 +136,11 @@ def serialize(module: object, version: str | None = None) -> bytes:
     copy = parse(module if isinstance(module, (str, bytes)) else text_of(module, debug_info=True))
     with collect_diagnostics() as messages:
         try:
-            _expand_chlo(copy)
+            run_passes(copy, "builtin.module(func.func(chlo-legalize-to-stablehlo))")
             return bytes(_stablehlo.serialize_portable_artifact(copy, target))
         except (ValueError, RuntimeError, ir.MLIRError) as error:
             why = _shorten("; ".join(messages) or str(error))
     raise ValueError(f"the module has no portable artifact of StableHLO {target}: {why}")
-
-
-def _expand_chlo(module: ir.Module) -> None:
-    run_passes(module, "builtin.module(func.func(chlo-legalize-to-stablehlo))")
 
 
 def run_passes(module: ir.Module, passes: str) -> None:
