@@ -19,7 +19,7 @@ from xtrace._src.core.requested_shardings import requested_sharding
 from xtrace._src.core.shardings import Sharding, SingleDeviceSharding
 from xtrace._src.core.trace import Tracer
 from xtrace._src.runtime import transfer
-from xtrace._src.runtime.arrays import ConcreteArray, layout_of, new_array, placement
+from xtrace._src.runtime.arrays import ConcreteArray, get_layout, new_array, placement
 from xtrace._src.xla import clients, guards
 
 
@@ -291,7 +291,7 @@ def _assemble(
     if element is None:
         raise ValueError(f"{function}: no device of {abbreviate(sharding)} is in this process; give dtype")
     aval = transfer.place_type(ShapedArray(shape, element), sharding)
-    layouts = [layout_of(part) if isinstance(part, ConcreteArray) else None for part in parts]
+    layouts = [get_layout(part) if isinstance(part, ConcreteArray) else None for part in parts]
     layout = layouts[0] if len({*layouts}) == 1 else None
     parts = [transfer.in_layout(part, layout) if isinstance(part, ConcreteArray) else part for part in parts]
     with guards.mark_explicit("put"):

@@ -49,7 +49,7 @@ def _as_names(name: str, value: Any) -> tuple[str, ...]:
     return names
 
 
-def compiler_options_of(caller: str, options: object) -> tuple[tuple[str, Any], ...]:
+def freeze_compiler_options(caller: str, options: object) -> tuple[tuple[str, Any], ...]:
     """Return the user's `compiler_options` in a hashable form; TypeError for invalid ones."""
     if options is None:
         return ()
@@ -86,7 +86,7 @@ class Selection:
                 self.numbers = tuple(dict.fromkeys(positional.index(n) for n in names if n in positional))
                 self.names = tuple(dict.fromkeys(names))
                 return
-        signature = callables.signature_of(function)
+        signature = callables.find_signature(function)
         if signature is None:
             if names and role == "donate":
                 raise ValueError(
@@ -133,7 +133,7 @@ class Selection:
                 )
         return sorted({n % count for n in self.numbers if n < count})
 
-    def flags_of_leaves(self, in_tree: Any, left_out: Sequence[int]) -> list[bool]:
+    def flag_leaves(self, in_tree: Any, left_out: Sequence[int]) -> list[bool]:
         """Return a flag for each leaf of ``(args, kwargs)``: whether it is part of a selected argument.
 
         left_out: the positions of the arguments that are not in the tree.
@@ -303,16 +303,14 @@ def argument_paths(function: Callable[..., Any] | None, static: Static, in_tree:
     count = len(args.children()) + len(fixed)
     numbers = [n for n in range(count) if n not in fixed]
     names = callables.positional_names(function, count)
-    known = callables.signature_of(function)
+    known = callables.find_signature(function)
     keywords = kwargs.node_data()[1]
     named = [name if known is None or name in known.parameters else f"kwargs[{name!r}]" for name in keywords]
     trees = [*args.children(), *kwargs.children()]
     return callables.leaf_paths([*[names[n] for n in numbers], *named], trees)
 
 
-def check_donation(
-    name: str, flags: Sequence[bool], leaves: Sequence[Any], paths: Callable[[], Sequence[str]]
-) -> None:
+def check_donation(name: str, flags: Sequence[bool], leaves: Sequence[Any], paths: Callable[[], Sequence[str]]) -> None:
     """Raise JaxRuntimeError if a donated array occurs twice among the leaves of the arguments of `name`."""
     seen: dict[int, int] = {}
     for i, leaf in enumerate(leaves):
@@ -341,7 +339,7 @@ def find_described_arguments(function: Callable[..., Any]) -> tuple[list[Any], d
 
     Only positional-only parameters are in the first result. The rest are the names of parameters without a description.
     """
-    signature = callables.signature_of(function)
+    signature = callables.find_signature(function)
     if signature is None:
         return [], {}, ["its signature cannot be read"]
     given = function.keywords if isinstance(function, functools.partial) else {}

@@ -24,8 +24,8 @@ import numpy as np
 
 from xtrace._src.api import known_functions
 from xtrace._src.api.call_arguments import Selection
-from xtrace._src.api.registrations import LocalRegistrationError, copier_of, describe_registrations
-from xtrace._src.api.serialized_programs import record_of_mesh, record_of_sharding
+from xtrace._src.api.registrations import LocalRegistrationError, describe_registrations, find_copier
+from xtrace._src.api.serialized_programs import record_mesh, record_sharding
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapeDtypeStruct
@@ -34,7 +34,7 @@ from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.sentinels import MISSING
 from xtrace._src.core.shardings import NamedSharding, SingleDeviceSharding, TiledSharding
 from xtrace._src.core.source import is_of_package
-from xtrace._src.runtime.arrays import ConcreteArray, layout_of
+from xtrace._src.runtime.arrays import ConcreteArray, get_layout
 from xtrace._src.xla.clients import Device
 from xtrace._src.xla.pytree_registry import PyTreeDef, functions_of_nodes
 
@@ -236,7 +236,7 @@ class Fingerprint:
             raise self._refuse("an array", "which is in several processes")
         self._put("array", f"{array.aval.str_short(True)} {dtypes.short_name(array.dtype)} {array.weak_type}")
         self._put("place", f"{array.sharding!r} {[d.id for d in array.sharding.devices]} {array.committed}")
-        self._put("layout", str(layout_of(array)))
+        self._put("layout", str(get_layout(array)))
         data = np.asarray(array.physical_array())
         self._add_data(data.dtype, data)
 
@@ -291,11 +291,11 @@ class Fingerprint:
                     self.add(part, key)
             return
         if isinstance(value, (NamedSharding, SingleDeviceSharding, TiledSharding)):
-            self._put("sharding", json.dumps(record_of_sharding(value)))
+            self._put("sharding", json.dumps(record_sharding(value)))
         elif isinstance(value, PartitionSpec):
             self._put("specification", repr((tuple(value), sorted(value.unreduced), sorted(value.reduced))))
         elif isinstance(value, BaseMesh):
-            self._put("mesh", json.dumps(record_of_mesh(value)))
+            self._put("mesh", json.dumps(record_mesh(value)))
         elif kind is ShapeDtypeStruct and value.sharding is None:
             self._put("type", f"{value.shape} {dtypes.short_name(value.dtype)} {value.weak_type}")
         elif isinstance(value, tuple) and kind.__name__ == "ShardingTree":
@@ -381,7 +381,7 @@ class Fingerprint:
             self._put("registrations", "\n".join(describe_registrations(cls)))
         except LocalRegistrationError as error:
             raise self._refuse(cls, f"with which a class is registered: {error}") from None
-        copier = copier_of(cls)
+        copier = find_copier(cls)
         if copier is not None:
             self.add(copier, "its function of copyreg")
 

@@ -14,12 +14,12 @@ from xtrace._src.algebra.resharding import reshard_as
 from xtrace._src.algebra.vector_space import broadcast_in_dim, materialize_literal, zeros
 from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import NO_STATIC
-from xtrace._src.api.pullback import mesh_place, pullback_of, put_beside, saveable_leaves
-from xtrace._src.api.reference_pullback import vjp_of_references
+from xtrace._src.api.pullback import make_pullback, mesh_place, put_beside, saveable_leaves
+from xtrace._src.api.reference_pullback import make_vjp_with_references
 from xtrace._src.core import dtypes, key_paths, pytree, pytree_differences, pytree_registration
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of, high_types, is_array_like, is_high
-from xtrace._src.core.callables import check_callable, debug_info_of, function_name
+from xtrace._src.core.callables import check_callable, function_name, make_debug_info
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import DebugInfo, Literal
 from xtrace._src.core.references import Reference
@@ -103,7 +103,7 @@ class Flat:
     def info(self) -> DebugInfo:
         """The debug information of the linear jaxpr."""
         paths = [call_arguments.lazy_argument_paths(self.fun, NO_STATIC, tree) for tree in self._calls()]
-        return debug_info_of(
+        return make_debug_info(
             self.transformation, self.fun, lambda: [path for p in paths for path in p()]
         )
 
@@ -437,7 +437,7 @@ def vjp(
     refuse_reduce_axes("vjp", reduce_axes)
     flat = Flat("vjp", fun, primals, has_aux)
     if any(isinstance(x, Reference) for x in flat.leaves):
-        return vjp_of_references(vjp, fun, primals, has_aux, saveable_args)
+        return make_vjp_with_references(vjp, fun, primals, has_aux, saveable_args)
     saveable = saveable_leaves(saveable_args, flat.in_tree)
     avals = flat.avals()
     if not all(saveable):  # A residual is found among the arguments by its identity.
@@ -456,7 +456,8 @@ def vjp(
         return pytree.tree_unflatten(flat.in_tree, _gradients(map_of_tangents, avals, checked, wanted))
 
     # A pytree of the residuals: it can go in and out of jitted functions.
-    pair = flat.results(results), pullback_of(pullback, jaxpr, linear.consts, flat.in_tree, out_tree, leaves, saveable)
+    vjp_function = make_pullback(pullback, jaxpr, linear.consts, flat.in_tree, out_tree, leaves, saveable)
+    pair = flat.results(results), vjp_function
     return (*pair, aux) if has_aux else pair
 
 

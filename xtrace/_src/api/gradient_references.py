@@ -65,7 +65,7 @@ register_without_leaves(DidntWant)
 ad = SimpleNamespace(DidntWant=DidntWant, DontWant=DontWant, GradRef=GradRef, GradValue=GradValue)
 
 
-def wishes_of(in_tree: PyTreeDef, refs: tuple[Any, ...]) -> list[Any]:
+def read_wishes(in_tree: PyTreeDef, refs: tuple[Any, ...]) -> list[Any]:
     """Return the wish about each leaf's gradient; ValueError unless `refs` are trees of the arguments'."""
     try:
         return in_tree.flatten_up_to(refs)

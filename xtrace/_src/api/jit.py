@@ -10,7 +10,7 @@ from types import FunctionType, MethodType
 from typing import Any, ParamSpec, TypeVar, overload
 
 from xtrace._src.api import call_arguments, device_assignment, dispatch, jitted_type, stages
-from xtrace._src.api.caches import table_of
+from xtrace._src.api.caches import find_table
 from xtrace._src.api.call_arguments import Selection, Static
 from xtrace._src.api.compilation import Compilation, check_execution, evaluates_on_host
 from xtrace._src.api.eager import check_live
@@ -144,7 +144,7 @@ def jit(
     options = Options(
         static.numbers, static.names, donated.numbers, donated.names, bool(keep_unused),
         chosen, parse_inline(inline),
-        call_arguments.compiler_options_of("jit", compiler_options),
+        call_arguments.freeze_compiler_options("jit", compiler_options),
         device_assignment.sharding_tree("jit", "in_shardings", in_shardings),
         device_assignment.sharding_tree("jit", "out_shardings", out_shardings),
         check_compilation(compilation),
@@ -152,7 +152,7 @@ def jit(
     return _make(fun, static, donated, options).callable()
 
 
-def jit_of_library(function: Callable[..., Any], static: Sequence[str] = (), inline: bool = False) -> Any:
+def jit_library_function(function: Callable[..., Any], static: Sequence[str] = (), inline: bool = False) -> Any:
     """Return a function of the library jitted; `static` are its static parameters."""
     jitted: Any = jit(function, static_argnames=static, inline=inline)
     jitted._xtrace_jitted.of_library = True
@@ -180,7 +180,7 @@ def run_specialised(jitted: Any) -> Callable[[tuple[Any, ...], dict[str, Any]], 
 
 
 def _make(fun: Callable[..., Any], static: Selection, donated: Selection, options: Options) -> Jitted:
-    return Jitted(fun, static, donated, options, table_of(fun).setdefault(options, Cache()))
+    return Jitted(fun, static, donated, options, find_table(fun).setdefault(options, Cache()))
 
 
 def _with_options(fun: Callable[..., Any], options: Options) -> Jitted:
@@ -360,7 +360,7 @@ class Jitted:
 
     def _put_in_memory(self, results: list[Any], tree: PyTreeDef) -> list[Any]:
         try:
-            spaces = self.options.out_shardings.spaces_of_leaves(tree)
+            spaces = self.options.out_shardings.list_leaf_spaces(tree)
         except ValueError:
             return results  # The assignment of devices reports the tree.
         return [
@@ -372,7 +372,7 @@ class Jitted:
         """Trace, and report it; `forgotten` if there was a trace that closed over a tracer of an ended trace."""
         _, static, in_tree, *avals = key
         if config.explain_cache_misses.value:
-            reason = self.cache.reason_of_miss(table_of(self.fun).values(), forgotten)
+            reason = self.cache.explain_miss(find_table(self.fun).values(), forgotten)
             cache_miss_reports.report_miss(self.fun, key, list(self.cache.traced.entries), since=reason)
         traced = trace("jit", self.fun, static, in_tree, avals, self._finish)
         if config.log_compiles.value:
@@ -490,7 +490,7 @@ class Jitted:
 
     def without_references(self, traced: TracedFunction, static: Static) -> Callable[..., Any]:
         """Return a trace with references as a function of their arrays, jitted with this function's options."""
-        function, captured = traced.function_of_arrays(self.name)
+        function, captured = traced.make_array_function(self.name)
         shardings = self.given_shardings(traced.in_tree, None)[0]
         gone = traced.donated_arrays(self.donated_leaves(static, traced.in_tree))
         given = (*[None] * captured, *shardings) if shardings else None
@@ -549,7 +549,7 @@ class Jitted:
 
     def donated_leaves(self, static: Static, in_tree: Any) -> list[bool]:
         """Return a flag for each leaf: whether it is donated."""
-        return self.donated.flags_of_leaves(in_tree, [n for n, _ in static.positional])
+        return self.donated.flag_leaves(in_tree, [n for n, _ in static.positional])
 
     def check_donation(self, flags: Sequence[bool], static: Static, leaves: Sequence[Any], in_tree: PyTreeDef) -> None:
         """Raise JaxRuntimeError if a donated array is passed twice."""
@@ -585,8 +585,8 @@ class Jitted:
     def _given_layouts(self, in_tree: Any, out_tree: Any) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return the layouts in the arguments of `jit` for all leaves; the trees have been checked."""
         given, wanted = self.options.in_shardings, self.options.out_shardings
-        inputs = given.layouts_of_leaves(in_tree.children()[0]) if given.has_layout else ()
-        return inputs, wanted.layouts_of_leaves(out_tree) if wanted.has_layout else ()
+        inputs = given.list_leaf_layouts(in_tree.children()[0]) if given.has_layout else ()
+        return inputs, wanted.list_leaf_layouts(out_tree) if wanted.has_layout else ()
 
     def given_shardings(self, in_tree: Any, out_tree: Any) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return the shardings in the arguments of `jit` for the leaves of the trees that are not None."""
@@ -598,10 +598,10 @@ class Jitted:
                     f"jit: {self.name} has in_shardings, which are for arguments by position; it is called with the "
                     f"keyword arguments {', '.join(kwargs.node_data()[1])}. Pass these by position"
                 )
-            inputs = self.options.in_shardings.shardings_of_leaves("jit", "in_shardings", args)
+            inputs = self.options.in_shardings.list_leaf_shardings("jit", "in_shardings", args)
         results: Sequence[Any] = ()
         if out_tree is not None and not self.options.out_shardings.is_empty:
-            results = self.options.out_shardings.shardings_of_leaves("jit", "out_shardings", out_tree)
+            results = self.options.out_shardings.list_leaf_shardings("jit", "out_shardings", out_tree)
         return inputs, results
 
     @boundary
@@ -669,13 +669,13 @@ def lower(fun: Callable[..., Any], /, *args: object, **kwargs: object) -> stages
         }
     """
     check_callable(fun)
-    jitted, before = jitted_of(fun)
+    jitted, before = get_jitted(fun)
     if args or kwargs:
         return jitted.lower(*before, *args, **kwargs)
     return jitted.lower_without_arguments()
 
 
-def jitted_of(fun: Callable[..., Any]) -> tuple[Jitted, tuple[Any, ...]]:
+def get_jitted(fun: Callable[..., Any]) -> tuple[Jitted, tuple[Any, ...]]:
     """Return the `Jitted` of `fun`, a new one if it is not jitted, and the arguments that a method prepends."""
     function, before = (fun.__func__, (fun.__self__,)) if isinstance(fun, MethodType) else (fun, ())
     jitted = getattr(function, "_xtrace_jitted", None)

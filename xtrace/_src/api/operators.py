@@ -158,7 +158,7 @@ def _floor_divide_signed(x: Array, y: Array) -> Array:
     return select(lower, subtract(quotient, 1), quotient)
 
 
-def _divmod_of_floats(x: Array, y: Array) -> tuple[Array, Array]:
+def _compute_float_divmod(x: Array, y: Array) -> tuple[Array, Array]:
     rest = lax.rem(x, y)
     # The numerator of x / 0 is x itself: rem(x, 0) is NaN.
     quotient = lax.div(select_where(equal(y, 0), x, lax.sub(x, rest)), y)
@@ -168,7 +168,7 @@ def _divmod_of_floats(x: Array, y: Array) -> tuple[Array, Array]:
 
 
 def _floor_divide_floats(x: Array, y: Array) -> Array:
-    return _divmod_of_floats(x, y)[0]
+    return _compute_float_divmod(x, y)[0]
 
 
 def _remainder(x: Array, y: Array) -> Array:
@@ -225,10 +225,10 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Any, Any]:
     if dtypes.is_integer(promotion.common_dtype((x1, x2), as_number)[1]):
         return floor_divide(x1, x2), remainder(x1, x2)
     left, right = promotion.promote(x1, x2, adjust=as_number)
-    return _divmod_of_floats(left, right)
+    return _compute_float_divmod(left, right)
 
 
-def _power_of_integers(x: Array, y: Array) -> Array:
+def _compute_integer_power(x: Array, y: Array) -> Array:
     # By squaring. As in JAX only the six lowest bits of an exponent count; but 0 ** y is 0 for every other y than 0.
     zero, one = [scalar_literal(n, aval_of(x).dtype) for n in (0, 1)]
     result = select_where(comparisons.bitwise_and(equal(x, 0), not_equal(y, 0)), zero, one)
@@ -255,7 +255,7 @@ def _power_to_integers(x: Any, y: Any, *, own_type: bool) -> Array:
     return convert_to(result, dtype, weak) if own_type else result
 
 
-@elementwise_function(lax.pow, adjust=as_number, cases={INTEGER: _power_of_integers})
+@elementwise_function(lax.pow, adjust=as_number, cases={INTEGER: _compute_integer_power})
 def _power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return `x1` to the power `x2`."""
     ...

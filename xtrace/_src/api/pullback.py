@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from xtrace._src.api.gradient_references import Marker, fulfil, is_wanted, register_without_leaves, wishes_of
+from xtrace._src.api.gradient_references import Marker, fulfil, is_wanted, read_wishes, register_without_leaves
 from xtrace._src.core import key_paths, pytree, pytree_registration
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import aval_of
@@ -122,7 +122,7 @@ class VJP:
         refs: for each argument a tree of its structure. A leaf is a reference, ``xtrace.ad.GradValue()`` to return
         the gradient, or ``xtrace.ad.DontWant()``. Raises ValueError for another structure.
         """
-        wishes = wishes_of(self.in_tree, refs)
+        wishes = read_wishes(self.in_tree, refs)
         wanted = list(map(is_wanted, wishes))
 
         @boundary
@@ -173,7 +173,7 @@ def saveable_leaves(saveable_args: Any, tree: PyTreeDef) -> list[bool]:
     return [flag for one, child in zip(saveable_args, children, strict=True) for flag in saveable_leaves(one, child)]
 
 
-def pullback_of(
+def make_pullback(
     call: Callable[..., Any], linear: Jaxpr, residuals: Sequence[Any], in_tree: PyTreeDef, out_tree: PyTreeDef,
     leaves: Sequence[Any], saveable: Sequence[bool],
 ) -> VJP:

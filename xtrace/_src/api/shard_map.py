@@ -15,7 +15,7 @@ from xtrace._src.core.axis_names import name_tuple, suggest_name
 from xtrace._src.core.callables import check_callable, function_name, positional_names
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo
 from xtrace._src.core.mesh import BaseMesh, context_abstract_mesh, context_mesh, naming_mesh
-from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry, restrict_spec
+from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, get_entry_axes, restrict_spec
 from xtrace._src.core.shardings import NamedSharding, explicit_part
 from xtrace._src.core.sums import Sums
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
@@ -231,7 +231,7 @@ class ShardMap:
                 )
         for dimension, (size, parts) in enumerate(zip(aval.shape, count_shards(mesh, spec, aval.ndim), strict=True)):
             if size % parts:
-                axes = axes_of_entry(spec[dimension])
+                axes = get_entry_axes(spec[dimension])
                 raise ValueError(
                     f"shard_map applied to the function '{self.name}' was given argument arrays with axis sizes that "
                     f"are not evenly divisible by the corresponding mesh axis sizes: in_specs {spec} of "

@@ -98,7 +98,7 @@ def ordered_effects(effects: Effects) -> list[Effect]:
     return sorted([e for e in effects if e.ordered], key=repr) if effects else []
 
 
-def effects_of_all(equations: Iterable[Any]) -> Effects:
+def join_effects(equations: Iterable[Any]) -> Effects:
     """Return the union of the effects of equations."""
     return NO_EFFECTS.union(*[e.effects for e in equations if e.effects])
 

@@ -117,23 +117,23 @@ class BaseMesh(Immutable):
         """Return the mesh with some of its fields changed."""
         raise NotImplementedError
 
-    def _axes_of_type(self, wanted: AxisType) -> tuple[Any, ...]:
+    def _select_axes(self, wanted: AxisType) -> tuple[Any, ...]:
         return tuple([n for n, kind in zip(self.axis_names, self.axis_types, strict=True) if kind is wanted])
 
     @functools.cached_property
     def auto_axes(self) -> tuple[Any, ...]:
         """The names of the axes of type Auto."""
-        return self._axes_of_type(AxisType.Auto)
+        return self._select_axes(AxisType.Auto)
 
     @functools.cached_property
     def explicit_axes(self) -> tuple[Any, ...]:
         """The names of the axes of type Explicit."""
-        return self._axes_of_type(AxisType.Explicit)
+        return self._select_axes(AxisType.Explicit)
 
     @functools.cached_property
     def manual_axes(self) -> tuple[Any, ...]:
         """The names of the axes of type Manual."""
-        return self._axes_of_type(AxisType.Manual)
+        return self._select_axes(AxisType.Manual)
 
     @property
     def are_all_axes_auto(self) -> bool:

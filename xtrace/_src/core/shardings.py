@@ -14,7 +14,7 @@ from xtrace._src.core.annotations import Shape
 from xtrace._src.core.axis_names import suggest_name
 from xtrace._src.core.errors import DuplicateSpecError, IndivisibleError
 from xtrace._src.core.mesh import AxisType, BaseMesh, Mesh, size_tuple
-from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry, full_entries, restrict_spec
+from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, full_entries, get_entry_axes, restrict_spec
 from xtrace._src.core.sums import Sums
 from xtrace._src.core.tables import memoize
 from xtrace._src.core.values import EqualByKey, Immutable
@@ -158,7 +158,7 @@ class Sharding(Immutable):
 
     def _repr_html_(self) -> str | None:
         """Return the picture that notebooks show."""
-        return sharding_pictures.html_of(self, repr(self))
+        return sharding_pictures.draw_html(self, repr(self))
 
 
 class SingleDeviceSharding(Sharding, EqualByKey):
@@ -334,17 +334,17 @@ class NamedSharding(Sharding):
     @functools.cached_property
     def is_fully_replicated(self) -> bool:
         """Whether every device holds all of the array."""
-        return not self.spec.unreduced and all(self.parts_of(entry) == 1 for entry in self.spec)
+        return not self.spec.unreduced and all(self.count_parts(entry) == 1 for entry in self.spec)
 
     @property
     def replicated_axes(self) -> frozenset[Any]:
         """The names of the mesh axes that split no dimension."""
-        used = {axis for entry in self.spec for axis in axes_of_entry(entry)}
+        used = {axis for entry in self.spec for axis in get_entry_axes(entry)}
         return frozenset(self.mesh.axis_names) - used - self.spec.unreduced
 
-    def parts_of(self, entry: Any) -> int:
+    def count_parts(self, entry: Any) -> int:
         """Return the number of parts of a dimension with the entry `entry`."""
-        return math.prod([self.mesh.shape[axis] for axis in axes_of_entry(entry)])
+        return math.prod([self.mesh.shape[axis] for axis in get_entry_axes(entry)])
 
     def tiles(self, ndim: int) -> Tiles:
         """Return the tiles of an array of `ndim` axes."""
@@ -362,7 +362,7 @@ class NamedSharding(Sharding):
             )
 
     def _describe_split(self, dimension: int) -> str:
-        axes = [f"{abbreviate(a)} of size {self.mesh.shape[a]}" for a in axes_of_entry(self.spec[dimension])]
+        axes = [f"{abbreviate(a)} of size {self.mesh.shape[a]}" for a in get_entry_axes(self.spec[dimension])]
         return f": it is split over the mesh axes {', '.join(axes)}"
 
     def _key(self) -> tuple[Any, ...]:
@@ -401,7 +401,7 @@ def check_axes(spec: PartitionSpec, mesh: BaseMesh) -> None:
             "so there is no choice for the compiler. Write None to leave the dimension whole"
         )
     for dimension, entry in enumerate(spec):
-        for axis in axes_of_entry(entry):
+        for axis in get_entry_axes(entry):
             if axis not in mesh.axis_names:
                 raise ValueError(
                     f"{_unknown_axis(axis, spec, mesh)}. For dimension {dimension} "
@@ -426,9 +426,9 @@ def _unknown_axis(axis: object, spec: PartitionSpec, mesh: BaseMesh) -> str:
 @memoize(4096)
 def _tiles_on_mesh(sharding: NamedSharding, ndim: int) -> Tiles:
     mesh, entries = sharding.mesh, full_entries(sharding.spec, ndim)
-    order = [mesh.axis_names.index(axis) for entry in entries for axis in axes_of_entry(entry)]
+    order = [mesh.axis_names.index(axis) for entry in entries for axis in get_entry_axes(entry)]
     order += [i for i in range(len(mesh.axis_names)) if i not in order]
-    parts = tuple([sharding.parts_of(p) for p in entries])
+    parts = tuple([sharding.count_parts(p) for p in entries])
     numbers = np.arange(mesh.size).reshape(mesh.axis_sizes).transpose(order).reshape(math.prod(parts), -1)
     return Tiles(parts, tuple(np.sort(numbers, axis=1).ravel().tolist()))
 

@@ -170,7 +170,7 @@ def _refine_program(
     main.return_values(_emit_program(main, exported, [main.argument(aval) for aval in operands], results))
     module.functions.append(main)
     try:
-        return artifacts.functions_of(artifacts.refine(module.inlined_text()))
+        return artifacts.read_functions(artifacts.refine(module.inlined_text()))
     except ValueError as error:
         types = ", ".join([aval.str_short() for aval in operands])
         raise ValueError(f"{exported.fun_name}, an Exported, cannot be called with ({types}): {error}") from None

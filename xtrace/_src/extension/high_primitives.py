@@ -352,9 +352,7 @@ def _with_zeros(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any
     return [Zero(tangent_aval(a)) if t is None else to_user_operand(t) for t, a in zip(values, avals, strict=True)]
 
 
-def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, _prim: VJPHiPrimitive
-) -> tuple[list[Any], list[Any]]:
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, _prim: VJPHiPrimitive) -> tuple[list[Any], list[Any]]:
     return _apply_jvp(_prim, type(_prim).jvp, primals, tangents)
 
 

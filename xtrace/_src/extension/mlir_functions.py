@@ -63,9 +63,9 @@ def emit_by_rule(
             )
         return [*[context.tokens_out.get(e) for e in ordered], *mlir_rules.flatten(returned)]
 
-    operands = [*lower.tokens_of(builder, ordered), *values]
+    operands = [*lower.get_tokens(builder, ordered), *values]
     outputs: list[ShapedArray] = [*[lower.TOKEN] * len(ordered), *results]
-    functions = mlir_rules.functions_of_rule(
+    functions = mlir_rules.write_rule_functions(
         primitive.name, build, [v.type for v in operands], [a.mlir_type for a in outputs]
     )
     called = emit_call_of_functions(builder, primitive.name, functions, operands, outputs)
@@ -108,9 +108,7 @@ def _make_context(
     )
 
 
-def _add_function(
-    module: ModuleBuilder, base: str, function: mlir_rules.RuleFunction, names: Mapping[str, str]
-) -> str:
+def _add_function(module: ModuleBuilder, base: str, function: mlir_rules.RuleFunction, names: Mapping[str, str]) -> str:
     """Add a function of a rule with a name from `base`; `names` renames the functions that it calls."""
     written = FunctionBuilder(module, base, "")
     for kind in function.argument_types:
@@ -216,9 +214,9 @@ def jaxpr_text(
         given = function.arguments[len(effects) :]
         values: dict[Atom, Value] = dict(zip(jaxpr.invars, given, strict=True))
         for variable, constant in zip(jaxpr.constvars, closed.consts, strict=True):
-            values[variable] = lower.constant_of_program(function, constant, variable.aval)
+            values[variable] = lower.emit_program_constant(function, constant, variable.aval)
         results = lower.emit_equations(function, jaxpr, values)
-        return [*lower.tokens_of(function, effects), *results]
+        return [*lower.get_tokens(function, effects), *results]
 
     tokens = [lower.TOKEN] * len(effects)
     return function_text(context, [*tokens, *jaxpr.in_avals], [*tokens, *jaxpr.out_avals], write, describe)

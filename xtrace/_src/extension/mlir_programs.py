@@ -52,7 +52,7 @@ def merge_mlir_modules(dst_module: Any, sym_name: str, src_module: Any, dst_symt
     for name, module in (("dst_module", dst_module), ("src_module", src_module)):
         if not isinstance(module, mlir_rules.ir.Module):
             raise TypeError(f"merge_mlir_modules: {name} must be an MLIR module, got {abbreviate(module)}")
-    if "main" not in mlir_rules.names_of_functions(src_module):
+    if "main" not in mlir_rules.list_function_names(src_module):
         raise ValueError("merge_mlir_modules: src_module has no function called main")
     return mlir_rules.merge_modules(dst_module, dst_symtab, src_module, sym_name)
 

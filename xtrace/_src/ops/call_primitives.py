@@ -9,7 +9,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.ir import DebugInfo
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.ops.calls import close_jaxpr, rules_of_jit
+from xtrace._src.ops.calls import close_jaxpr, make_jit_rules
 from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs, stage_to_jaxpr
 
 
@@ -31,7 +31,7 @@ class CallPrimitive(Primitive):
     call_primitive = True
 
     def __init__(self, name: str) -> None:
-        super().__init__(name, ("call_jaxpr",), **rules_of_jit(name, "call_jaxpr", "Call a function."))
+        super().__init__(name, ("call_jaxpr",), **make_jit_rules(name, "call_jaxpr", "Call a function."))
         self.__doc__ = CallPrimitive.__doc__
 
     def bind(self, *operands: Any, subfuns: Sequence[Any] = (), call_jaxpr: Any = None, **_: object) -> Any:  # type: ignore[override]

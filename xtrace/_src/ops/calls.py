@@ -107,7 +107,7 @@ def constrain_row(values: Sequence[Any], row: _Row) -> list[Any]:
     return constrain_all(values, [None if s is UNSPECIFIED else s for s in row])
 
 
-def rules_of_call(parameter: str, description: str) -> dict[str, Any]:
+def make_call_rules(parameter: str, description: str) -> dict[str, Any]:
     """Return the rules on types and effects of an operation that calls the jaxpr in a parameter."""
 
     def abstract(*avals: ShapedArray, **parameters: Any) -> list[ShapedArray]:
@@ -278,11 +278,11 @@ jit_call = ListPrimitive(
         "donated_invars": (), "keep_unused": False, "inline": False, "in_shardings": (), "out_shardings": (),
         "in_layouts": (), "out_layouts": (),
     },
-    **rules_of_call("jaxpr", "Call a jitted function."),
+    **make_call_rules("jaxpr", "Call a jitted function."),
 )
 
 
-def rules_of_jit(name: str, parameter: str, description: str) -> dict[str, Any]:
+def make_jit_rules(name: str, parameter: str, description: str) -> dict[str, Any]:
     """Return the rules of an operation that calls the jaxpr in a parameter as a jitted function called `name`."""
 
     def rename(kind: str) -> Callable[..., Any]:
@@ -295,7 +295,7 @@ def rules_of_jit(name: str, parameter: str, description: str) -> dict[str, Any]:
         return apply
 
     kinds = ("emit", "jvp", "linearize", "partial_evaluate", "transpose", "batch", "discharge")
-    return rules_of_call(parameter, description) | {kind: rename(kind) for kind in kinds}
+    return make_call_rules(parameter, description) | {kind: rename(kind) for kind in kinds}
 
 
 def close_jaxpr(jaxpr: Any) -> ClosedJaxpr:

@@ -20,7 +20,7 @@ from xtrace._src.core.partition_spec import PartitionSpec, full_entries
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.shardings import NamedSharding, Sharding, sharding_with_tiles
 from xtrace._src.core.trace import Tracer, base_trace, use_trace
-from xtrace._src.ops.control_flow.bodies import leaves_of
+from xtrace._src.ops.control_flow.bodies import flatten_argument
 from xtrace._src.ops.shard_map import manual_axes_in_scope
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -278,7 +278,7 @@ class custom_partitioning:
         args = self._positional(args, kwargs)
         static = tuple([args[i] for i in self.static_argnums])
         dynamic = tuple([x for i, x in enumerate(args) if i not in self.static_argnums])
-        leaves, in_tree, avals = leaves_of("args", dynamic)
+        leaves, in_tree, avals = flatten_argument("args", dynamic)
         out_tree: Any = None
 
         def flat(*values: Any) -> Sequence[Any]:

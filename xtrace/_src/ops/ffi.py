@@ -18,7 +18,7 @@ from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.trace import Tracer
 from xtrace._src.core.values import EqualByKey
-from xtrace._src.ops.control_flow.bodies import leaves_of
+from xtrace._src.ops.control_flow.bodies import flatten_argument
 from xtrace._src.ops.host.mapped_calls import METHODS, call_in_turn, check_method, put_axis_first
 from xtrace._src.stablehlo import attributes as mlir
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -240,7 +240,7 @@ def ffi_call(
                 f"ffi_call of {target_name}: attributes need custom_call_api_version=4, got {custom_call_api_version} "
                 f"and {', '.join(attributes)}; earlier versions take the string legacy_backend_config"
             )
-        leaves, _, avals = leaves_of("args", args)
+        leaves, _, avals = flatten_argument("args", args)
         if len(leaves) != len(args):
             raise TypeError(f"ffi_call of {target_name} takes arrays, not trees of them: {pytree.tree_structure(args)}")
         for operand, result in aliases:

@@ -49,18 +49,18 @@ def lower_fun(function: Callable[..., Any], *, call: str | None = None) -> Calla
             builder.scope = outer
         return results if several else results[0]
 
-    emit.formula_of = lambda avals, parameters: (function, avals, parameters)  # type: ignore[attr-defined]
+    emit.make_formula = lambda avals, parameters: (function, avals, parameters)  # type: ignore[attr-defined]
     return emit
 
 
-def jaxpr_of_formula(
+def find_formula_jaxpr(
     primitive: Primitive, avals: Sequence[ShapedArray], parameters: dict[str, Any]
 ) -> ClosedJaxpr | None:
     """Return the jaxpr, on physical types, of an operation lowered by `lower_fun`; None for another operation."""
-    formula_of = getattr(primitive.emit, "formula_of", None)
-    if formula_of is None:
+    make_formula = getattr(primitive.emit, "make_formula", None)
+    if make_formula is None:
         return None
-    jaxpr, constants, _ = _stage_formula(*formula_of(avals, parameters))
+    jaxpr, constants, _ = _stage_formula(*make_formula(avals, parameters))
     return ClosedJaxpr(jaxpr, constants)
 
 

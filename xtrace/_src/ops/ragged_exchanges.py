@@ -137,7 +137,7 @@ def _gather_and_receive(
 _emit_gathers = lower_fun(_gather_and_receive)
 
 
-def _text_of_rows(rows: Sequence[Sequence[int]]) -> str:
+def _format_rows(rows: Sequence[Sequence[int]]) -> str:
     return f"{attributes.dense(np.array(rows))} : tensor<{len(rows)}x{len(rows[0])}xi64>"
 
 
@@ -156,7 +156,7 @@ def _emit(builder: FunctionBuilder, *values: Value, axis_index_groups: Any, axis
             builder, *values, index, axis_name=axis_name, axis_index_groups=axis_index_groups, size=len(groups[0])
         )
     channel = builder.module.channel()
-    details = f"channel_id = {channel} : i64, replica_groups = {_text_of_rows(groups)}"
+    details = f"channel_id = {channel} : i64, replica_groups = {_format_rows(groups)}"
     operands, types = ", ".join([v.name for v in values]), ", ".join([v.type for v in values])
     return builder.line(
         f"stablehlo.custom_call @ragged_all_to_all({operands}) {{api_version = 4 : i32, backend_config = "
@@ -291,7 +291,7 @@ def _pairs_text(builder: FunctionBuilder, name: str, axis_name: Any, perm: Any) 
     builder.module.channel()
     return (
         "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, source_target_pairs = "
-        f"{_text_of_rows(pairs)}"
+        f"{_format_rows(pairs)}"
     )
 
 

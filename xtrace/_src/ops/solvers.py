@@ -15,7 +15,7 @@ from xtrace._src.core.effects import Effects
 from xtrace._src.core.ir import ClosedJaxpr, Var
 from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.tangents import UndefinedPrimal, tangent_aval
-from xtrace._src.ops.control_flow.bodies import Body, check_function, leaves_of, same_type, stage_body
+from xtrace._src.ops.control_flow.bodies import Body, check_function, flatten_argument, same_type, stage_body
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
 from xtrace._src.ops.custom_rules.rule import Rule, to_user_operand
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -24,7 +24,7 @@ from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import batch_jaxpr, move_constants_to_inputs, transpose_jaxpr
 from xtrace._src.transforms.jvp import jvp
 from xtrace._src.transforms.lower import emit_jaxpr
-from xtrace._src.transforms.scopes import JVP, TRANSPOSE, call_in_scopes, program_scopes, scope, scopes_of_program
+from xtrace._src.transforms.scopes import JVP, TRANSPOSE, call_in_scopes, get_program_scopes, program_scopes, scope
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _Tree = TypeVar("_Tree")
@@ -285,7 +285,7 @@ def custom_linear_solve(
     name = "custom_linear_solve"
     for argument, function in (("matvec", matvec), ("solve", solve)):
         check_function(argument, function)
-    leaves, tree, avals = leaves_of("b", b)
+    leaves, tree, avals = flatten_argument("b", b)
     problem = _stage_problem(name, "matvec", matvec, solve, tree, avals, has_aux)
     product, solver, count = problem.equation, problem.solver, len(leaves)
     vecmat: Any = None
@@ -299,7 +299,7 @@ def custom_linear_solve(
         linear = (*(False,) * len(product.consts), *(True,) * count)
         transposed, _ = transpose_jaxpr(product.jaxpr, linear, (True,) * count, True)
         vecmat, vecmat_consts = move_constants_to_inputs(transposed), [*transposed.consts, *product.consts]
-        closed, scopes = vecmat, (TRANSPOSE, *scopes_of_program())
+        closed, scopes = vecmat, (TRANSPOSE, *get_program_scopes())
 
         def times_transposed(x: Array) -> Any:
             leaves = zip(pytree.tree_leaves(x), avals, strict=True)
@@ -348,7 +348,7 @@ def custom_root(
     name = "custom_root"
     for argument, function in (("f", f), ("solve", solve), ("tangent_solve", tangent_solve)):
         check_function(argument, function)
-    leaves, tree, avals = leaves_of("initial_guess", initial_guess)
+    leaves, tree, avals = flatten_argument("initial_guess", initial_guess)
     problem = _stage_problem(name, "f", f, solve, tree, avals, has_aux)
     residual, solver, count = problem.equation, problem.solver, len(leaves)
     split = len(residual.consts)

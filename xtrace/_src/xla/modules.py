@@ -112,7 +112,7 @@ def verify(text: str | bytes) -> None:
     parse(text)
 
 
-def text_of(module: object, debug_info: bool = False) -> str:
+def write_text(module: object, debug_info: bool = False) -> str:
     """Return MLIR's text of a module, with source locations if `debug_info`."""
     if not isinstance(module, ir.Module):
         raise TypeError(f"a module is an ir.Module or its text, not {type(module).__name__}")
@@ -133,7 +133,7 @@ def serialize(module: object, version: str | None = None) -> bytes:
     """
     target = version or current_version()
     # A copy, because the expansion works in place.
-    copy = parse(module if isinstance(module, (str, bytes)) else text_of(module, debug_info=True))
+    copy = parse(module if isinstance(module, (str, bytes)) else write_text(module, debug_info=True))
     with collect_diagnostics() as messages:
         try:
             run_passes(copy, "builtin.module(func.func(chlo-legalize-to-stablehlo))")

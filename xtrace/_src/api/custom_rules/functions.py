@@ -13,7 +13,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of, is_array_like
-from xtrace._src.core.callables import POSITIONAL, check_callable, function_name, signature_of
+from xtrace._src.core.callables import POSITIONAL, check_callable, find_signature, function_name
 from xtrace._src.core.effects import OWN_DERIVATIVE_EFFECT
 from xtrace._src.core.references import Reference
 from xtrace._src.core.trace import base_trace, current_trace
@@ -83,7 +83,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
         check_callable(fun, function=self.kind)
         functools.update_wrapper(self, fun)
         self.fun: Callable[..., _Result] = fun
-        self.name, self.signature = function_name(fun), signature_of(fun)
+        self.name, self.signature = function_name(fun), find_signature(fun)
         names = list(self.signature.parameters) if self.signature is not None else []
         try:
             numbers = tuple(nondiff_argnums)

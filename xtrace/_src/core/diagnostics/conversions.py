@@ -10,7 +10,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import check_truth, is_array_like, not_an_array
 from xtrace._src.core.diagnostics import advice
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.diagnostics.provenance import provenance_of
+from xtrace._src.core.diagnostics.provenance import find_provenance
 from xtrace._src.core.diagnostics.sites import Site
 from xtrace._src.core.dtypes import is_integer
 from xtrace._src.core.ir import Literal
@@ -30,7 +30,7 @@ def _message(head: str, tracer: Tracer | None, fixes: Callable[[advice.Case], li
     """Return `head`, the user's expression, the origin of the tracer, and the correction."""
     try:
         site = Site.here()
-        provenance = provenance_of(tracer) if tracer is not None else None
+        provenance = find_provenance(tracer) if tracer is not None else None
         origin = provenance.text(site) if provenance is not None else ""
         parts = [head, site.excerpt(), origin, advice.text(fixes(advice.Case(site, tracer, provenance)))]
     except Exception:

@@ -24,7 +24,7 @@ from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.ops.comparisons import eq, ne
-from xtrace._src.ops.control_flow.bodies import Body, describe_type_differences, leaves_of, same_type, stage_body
+from xtrace._src.ops.control_flow.bodies import Body, describe_type_differences, flatten_argument, same_type, stage_body
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.ops.selection import clamp, select_n
 from xtrace._src.ops.stop_gradient import stop_gradient
@@ -49,7 +49,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
     stage_to_jaxpr,
     transpose_jaxpr,
 )
-from xtrace._src.transforms.lower import TOKEN, emit_jaxpr, tokens_of, with_tokens
+from xtrace._src.transforms.lower import TOKEN, emit_jaxpr, get_tokens, with_tokens
 from xtrace._src.transforms.scopes import call_in_scopes
 
 _Branches = tuple[ClosedJaxpr, ...]
@@ -84,7 +84,7 @@ def _emit(
     for number, branch in enumerate(branches):
         region = builder.region([], f"branch_{number}_fun")
         outputs = emit_jaxpr(region, branch.jaxpr, operands)
-        regions.append((region, [*tokens_of(region, effects), *outputs]))
+        regions.append((region, [*get_tokens(region, effects), *outputs]))
     types = [*[TOKEN] * len(effects), *results]
     return with_tokens(builder, effects, builder.op_with_regions("stablehlo.case", [index], regions, types))
 
@@ -518,7 +518,7 @@ def _bind_functions(
     if has_high_values(operands):
         inner = [with_lowered_results(f) for f in functions]
         return call_on_lowered(lambda *args: _bind_functions(function, index, inner, names, args, platforms), operands)
-    leaves, in_tree, avals = leaves_of("operands", operands, function=function)
+    leaves, in_tree, avals = flatten_argument("operands", operands, function=function)
     # The branches of a cond are [false_fun, true_fun]; true_fun is traced first, and its constants come first.
     order = slice(None, None, -1) if function == "cond" else slice(None)
     bodies = [stage_body(function, f, in_tree, avals) for f in functions[order]][order]

@@ -27,11 +27,11 @@ from xtrace._src.ops.control_flow.scan_parts import (
     Loop,
     Source,
     Split,
+    choose_unroll,
     find_forwarding,
     regroup_jaxpr,
     run_in_python,
     split_scan,
-    unroll_of,
     until_stable,
 )
 from xtrace._src.ops.control_flow.scanned_elements import lengthen, read_element, read_group, store_results
@@ -57,7 +57,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
     stage_to_jaxpr,
     transpose_jaxpr,
 )
-from xtrace._src.transforms.lower import emit_call, emit_jaxpr, is_unreduced, occurs_again, tokens_of, with_tokens
+from xtrace._src.transforms.lower import emit_call, emit_jaxpr, get_tokens, is_unreduced, occurs_again, with_tokens
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _Carry = TypeVar("_Carry")
@@ -212,7 +212,7 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
     if not is_counted or trips > 1:
         effects = ordered_effects(jaxpr.effects)
         terms = [x for x in (*consts, *xs) if is_unreduced(x)]
-        state = [*tokens_of(builder, effects), builder.constant(0, index), *carry, *ys, *terms]
+        state = [*get_tokens(builder, effects), builder.constant(0, index), *carry, *ys, *terms]
         avals = [v.aval for v in state]
         condition = builder.region(avals, "cond")
         first = len(effects)
@@ -239,7 +239,7 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
         one = body.constant(1, index)
         body.name_next("add")
         after = body.elementwise("add", i, one)
-        results = [*tokens_of(body, effects), after, *carried, *stacked, *within]
+        results = [*get_tokens(body, effects), after, *carried, *stacked, *within]
         done = with_tokens(builder, effects, builder.while_loop(state, (condition, holds), (body, results)))
         carry, ys = _halves(done[1 : len(done) - len(terms)], loop.num_carry)
         steps.consts = consts
@@ -325,16 +325,16 @@ def _bind_split(
     """
     values: dict[str, Sequence[Any]] = {"operand": operands, "extra": parts.extra}
 
-    def values_of(sources: Sequence[Source]) -> list[Any]:
+    def get_values(sources: Sequence[Source]) -> list[Any]:
         return [values[kind][i] for kind, i in sources]
 
     if parts.hoisted.jaxpr.outvars:
         fixed = [*parts.extra[: parts.known_extra], *[operands[i] for i in parts.fixed]]
         values["hoisted"] = evaluate_as_program(parts.hoisted, fixed, "scan_invariants")
     _, carry, xs = loop.split(operands)
-    results = bind_scan(parts.known, parts.known_loop, [*values_of(parts.known_consts), *carry, *xs])
+    results = bind_scan(parts.known, parts.known_loop, [*get_values(parts.known_consts), *carry, *xs])
     values["result"] = results
-    linear = [*values_of(parts.linear_consts), *moved[0], *moved[1], *values_of(parts.stacked), *moved[2]]
+    linear = [*get_values(parts.linear_consts), *moved[0], *moved[1], *get_values(parts.stacked), *moved[2]]
     return results[: parts.results], bind_scan(parts.linear, parts.linear_loop, linear)
 
 
@@ -588,10 +588,10 @@ def scan(
     bodies.check_function("f", f)
     if has_high_values((init, xs)):
         return call_on_lowered(lambda c, x: scan(with_lowered_results(f), c, x, length, reverse, unroll), (init, xs))
-    carry, carry_tree, carry_avals = bodies.leaves_of("init", init)
-    elements, xs_tree, xs_avals = bodies.leaves_of("xs", xs)
-    size = length_of(length, xs_tree, xs_avals)
-    steps = unroll_of(unroll, size)
+    carry, carry_tree, carry_avals = bodies.flatten_argument("init", init)
+    elements, xs_tree, xs_avals = bodies.flatten_argument("xs", xs)
+    size = find_length(length, xs_tree, xs_avals)
+    steps = choose_unroll(unroll, size)
     if config.disable_jit.value:
         return run_in_python(f, init, elements, xs_tree, size, bool(reverse))
     in_tree = pytree.treedef_tuple([carry_tree, xs_tree])
@@ -612,7 +612,7 @@ def scan(
     return pytree.tree_unflatten(body.out_tree, results)  # type: ignore[no-any-return]
 
 
-def length_of(length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
+def find_length(length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
     """Return the trip count; ValueError if `length` and the leading axes disagree."""
 
     def paths() -> list[str]:

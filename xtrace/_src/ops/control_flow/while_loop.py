@@ -25,7 +25,7 @@ from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.comparisons import lt
 from xtrace._src.ops.control_flow import bodies
 from xtrace._src.ops.control_flow.scan import run_scan
-from xtrace._src.ops.control_flow.scan_parts import Loop, unroll_of
+from xtrace._src.ops.control_flow.scan_parts import Loop, choose_unroll
 from xtrace._src.ops.elementwise import add
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.runtime.transfer import to_array
@@ -49,7 +49,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
     stage_to_jaxpr,
 )
 from xtrace._src.transforms.linearize import KnownResults
-from xtrace._src.transforms.lower import emit_jaxpr, is_unreduced, tokens_of, with_tokens
+from xtrace._src.transforms.lower import emit_jaxpr, get_tokens, is_unreduced, with_tokens
 
 _Carry = TypeVar("_Carry")
 _PARAMETERS = ("cond_nconsts", "cond_jaxpr", "body_nconsts", "body_jaxpr")
@@ -197,7 +197,7 @@ def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[V
     ahead = has_side_effects(loop.cond_jaxpr.effects)
     before = [predicate(builder, carry)] if ahead else []
     terms = [x for x in body_consts if is_unreduced(x)]
-    state = [*tokens_of(builder, effects), *before, *carry, *terms]
+    state = [*get_tokens(builder, effects), *before, *carry, *terms]
     avals = [v.aval for v in state]
     condition, body = builder.region(avals, "cond"), builder.region(avals, "body")
     first = len(effects)
@@ -223,7 +223,7 @@ def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[V
         ]
     if ahead:
         after = [predicate(body, after), *after]
-    results = [*tokens_of(body, effects), *after, *within]
+    results = [*get_tokens(body, effects), *after, *within]
     done = with_tokens(builder, effects, builder.while_loop(state, (condition, holds), (body, results)))
     return done[len(before) : len(done) - len(terms)]
 
@@ -442,7 +442,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], _Carry]
             return _run_in_python(cond_fun, body_fun, start)  # type: ignore[no-any-return]
         except ConcretizationTypeError:  # under another trace without values
             pass
-    values, tree, avals = bodies.leaves_of("init_val", init_val)
+    values, tree, avals = bodies.flatten_argument("init_val", init_val)
     in_tree = pytree.treedef_tuple([tree])
 
     def stage_functions() -> tuple[bodies.Body, bodies.Body]:
@@ -515,7 +515,7 @@ def fori_loop(
         for i in range(lower, upper):
             value = body_fun(i, value)
         return value
-    values, tree, avals = bodies.leaves_of("init_val", init_val)
+    values, tree, avals = bodies.flatten_argument("init_val", init_val)
     count = aval_of(lower)
     in_tree = pytree.treedef_tuple([pytree.tree_structure(0), tree])
     body = bodies.stage_body("fori_loop", body_fun, in_tree, [count, *avals])
@@ -528,7 +528,7 @@ def fori_loop(
     number = len(body.consts)
     if known:
         steps = largest(upper - lower, 0)
-        at_once = unroll_of(1 if unroll is None else unroll, steps)
+        at_once = choose_unroll(1 if unroll is None else unroll, steps)
         loop = Loop(steps, False, at_once, number, len(avals) + 1)
         results = run_scan(_add_counter(body.jaxpr, number, None), loop, [*body.consts, lower, *values])[1:]
     else:

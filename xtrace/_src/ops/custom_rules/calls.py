@@ -11,7 +11,7 @@ from xtrace._src.core.effects import NO_EFFECTS, OWN_DERIVATIVE_EFFECT, Effects
 from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.ops.arrays.slicing import index_in_dim
-from xtrace._src.ops.calls import NO_PLACES, jit_call, rules_of_call
+from xtrace._src.ops.calls import NO_PLACES, jit_call, make_call_rules
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.discharge import discharge_call
@@ -100,7 +100,7 @@ def _partial_evaluate(
 
 
 # Rules that do not depend on the custom rule, of calls of functions with custom derivatives.
-SHARED_RULES = rules_of_call("call_jaxpr", "Call a function with custom rules.") | {
+SHARED_RULES = make_call_rules("call_jaxpr", "Call a function with custom rules.") | {
     "emit": emit_inline("call_jaxpr"), "effects": _effects, "evaluate": _evaluate, "discharge": _discharge,
     "partial_evaluate": _partial_evaluate, "transpose": transpose_inline,
 }

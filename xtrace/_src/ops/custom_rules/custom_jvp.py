@@ -19,7 +19,7 @@ from xtrace._src.ops.custom_rules.calls import (
     drop_closed_over,
     find_mapped_results,
 )
-from xtrace._src.ops.custom_rules.rule import Rule, call_rule, zero_of
+from xtrace._src.ops.custom_rules.rule import Rule, call_rule, make_zero
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.jaxpr_transforms import filter_by_mask, scatter_by_mask
 from xtrace._src.transforms.scopes import program_scopes
@@ -46,7 +46,7 @@ def _custom_jvp_linearize(
         # of the rule outside of the tape, with zero tangents, computes them.
         assert tape.parent is not None
         with use_trace(tape.parent):
-            still = [None if t is None else zero_of(aval_of(t)) for t in tangents]
+            still = [None if t is None else make_zero(aval_of(t)) for t in tangents]
             results, _ = call_rule(jvp, primals, still)
     return cast_results(results, call_jaxpr), moved
 

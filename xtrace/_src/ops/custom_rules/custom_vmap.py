@@ -13,9 +13,9 @@ from xtrace._src.core.ir import NEVER_PRINTED, ClosedJaxpr
 from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.ops.arrays.slicing import index_in_dim
-from xtrace._src.ops.calls import jit_call, rules_of_call
+from xtrace._src.ops.calls import jit_call, make_call_rules
 from xtrace._src.ops.custom_rules.calls import emit_inline, transpose_inline
-from xtrace._src.ops.custom_rules.rule import Rule, zero_of
+from xtrace._src.ops.custom_rules.rule import Rule, make_zero
 from xtrace._src.transforms.batch import MappedAxis, batch
 from xtrace._src.transforms.jaxpr_transforms import (
     cast_weak_type,
@@ -67,7 +67,7 @@ def _custom_vmap_jvp(
 
         results, out_tangents = jvp(function, values[:split], scatter_by_mask(values[split:], nonzero))
         pairs = [(x, t) for x, t, s in zip(results, out_tangents, smooth, strict=True) if s]
-        dense = [zero_of(aval_of(x)) if t is None else t for x, t in pairs]
+        dense = [make_zero(aval_of(x)) if t is None else t for x, t in pairs]
         return [*results, *dense], [*out_batched, *filter_by_mask(out_batched, smooth)]
 
     operands = [*primals, *filter_by_mask(tangents, nonzero)]
@@ -122,5 +122,5 @@ def _custom_vmap_transpose(
 custom_vmap_call = ListPrimitive(
     "custom_vmap_call", ("name", "call", "rule"), emit=emit_inline("call"), jvp=_custom_vmap_jvp,
     linearize=_custom_vmap_linearize, transpose=_custom_vmap_transpose, batch=_custom_vmap_batch,
-    unprinted={"name": NEVER_PRINTED}, **rules_of_call("call", "Call a function with a custom batching rule."),
+    unprinted={"name": NEVER_PRINTED}, **make_call_rules("call", "Call a function with a custom batching rule."),
 )

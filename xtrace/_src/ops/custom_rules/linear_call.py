@@ -11,9 +11,9 @@ from xtrace._src.core.avals import aval_of
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals
-from xtrace._src.ops.calls import rules_of_call
+from xtrace._src.ops.calls import make_call_rules
 from xtrace._src.ops.custom_rules.calls import emit_inline
-from xtrace._src.ops.custom_rules.rule import Rule, zero_of
+from xtrace._src.ops.custom_rules.rule import Rule, make_zero
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.jaxpr_transforms import batch_jaxpr, move_constants_to_inputs
 
@@ -29,7 +29,7 @@ def _linear_jvp(
     parameters = (callee, transpose, num_res)
     residuals = primals[:num_res]
     linear = zip(primals[num_res:], tangents[num_res:], strict=True)
-    moved = [zero_of(aval_of(x)) if t is None else t for x, t in linear]
+    moved = [make_zero(aval_of(x)) if t is None else t for x, t in linear]
     return linear_call.bind_positional(primals, parameters), linear_call.bind_positional(
         [*residuals, *moved], parameters
     )
@@ -94,5 +94,5 @@ def _linear_batch(
 linear_call = Primitive(
     "linear_call", ("callee", "transpose", "num_res"), holds_jaxprs=True, emit=emit_inline("callee"), jvp=_linear_jvp,
     transpose=_linear_transpose, batch=_linear_batch,
-    **rules_of_call("callee", "Call a linear function with a custom transpose."),
+    **make_call_rules("callee", "Call a linear function with a custom transpose."),
 )

@@ -9,7 +9,7 @@ from xtrace._src.core.avals import aval_of
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, JaxprEqn, Var
 from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.ops.call_primitives import closed_call_p
-from xtrace._src.ops.calls import rules_of_jit
+from xtrace._src.ops.calls import make_jit_rules
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.dce import replacements
 from xtrace._src.transforms.jaxpr_transforms import batch_jaxpr, stage_to_jaxpr
@@ -66,7 +66,7 @@ def _batch(
 
 remat_opt = ListPrimitive(
     "remat_opt", ("num_consts", "num_res", "fwd_jaxpr", "fun_jaxpr_thunk"),
-    **rules_of_jit("remat_opt", "fwd_jaxpr", "Call a forward rule, whose residuals come before the results.")
+    **make_jit_rules("remat_opt", "fwd_jaxpr", "Call a forward rule, whose residuals come before the results.")
     | {"batch": _batch},
 )
 

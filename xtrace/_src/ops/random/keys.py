@@ -94,7 +94,7 @@ def is_key(aval: ShapedArray) -> bool:
     return isinstance(aval.dtype, StoredDType) and aval.dtype.type is dtypes.prng_key
 
 
-def generator_of(dtype: StoredDType) -> Generator:
+def choose_generator(dtype: StoredDType) -> Generator:
     """Return the generator of keys with this dtype."""
     assert isinstance(dtype.maker, Generator)
     return dtype.maker
@@ -134,10 +134,10 @@ def _seed_evaluate(seeds: ConcreteArray, *, impl: Generator) -> Array:
     if impl.is_users:
         return random_wrap.bind_positional((impl.seed(seeds),), (impl,))
     # Computed on the host, so that the first key of a program does not wait for the compiler.
-    return keys_of(seeds.host(), impl, seeds.device if seeds.committed else None)
+    return make_keys_on_host(seeds.host(), impl, seeds.device if seeds.committed else None)
 
 
-def keys_of(seeds: Any, impl: Generator, device: Any = None) -> ConcreteArray:
+def make_keys_on_host(seeds: Any, impl: Generator, device: Any = None) -> ConcreteArray:
     """Return keys of one of xtrace's generators from seeds on the host, NumPy integers of any width."""
     values = seeds.astype(np.uint64) & np.uint64(2 ** max(dtypes.bit_width(seeds.dtype), 32) - 1)
     pair = [values >> np.uint64(32), values & np.uint64(0xFFFFFFFF)]
@@ -217,13 +217,13 @@ def _lower_words(formula: Callable[..., Array]) -> Callable[..., Value]:
     emit_words = lower_fun(words)
 
     def emit(builder: FunctionBuilder, keys: Value, *others: Value, **parameters: Any) -> Value:
-        impl, result = generator_of(keys.aval.dtype), builder.results[0]
+        impl, result = choose_generator(keys.aval.dtype), builder.results[0]
         return emit_words(builder, keys.to_physical(), *others, impl=impl, **parameters).bitcast(result)
 
-    def formula_of(avals: Sequence[ShapedArray], parameters: dict[str, Any]) -> tuple[Any, ...]:
-        return words, [physical_aval(a) for a in avals], {"impl": generator_of(avals[0].dtype), **parameters}
+    def make_formula(avals: Sequence[ShapedArray], parameters: dict[str, Any]) -> tuple[Any, ...]:
+        return words, [physical_aval(a) for a in avals], {"impl": choose_generator(avals[0].dtype), **parameters}
 
-    emit.formula_of = formula_of  # type: ignore[attr-defined]
+    emit.make_formula = make_formula  # type: ignore[attr-defined]
     return emit
 
 

@@ -12,14 +12,14 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, jaxprs_of
+from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, find_jaxprs
 from xtrace._src.core.primitive import ListPrimitive, primitive
 from xtrace._src.core.sharding_rules import same
 from xtrace._src.core.source import Position, resolve
 from xtrace._src.core.sum_rules import linear_in_all
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal
-from xtrace._src.ops.calls import evaluate_as_program, jit_call, rules_of_call
+from xtrace._src.ops.calls import evaluate_as_program, jit_call, make_call_rules
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
 from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call
 from xtrace._src.ops.references.binding import bind_with_references
@@ -148,7 +148,7 @@ def _linearize_function(closed: ClosedJaxpr, given: tuple[bool, ...], policy: ob
 def _has_custom_rule(jaxpr: Jaxpr) -> bool:
     """Whether there is a call whose rule takes its place in a gradient, and is what is differentiated again."""
     return any(
-        e.primitive in (custom_jvp_call, custom_vjp_call) or any(map(_has_custom_rule, jaxprs_of(e.parameters)))
+        e.primitive in (custom_jvp_call, custom_vjp_call) or any(map(_has_custom_rule, find_jaxprs(e.parameters)))
         for e in jaxpr.eqns
     )
 
@@ -277,7 +277,7 @@ remat_call = ListPrimitive(
     partial_evaluate=_partial_evaluate, transpose=_transpose, batch=_batch, discharge=_discharge,
     # A policy of None is printed as well.
     unprinted={"policy": ()},
-    **rules_of_call("jaxpr", "Call a function whose intermediate values are recomputed for its derivative."),
+    **make_call_rules("jaxpr", "Call a function whose intermediate values are recomputed for its derivative."),
 )
 
 
