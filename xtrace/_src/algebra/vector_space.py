@@ -88,6 +88,16 @@ def shift_axes(*names: str) -> Derived:
 IN_PLACE = shift_axes()
 
 
+def _axis_first_batch(
+    primitive: Primitive, mapped: Any, operands: Sequence[Any], axes: Sequence[int], **parameters: object
+) -> tuple[Any, int]:
+    return primitive.bind_positional((move_axis(operands[0], axes[0], 0),), tuple(parameters.values())), 0
+
+
+# The batch rule of operations of one operand that may change its last axes only.
+AXIS_FIRST = Derived(_axis_first_batch)
+
+
 def _same_type(operand: ShapedArray, **_: object) -> ShapedArray:
     return operand
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.api.grad import argument_numbers, argument_positions, restrict, vjp
+from xtrace._src.api.argnums import find_positions, read_argnums, restrict
+from xtrace._src.api.grad import vjp
 from xtrace._src.api.jit import jit
 from xtrace._src.core.callables import check_callable
 from xtrace._src.core.diagnostics.tracebacks import boundary
@@ -37,11 +38,11 @@ def fwd_and_bwd(
         Array(1., dtype=float32, weak_type=True)
     """
     check_callable(fun)
-    numbers, several = argument_numbers(argnums)
+    numbers, several = read_argnums(argnums)
 
     @boundary
     def fwd(*args: object) -> Any:
-        chosen = argument_positions(fun, numbers, len(args))
+        chosen = find_positions(fun, numbers, len(args))
 
         return vjp(restrict(fun, chosen, args, {}), *[args[n] for n in chosen], has_aux=has_aux)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import operator
 import typing
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from xtrace._src.algebra.resharding import reshard_as
 from xtrace._src.algebra.vector_space import broadcast_in_dim, materialize_literal, zeros
 from xtrace._src.api import call_arguments
+from xtrace._src.api.argnums import find_positions, read_argnums, restrict
 from xtrace._src.api.call_arguments import NO_STATIC
 from xtrace._src.api.pullback import make_pullback, mesh_place, put_beside, saveable_leaves
 from xtrace._src.api.reference_pullback import make_vjp_with_references
@@ -514,13 +514,13 @@ def value_and_grad(
     """
     check_callable(fun)
     refuse_reduce_axes("grad", reduce_axes)
-    numbers, several = argument_numbers(argnums)
+    numbers, several = read_argnums(argnums)
 
 
     @boundary
     @functools.wraps(fun)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        chosen = argument_positions(fun, numbers, len(args), TypeError)
+        chosen = find_positions(fun, numbers, len(args), TypeError)
 
         flat = Flat("grad", restrict(fun, chosen, args, kwargs), tuple([args[n] for n in chosen]), has_aux, chosen)
         avals = flat.avals()
@@ -603,64 +603,12 @@ def grad(
     return gradient
 
 
-def restrict(
-    fun: Callable[..., Any], chosen: Sequence[int], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Callable[..., Any]:
-    """Return `fun` as a function of the arguments at the positions `chosen`."""
-
-    @functools.wraps(fun)
-    def restricted(*values: object) -> Any:
-        full = list(args)
-        for n, value in zip(chosen, values, strict=True):
-            full[n] = value
-        return fun(*full, **kwargs)
-
-    return restricted
-
-
 def refuse_reduce_axes(function: str, reduce_axes: Sequence[Any]) -> None:
     """Raise NotImplementedError if `reduce_axes` is not empty; JAX removed the parameter, too."""
     if reduce_axes:
         raise NotImplementedError(
             f"{function}: reduce_axes is deprecated and must be (); sum gradients with xtrace.lax.psum"
         )
-
-
-def argument_numbers(argnums: Any) -> tuple[tuple[int, ...], bool]:
-    """Return `argnums` as a tuple and whether it is a sequence; TypeError for other than ints, ValueError if empty."""
-    several = not hasattr(argnums, "__index__") or bool(getattr(argnums, "ndim", 0))
-    try:
-        numbers = tuple([operator.index(n) for n in (argnums if several else (argnums,))])
-    except TypeError:
-        raise TypeError(
-            f"differentiation: argnums must be an int or a sequence of ints, got {abbreviate(argnums)}"
-        ) from None
-    if not numbers:
-        raise ValueError("differentiation: argnums names no argument; give the number of one, such as argnums=0")
-    return numbers, several
-
-
-def argument_positions(
-    fun: Callable[..., Any], numbers: Sequence[int], count: int, missing: type[Exception] = ValueError
-) -> list[int]:
-    """Return the positions `numbers` as nonnegative numbers, given the `count` of positional arguments.
-
-    Raises `missing` for a position past the last argument, and ValueError for one before the first or for a repeated
-    one.
-    """
-    for n in numbers:
-        if not -count <= n < count:
-            raise (missing if n >= 0 else ValueError)(
-                f"differentiating with respect to argnums={n} requires at least {n + 1 if n >= 0 else -n} positional "
-                f"arguments to be passed to {function_name(fun)}, but got only {count}"
-            )
-    chosen = [n % count for n in numbers]
-    if len(set(chosen)) < len(chosen):
-        raise ValueError(
-            f"differentiation: argnums={tuple(numbers)} names an argument of {function_name(fun)} twice; "
-            "give each number once"
-        )
-    return chosen
 
 
 def check_input(

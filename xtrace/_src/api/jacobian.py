@@ -8,6 +8,7 @@ from typing import Any, ParamSpec
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, materialize_literal, reshape, zeros
 from xtrace._src.api import grad
+from xtrace._src.api.argnums import find_positions, read_argnums, restrict
 from xtrace._src.api.call_arguments import NO_STATIC
 from xtrace._src.api.tracing import abstract_leaf, abstract_leaves
 from xtrace._src.api.vmap import vmap
@@ -103,13 +104,13 @@ def jacfwd(
                [0., 4.]], dtype=float32)
     """
     check_callable(fun)
-    numbers, several = grad.argument_numbers(argnums)
+    numbers, several = read_argnums(argnums)
 
     @boundary
     @functools.wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        chosen = grad.argument_positions(fun, numbers, len(args))
-        restricted = grad.restrict(fun, chosen, args, kwargs)
+        chosen = find_positions(fun, numbers, len(args))
+        restricted = restrict(fun, chosen, args, kwargs)
         primals = tuple([args[n] for n in chosen])
         leaves, tree = pytree.tree_flatten(primals)
         name = function_name(fun)
@@ -168,15 +169,15 @@ def jacrev(
                [2., 5.]], dtype=float32)
     """
     check_callable(fun)
-    numbers, several = grad.argument_numbers(argnums)
+    numbers, several = read_argnums(argnums)
 
     @boundary
     @functools.wraps(fun)
     def jacobian(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Any:
-        chosen = grad.argument_positions(fun, numbers, len(args))
+        chosen = find_positions(fun, numbers, len(args))
         primals = tuple([args[n] for n in chosen])
         name = function_name(fun)
-        restricted = grad.restrict(fun, chosen, args, kwargs)
+        restricted = restrict(fun, chosen, args, kwargs)
         # `avals` raises an error that names an argument that is no array.
         flat = grad.Flat("jacrev", restricted, primals, has_aux, chosen)
         for position, aval in enumerate(flat.avals()):

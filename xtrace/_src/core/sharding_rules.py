@@ -7,7 +7,6 @@ ShardingTypeError if the split does not follow from the operands, or needs commu
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.errors import ShardingTypeError
 from xtrace._src.core.mesh import BaseMesh
 from xtrace._src.core.partition_spec import get_entry_axes
-from xtrace._src.core.shardings import NamedSharding, insert_entry
+from xtrace._src.core.shardings import NamedSharding, count_parts, insert_entry
 from xtrace._src.core.sums import NO_SUMS, Sums, format_axes
 
 Entries = tuple[Any, ...]
@@ -54,11 +53,6 @@ class Split(NamedTuple):
 def _format_entry(entry: Any) -> str:
     axes = get_entry_axes(entry)
     return "" if not axes else f"@{axes[0]}" if len(axes) == 1 else f"@({','.join(map(str, axes))})"
-
-
-def count_parts(entry: Any, mesh: BaseMesh) -> int:
-    """Return the number of parts of a dimension with the entry `entry`."""
-    return math.prod([mesh.shape[axis] for axis in get_entry_axes(entry)])
 
 
 _RESHARD = "Split it otherwise with xtrace.reshard(x, xtrace.P(...)) first"

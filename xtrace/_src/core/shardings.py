@@ -255,6 +255,11 @@ class TiledSharding(Sharding, EqualByKey):
         return f"TiledSharding(parts={self._tiles.parts}, device_numbers={self._tiles.numbers})"
 
 
+def count_parts(entry: Any, mesh: BaseMesh) -> int:
+    """Return the number of parts of a dimension with the entry `entry`."""
+    return math.prod([mesh.shape[axis] for axis in get_entry_axes(entry)])
+
+
 class NamedSharding(Sharding):
     """A mesh, and the mesh axes over which each dimension of an array is split.
 
@@ -334,17 +339,13 @@ class NamedSharding(Sharding):
     @functools.cached_property
     def is_fully_replicated(self) -> bool:
         """Whether every device holds all of the array."""
-        return not self.spec.unreduced and all(self.count_parts(entry) == 1 for entry in self.spec)
+        return not self.spec.unreduced and all(count_parts(entry, self.mesh) == 1 for entry in self.spec)
 
     @property
     def replicated_axes(self) -> frozenset[Any]:
         """The names of the mesh axes that split no dimension."""
         used = {axis for entry in self.spec for axis in get_entry_axes(entry)}
         return frozenset(self.mesh.axis_names) - used - self.spec.unreduced
-
-    def count_parts(self, entry: Any) -> int:
-        """Return the number of parts of a dimension with the entry `entry`."""
-        return math.prod([self.mesh.shape[axis] for axis in get_entry_axes(entry)])
 
     def tiles(self, ndim: int) -> Tiles:
         """Return the tiles of an array of `ndim` axes."""
@@ -428,7 +429,7 @@ def _tiles_on_mesh(sharding: NamedSharding, ndim: int) -> Tiles:
     mesh, entries = sharding.mesh, full_entries(sharding.spec, ndim)
     order = [mesh.axis_names.index(axis) for entry in entries for axis in get_entry_axes(entry)]
     order += [i for i in range(len(mesh.axis_names)) if i not in order]
-    parts = tuple([sharding.count_parts(p) for p in entries])
+    parts = tuple([count_parts(p, sharding.mesh) for p in entries])
     numbers = np.arange(mesh.size).reshape(mesh.axis_sizes).transpose(order).reshape(math.prod(parts), -1)
     return Tiles(parts, tuple(np.sort(numbers, axis=1).ravel().tolist()))
 

@@ -17,7 +17,7 @@ from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.mesh import AbstractMesh, AxisType, BaseMesh, context_abstract_mesh, override_abstract_mesh
 from xtrace._src.core.partition_spec import PartitionSpec, full_entries, get_entry_axes
 from xtrace._src.core.primitive import ListPrimitive
-from xtrace._src.core.shardings import NamedSharding, explicit_part
+from xtrace._src.core.shardings import NamedSharding, count_parts, explicit_part
 from xtrace._src.core.sums import NO_SUMS, Sums
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import ManualAxisTrace, current_trace, use_trace
@@ -71,8 +71,7 @@ def named_axes(spec: PartitionSpec) -> frozenset[Any]:
 
 def count_shards(mesh: BaseMesh, spec: PartitionSpec, ndim: int) -> Shape:
     """Return the number of shards of an array along each dimension."""
-    entries = full_entries(spec, ndim)
-    return tuple([math.prod([mesh.shape[axis] for axis in get_entry_axes(p)]) for p in entries])
+    return tuple([count_parts(entry, mesh) for entry in full_entries(spec, ndim)])
 
 
 def shard_aval(

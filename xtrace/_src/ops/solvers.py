@@ -103,7 +103,7 @@ def _jvp(
         moved = [_subtract_tangents(t, c) for t, c in zip(dright, change, strict=True)]
     if all(t is None for t in moved):
         return results, [None] * len(results)
-    filled = [zeros(tangent_aval(aval_of(x))) if t is None else t for x, t in zip(right, moved, strict=True)]
+    filled = _instantiate_zeros(moved, list(map(aval_of, right)))
     return results, [*_bind(consts, jaxprs, filled)[:count], *[None] * (len(results) - count)]
 
 
@@ -133,10 +133,7 @@ def _transpose(
         )
     if any(type(c) is UndefinedPrimal for part in consts for c in part):
         raise NotImplementedError("custom_linear_solve is linear in its right-hand side only, not in the system")
-    filled = [
-        zeros(tangent_aval(aval_of(x))) if c is None else c
-        for x, c in zip(right, cotangents[: len(right)], strict=True)
-    ]
+    filled = _instantiate_zeros(cotangents[: len(right)], list(map(aval_of, right)))
     in_cotangents = _bind(consts.transpose(), jaxprs.transpose(), filled)[: len(right)]
     return [*[None] * sum(const_lengths), *in_cotangents]
 

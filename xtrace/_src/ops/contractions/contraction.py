@@ -381,12 +381,9 @@ def _dot_emit(
     texts = [f"stablehlo.dot_general {lhs.name}, {rhs.name}"]
     if lhs_batch:
         texts.append(f"batching_dims = {attributes.list_text(lhs_batch)} x {attributes.list_text(rhs_batch)}")
-    if lhs_contracting:
-        texts.append(
-            f"contracting_dims = {attributes.list_text(lhs_contracting)} x {attributes.list_text(rhs_contracting)}"
-        )
-    else:
-        texts.append("contracting_dims = [] x []")
+    texts.append(
+        f"contracting_dims = {attributes.list_text(lhs_contracting)} x {attributes.list_text(rhs_contracting)}"
+    )
     pair = precision if isinstance(precision, tuple) and algorithm is None else (Precision.DEFAULT,) * 2
     texts.append(f"precision = [{pair[0].name}, {pair[1].name}]")
     written = result

@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import IN_PLACE, ZERO_DERIVATIVE, broadcast_in_dim, convert_to, move_axis, reshape
+from xtrace._src.algebra.vector_space import (
+    AXIS_FIRST,
+    IN_PLACE,
+    ZERO_DERIVATIVE,
+    broadcast_in_dim,
+    convert_to,
+    reshape,
+)
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -106,12 +113,6 @@ def _key_aval(name: str, aval: ShapedArray) -> ShapedArray:
     return aval
 
 
-def _move_key_axes_first(operands: Sequence[Any], axes: Sequence[int | None]) -> Array:
-    axis = axes[0]
-    assert axis is not None
-    return move_axis(operands[0], axis, 0)
-
-
 # Seeds
 
 
@@ -179,16 +180,9 @@ def _wrap_evaluate(words: ConcreteArray, *, impl: Generator) -> ConcreteArray:
     return _bitcast(words, _wrap_abstract(words.aval, impl=impl))
 
 
-def _wrap_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, impl: Generator
-) -> tuple[Any, int]:
-    return random_wrap.bind_positional((_move_key_axes_first(operands, axes),), (impl,)), 0
-
-
 random_wrap = ArrayPrimitive(
     "random_wrap", ("impl",), sharding=append_axes, abstract=_wrap_abstract, emit=emit_bitcast, jvp=ZERO_DERIVATIVE,
-    batch=_wrap_batch,
-    evaluate=_wrap_evaluate,
+    batch=AXIS_FIRST, evaluate=_wrap_evaluate,
 )
 
 
@@ -235,15 +229,9 @@ def _split_abstract(keys: ShapedArray, *, shape: tuple[int, ...]) -> ShapedArray
     return ShapedArray((*_key_aval("random_split", keys).shape, *shape), keys.dtype)
 
 
-def _split_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, shape: tuple[int, ...]
-) -> tuple[Any, int]:
-    return random_split.bind_positional((_move_key_axes_first(operands, axes),), (shape,)), 0
-
-
 random_split = ArrayPrimitive(
     "random_split", ("shape",), sharding=append_axes, abstract=_split_abstract,
-    emit=_lower_words(lambda impl, words, *, shape: impl.split(words, shape)), jvp=ZERO_DERIVATIVE, batch=_split_batch,
+    emit=_lower_words(lambda impl, words, *, shape: impl.split(words, shape)), jvp=ZERO_DERIVATIVE, batch=AXIS_FIRST,
 )
 
 
@@ -293,16 +281,10 @@ def _bits_abstract(keys: ShapedArray, *, bit_width: int, shape: tuple[int, ...])
     return ShapedArray((*_key_aval("random_bits", keys).shape, *shape), dtype)
 
 
-def _bits_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, bit_width: int, shape: tuple[int, ...]
-) -> tuple[Any, int]:
-    return random_bits.bind_positional((_move_key_axes_first(operands, axes),), (bit_width, shape)), 0
-
-
 random_bits = ArrayPrimitive(
     "random_bits", ("bit_width", "shape"), sharding=append_axes, abstract=_bits_abstract,
     emit=_lower_words(lambda impl, words, *, bit_width, shape: impl.random_bits(words, bit_width, shape)),
-    jvp=ZERO_DERIVATIVE, batch=_bits_batch,
+    jvp=ZERO_DERIVATIVE, batch=AXIS_FIRST,
 )
 
 
