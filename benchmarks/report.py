@@ -49,7 +49,7 @@ def group_of(row: dict[str, Any]) -> str | None:
     return next((name for start, name in GROUPS.items() if row["name"].startswith(start)), None)
 
 
-def cause_of(row: dict[str, Any], floor: str) -> str:
+def find_cause(row: dict[str, Any], floor: str) -> str:
     """Return what stands in the way of a row that misses its target."""
     return next((text for start, text in CAUSES.items() if row["name"].startswith(start)), "").format(floor=floor)
 
@@ -79,7 +79,7 @@ def summary(results: dict[str, Any]) -> str:
                 f"{met} of {len(members)}",
             ])
     missed = [
-        [row["name"], spread(row), f"{row['target']:.2f}", cause_of(row, floor)] for row in rows if not row["met"]
+        [row["name"], spread(row), f"{row['target']:.2f}", find_cause(row, floor)] for row in rows if not row["met"]
     ]
     groups = table(["xtrace / jax", "median", "from the best row to the worst", "rows at their target"], lines)
     if not missed:

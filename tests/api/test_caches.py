@@ -17,7 +17,7 @@ import xtrace
 import xtrace.numpy as jnp
 from xtrace import jit
 from xtrace._src.api import dispatch
-from xtrace._src.api.caches import OnceTable, table_of
+from xtrace._src.api.caches import OnceTable, find_table
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.execute import Program
 from xtrace._src.transforms.scopes import current_scopes
@@ -275,7 +275,7 @@ def test_an_unhashable_object_may_own_a_cache():
     one = Unhashable()
     for _ in range(6):
         assert (float(jit(one)(1.0)), float(jit(one.apply)(1.0))) == (2, 3)
-    assert table_of(one.apply) is table_of(one.apply)
+    assert find_table(one.apply) is find_table(one.apply)
 
 
 def test_two_wrappers_of_one_function_share_what_was_compiled():
@@ -425,8 +425,8 @@ def test_weak_tables_under_threads(quick_switches):
     def work():
         for i in range(300):
             function = lambda x: x  # noqa: E731
-            table_of(function)["key"] = i
-            assert table_of(function)["key"] == i
+            find_table(function)["key"] = i
+            assert find_table(function)["key"] == i
         return "done"
 
     assert together(*[work] * 4) == ["done"] * 4

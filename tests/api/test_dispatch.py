@@ -526,12 +526,12 @@ def test_a_call_without_an_argument_that_it_needs():
 
 
 def test_signatures_of_one_form_share_their_text():
-    dispatch._code_of.cache_clear()
+    dispatch._compile_source.cache_clear()
     f = jit(lambda x: x * 2)
     for size in range(1, 9):
         for _ in range(CALLS):
             f(jnp.ones(size))
-    assert dispatch._code_of.cache_info().currsize <= 2
+    assert dispatch._compile_source.cache_info().currsize <= 2
 
 
 # Hidden constants, unused arguments, results

@@ -13,7 +13,17 @@ import xtrace.core
 from tests.support.programs import SCALAR, VECTOR
 from xtrace import lax
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, called_jaxpr, jaxprs_of
+from xtrace._src.core.ir import (
+    ClosedJaxpr,
+    DebugInfo,
+    DropVar,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    called_jaxpr,
+    find_jaxprs,
+)
 
 F32 = ShapedArray((), "float32")
 I32 = ShapedArray((), "int32")
@@ -69,8 +79,8 @@ def test_a_jaxpr_is_closed_over_as_many_values_as_it_has_constvars():
 
 def test_the_jaxprs_among_parameters():
     a, b, c = (Jaxpr([], [], [], []) for _ in range(3))
-    assert jaxprs_of((1, a, "x", ClosedJaxpr(b, []), None, (c, [a], 2))) == [a, b, c, a]
-    assert jaxprs_of(((1, 2), [])) == []
+    assert find_jaxprs((1, a, "x", ClosedJaxpr(b, []), None, (c, [a], 2))) == [a, b, c, a]
+    assert find_jaxprs(((1, 2), [])) == []
 
 
 def test_the_jaxpr_that_an_equation_calls_is_its_only_closed_one():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import xtrace
 from xtrace import export
-from xtrace._src.core.symbolic_bounds import bounds_of
+from xtrace._src.core.symbolic_bounds import find_bounds
 from xtrace._src.core.symbolic_dimensions import choose, evaluate
 from xtrace.errors import InconclusiveDimensionOperation
 
@@ -76,7 +76,7 @@ def test_comparisons_and_bounds_are_never_wrong(one, other, rows):
             number, with_number = compute(one, values), compute(other, values)
         except ZeroDivisionError:
             continue
-        low, high = bounds_of(x)
+        low, high = find_bounds(x)
         assert low <= number <= high
         for compare in (operator.ge, operator.gt, operator.le, operator.lt):
             try:

@@ -53,7 +53,7 @@ def test_the_text_is_jaxs():
     assert text_of(xtrace.lower(ours, X).as_text()) == text_of(jax.jit(theirs).lower(X).as_text())
 
 
-@pytest.mark.parametrize("method", ["sequential", "expand_dims", "broadcast_all"])
+@pytest.mark.parametrize("method", ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all"])
 def test_batching(method):
     batch = np.stack([X, 2 * X, X + np.eye(2, dtype=np.float32)])
     found, status = xtrace.vmap(lambda x: factor(x, vmap_method=method))(batch)
@@ -64,8 +64,9 @@ def test_batching(method):
         call = package.ffi_call("foo", jax.ShapeDtypeStruct((3,), np.float32), vmap_method=method)
         mapped = library.make_jaxpr(library.vmap(lambda x, y: call(x, y), (0, None)))
         closed = mapped(np.ones((2, 3), np.float32), np.ones(3, np.float32))
-        names = [e.primitive.name for e in closed.jaxpr.eqns if method != "sequential"]
-        return [a.shape for a in closed.out_avals], names
+        if method.startswith("sequential"):
+            return [a.shape for a in closed.out_avals], [closed.jaxpr.eqns[-1].params["unroll"]]
+        return [a.shape for a in closed.out_avals], [e.primitive.name for e in closed.jaxpr.eqns]
 
     shapes, names = two(xtrace, ffi)
     assert shapes == [(2, 3)] and names[-1:] == two(jax, jax.ffi)[1][-1:]

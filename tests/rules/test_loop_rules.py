@@ -7,7 +7,7 @@ import xtrace
 from tests.support.operands import assert_same
 from tests.support.rules import OURS, THEIRS, check_rules
 from xtrace import lax
-from xtrace._src.core.ir import jaxprs_of
+from xtrace._src.core.ir import find_jaxprs
 
 X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(3, 2)
 H = np.array([0.3, -0.2], np.float32)
@@ -183,7 +183,7 @@ def _scans(jaxpr):
     for equation in jaxpr.eqns:
         if equation.primitive.name == "scan":
             found.append(equation)
-        for inner in jaxprs_of(equation.parameters):
+        for inner in find_jaxprs(equation.parameters):
             found += _scans(inner)
     return found
 

@@ -106,9 +106,9 @@ def test_source_lines_are_part_of_the_key_only_if_asked_for(cache):
 
 def test_texts_that_look_like_locations_stay_in_the_key():
     one, other = 'a {s = "x loc(#loc1)"} loc(#loc1)', 'a {s = "x loc(#loc2)"} loc(#loc7)'
-    assert compilation_cache._key_of(one, b"") != compilation_cache._key_of(other, b"")
+    assert compilation_cache._make_key(one, b"") != compilation_cache._make_key(other, b"")
     same = 'a {s = "x loc(#loc1)"} loc(#loc7)\n#loc7 = loc("f"(#loc))'
-    assert compilation_cache._key_of(one, b"") == compilation_cache._key_of(same.split("\n")[0], b"")
+    assert compilation_cache._make_key(one, b"") == compilation_cache._make_key(same.split("\n")[0], b"")
 
 
 def test_quick_compilations_and_small_programs_are_not_stored(cache):

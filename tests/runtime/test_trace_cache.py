@@ -47,7 +47,7 @@ def cache(tmp_path):
         yield folder
 
 
-def module_of(source, name="module_of_user"):
+def find_module(source, name="module_of_user"):
     """Return a new module of this source, as after a start of the process."""
     module = types.ModuleType(name)
     sys.modules[name] = module
@@ -60,7 +60,7 @@ def run(source, argument=None, **options):
     """Return the result of the function `f` of a source, and whether its trace was hit, missed or uncertain."""
     xtrace.clear_caches()
     before = xtrace.cache_info()
-    function = module_of(source).f
+    function = find_module(source).f
     given = (jnp.float32(3),) if argument is None else argument
     result = np.asarray(xtrace.jit(function, **options)(*given))
     after = xtrace.cache_info()
@@ -281,7 +281,7 @@ def test_a_change_of_what_is_read_is_traced_again(cache, name):
     assert outcome != "trace_hits"
     with cache_settings.trace_cache(False):
         xtrace.clear_caches()
-        expected = np.asarray(xtrace.jit(module_of(changed).f)(jnp.float32(3)))
+        expected = np.asarray(xtrace.jit(find_module(changed).f)(jnp.float32(3)))
     np.testing.assert_array_equal(other, expected)
     assert other.shape != first.shape or (other != first).any(), "the change changes nothing"
 
@@ -404,7 +404,7 @@ def test_static_arguments_are_part_of_the_key(cache):
 
 
 def test_checks_and_traces_of_traces_do_not_look(cache):
-    f = module_of("def f(x): return jnp.log(x)").f
+    f = find_module("def f(x): return jnp.log(x)").f
     with xtrace.debug_nans(True), pytest.raises(FloatingPointError):
         xtrace.jit(f)(-1.0)
     info = xtrace.cache_info()
@@ -419,9 +419,9 @@ def test_checks_and_traces_of_traces_do_not_look(cache):
 def test_a_function_from_the_cache_has_all_its_stages(cache):
     source = "def f(x, y): return {'a': (x + y, [x]), 'b': None, 3 and 'c': y}"
     x = jnp.arange(3.0)
-    xtrace.jit(module_of(source).f)(x, x)
+    xtrace.jit(find_module(source).f)(x, x)
     xtrace.clear_caches()
-    f = xtrace.jit(module_of(source).f)
+    f = xtrace.jit(find_module(source).f)
     for _ in range(6):
         result = f(x, x + 1)
     assert xtrace.cache_info().trace_hits == 1
@@ -453,7 +453,7 @@ def test_arguments_may_be_named_tuples_and_classes_of_users(cache):
     for expected in ("trace_misses", "trace_hits"):
         xtrace.clear_caches()
         before = xtrace.cache_info()
-        module = module_of(source)
+        module = find_module(source)
         x = jnp.ones(2)
         state, layer = xtrace.jit(module.f)(module.State(0, {"m": x}), module.Layer(x, "ab"))
         assert getattr(xtrace.cache_info(), expected) == getattr(before, expected) + 1
@@ -465,7 +465,7 @@ def test_donated_unused_and_hidden_arrays(cache):
     source = "c = jnp.arange(4000.)\ndef f(x, unused, y): return x + c, y"
     for _ in range(2):
         xtrace.clear_caches()
-        f = xtrace.jit(module_of(source).f, donate_argnums=0)
+        f = xtrace.jit(find_module(source).f, donate_argnums=0)
         x = jnp.zeros(4000)
         result, y = f(x, 1.0, 2.0)
         assert x.is_deleted() and result[3] == 3 and float(y) == 2 and y.weak_type
@@ -480,7 +480,7 @@ def test_programs_on_meshes_are_found_again(cache):
         xtrace.clear_caches()
         before = xtrace.cache_info().trace_hits
         x = xtrace.device_put(np.arange(16.0, dtype=np.float32).reshape(4, 4), xtrace.NamedSharding(mesh, place))
-        result = xtrace.jit(module_of("def f(x): return x * 2 + x.sum()").f)(x)
+        result = xtrace.jit(find_module("def f(x): return x * 2 + x.sum()").f)(x)
         np.testing.assert_array_equal(result, np.asarray(x) * 2 + 120)
         assert result.sharding.is_equivalent_to(x.sharding, 2)
         outcomes.append(xtrace.cache_info().trace_hits - before)
@@ -510,7 +510,7 @@ def test_results_of_all_kinds_are_found_again(cache, name):
     for hits in (0, 1):
         xtrace.clear_caches()
         before = xtrace.cache_info().trace_hits
-        function = xtrace.jit(module_of(source).f)
+        function = xtrace.jit(find_module(source).f)
         results.append([function(argument()) for _ in range(6)])
         assert xtrace.cache_info().trace_hits - before == hits
     first, *others = [value for each in results for value in each]
@@ -611,7 +611,7 @@ def test_what_is_uncertain_is_traced(cache, name, caplog):
         for _ in range(2):
             reset_cache()
             xtrace.clear_caches()
-            module = module_of(source)
+            module = find_module(source)
             xtrace.block_until_ready(xtrace.jit(module.f)(jnp.float32(3)))
             info = xtrace.cache_info()
             assert (info.trace_hits, info.trace_uncertain, info.traces) == (0, 1, 0)
@@ -621,7 +621,7 @@ def test_what_is_uncertain_is_traced(cache, name, caplog):
 
 def test_nothing_is_kept_unless_asked_for(cache):
     with cache_settings.trace_cache(False):
-        xtrace.jit(module_of(PLAIN).f)(1.0)
+        xtrace.jit(find_module(PLAIN).f)(1.0)
     info = xtrace.cache_info()
     assert (info.traces, info.trace_hits, info.trace_misses, info.trace_uncertain) == (0, 0, 0, 0)
 
@@ -703,14 +703,14 @@ def test_errors_of_the_folder_are_warnings_or_raised(cache, monkeypatch):
     with pytest.warns(UserWarning, match="disk is full"):
         assert run(PLAIN)[1] == "trace_misses"
     with cache_settings.raise_errors(True), pytest.raises(OSError, match="disk is full"):
-        xtrace.jit(module_of(PLAIN).f)(jnp.float32(3))
+        xtrace.jit(find_module(PLAIN).f)(jnp.float32(3))
 
 
 def test_large_arrays_are_not_read(cache):
     fingerprints = importlib.import_module("xtrace._src.api.function_fingerprints")
     for make in ("np.zeros(2**25, 'f')", "jnp.zeros(2**25)"):
         with pytest.raises(fingerprints.UncertainError, match="more than 64 MiB"):
-            fingerprints.Fingerprint().add(module_of(f"c = {make}\ndef f(x): return x * c[0]").f)
+            fingerprints.Fingerprint().add(find_module(f"c = {make}\ndef f(x): return x * c[0]").f)
 
 
 def test_commands_count_and_verify_traces(cache, capsys):
@@ -803,7 +803,7 @@ def test_a_module_with_the_name_of_a_standard_one_is_read(cache, monkeypatch):
 
 def test_reasons_name_the_value(cache):
     fingerprints = importlib.import_module("xtrace._src.api.function_fingerprints")
-    module = module_of("import threading\ntable = {'a': threading.Lock()}\ndef f(x): return table['a'] and x")
+    module = find_module("import threading\ntable = {'a': threading.Lock()}\ndef f(x): return table['a'] and x")
     with pytest.raises(fingerprints.UncertainError, match="item 'a' of the global table of f") as caught:
         fingerprints.Fingerprint().add(module.f)
     assert "lock" in str(caught.value)

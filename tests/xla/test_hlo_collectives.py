@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from xtrace._src.xla.hlo_collectives import collectives_of
+from xtrace._src.xla.hlo_collectives import read_collectives
 
 HEAD = """HloModule jit_f, is_scheduled=true
 
@@ -24,7 +24,7 @@ StackFrames
 
 
 def one(line, devices=8):
-    (found,) = collectives_of(f"{HEAD}ENTRY %main (x: f32[4]) -> f32[4] {{\n  {line}\n}}\n", devices)
+    (found,) = read_collectives(f"{HEAD}ENTRY %main (x: f32[4]) -> f32[4] {{\n  {line}\n}}\n", devices)
     return found
 
 
@@ -64,7 +64,7 @@ def test_bytes_of_the_larger_side(line):
 
 def test_other_operations_are_none():
     lines = "  %a = f32[4]{0} add(%x, %x)\n  %d = f32[8,4]{1,0} all-gather-done(%s)\n"
-    assert collectives_of(f"{HEAD}ENTRY %main (x: f32[4]) -> f32[4] {{\n{lines}}}\n", 8) == []
+    assert read_collectives(f"{HEAD}ENTRY %main (x: f32[4]) -> f32[4] {{\n{lines}}}\n", 8) == []
 
 
 def test_lines_of_the_user():
@@ -99,7 +99,7 @@ ENTRY %main (x: f32[4]) -> f32[4] {{
     ("LT", ', backend_config={"known_trip_count":{"n":"3"}}', 6, False), ("LT", "", 10, False), ("GE", "", 2, True),
 ])
 def test_numbers_of_runs(direction, config, times, at_least):
-    (found,) = collectives_of(HEAD + LOOP.format(direction=direction, config=config), 8)
+    (found,) = read_collectives(HEAD + LOOP.format(direction=direction, config=config), 8)
     assert (found.times, found.at_least) == (times, at_least)
 
 

@@ -48,19 +48,19 @@ LOCATED = """module {
 @pytest.mark.parametrize("dialect", OF_DIALECT)
 def test_dialects_parse_and_print_to_a_fixed_point(dialect):
     module = modules.parse(OF_DIALECT[dialect])
-    printed = modules.text_of(module)
+    printed = modules.write_text(module)
     assert f"{dialect}." in printed
-    assert modules.text_of(modules.parse(printed)) == printed
+    assert modules.write_text(modules.parse(printed)) == printed
 
 
 def test_bytes_are_text_too():
-    assert modules.text_of(modules.parse(ADD.encode())) == modules.text_of(modules.parse(ADD))
+    assert modules.write_text(modules.parse(ADD.encode())) == modules.write_text(modules.parse(ADD))
 
 
 def test_text_of_shows_locations_on_request():
     module = modules.parse(LOCATED.replace("i64: 3", "i64: 0"))
-    assert "model.py" not in modules.text_of(module)
-    assert '"model.py":33:8' in modules.text_of(module, debug_info=True)
+    assert "model.py" not in modules.write_text(module)
+    assert '"model.py":33:8' in modules.write_text(module, debug_info=True)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_only_text_is_parsed(wrong):
     with pytest.raises(TypeError, match="a module is given as text, not as"):
         modules.parse(wrong)
     with pytest.raises(TypeError, match=r"not (NoneType|int|list|object)"):
-        modules.text_of(wrong)
+        modules.write_text(wrong)
 
 
 @given(
@@ -197,18 +197,18 @@ def test_a_module_outlives_the_others_and_shares_their_context():
     first, second = modules.parse(ADD), modules.parse(ADD)
     assert first.context == second.context == modules.context()
     del second
-    assert "stablehlo.add" in modules.text_of(first)
+    assert "stablehlo.add" in modules.write_text(first)
 
 
 def read_back(artifact):
-    return modules.text_of(_stablehlo.deserialize_portable_artifact(modules.context(), artifact))
+    return modules.write_text(_stablehlo.deserialize_portable_artifact(modules.context(), artifact))
 
 
 @pytest.mark.parametrize("given_as", [str, str.encode, modules.parse], ids=["str", "bytes", "module"])
 def test_portable_artifact_reads_back(given_as):
     artifact = modules.serialize(given_as(ADD))
     assert artifact.startswith(b"ML\xefR")
-    assert read_back(artifact) == modules.text_of(modules.parse(ADD))
+    assert read_back(artifact) == modules.write_text(modules.parse(ADD))
 
 
 def test_portable_artifact_of_an_older_version():
@@ -221,7 +221,7 @@ def test_chlo_is_expanded_in_a_copy():
     text = read_back(modules.serialize(module))
     assert "chlo." not in text
     assert "stablehlo." in text
-    assert "chlo.erf" in modules.text_of(module)
+    assert "chlo.erf" in modules.write_text(module)
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_targets_are_listed():
 
 @pytest.mark.parametrize("target", [*TARGETS, " TPU-V5e:2x2 ", "h200:8"])
 def test_platform_of(target):
-    assert targets.platform_of(target) == ("tpu" if "tpu" in target.lower() else "cuda")
+    assert targets.get_platform(target) == ("tpu" if "tpu" in target.lower() else "cuda")
 
 
 @pytest.mark.parametrize("target", ["", "tpu", "tpu-v9", "gpu", "h20", "v5e", "cpu", "tpu-v5e-4", ":2x2"])
@@ -106,7 +106,7 @@ def test_a_malformed_topology_is_an_error(name, topology):
 @pytest.mark.parametrize("target", ["tpu-v5e:2x2x2", "tpu-v5e:4", "tpu-v4:2x2", "h200:1x2x4"])
 def test_a_topology_has_the_rank_of_its_target(target):
     with pytest.raises(ValueError, match="has no topology"):
-        targets.platform_of(target)
+        targets.get_platform(target)
 
 
 @pytest.mark.parametrize("target", [None, 3, ["h200"], b"h200"])

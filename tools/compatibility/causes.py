@@ -13,7 +13,7 @@ _CAUSES: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def cause_of(library: str, test: str, message: str) -> str:
+def find_cause(library: str, test: str, message: str) -> str:
     """Return why a test fails: its known cause, or the first line of its message."""
     for name, pattern, cause in _CAUSES:
         if name == library and re.search(pattern, test):

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tools.compatibility.causes import cause_of
+from tools.compatibility.causes import find_cause
 from tools.compatibility.environments import ROOT
 from tools.compatibility.libraries import LIBRARIES
 
@@ -83,7 +83,7 @@ def _failures(results: dict[str, dict[str, Any]]) -> str:
     for name, result in results.items():
         causes: dict[str, list[str]] = {}
         for test, message in ((result.get("tests") or {}).get("failures") or {}).items():
-            causes.setdefault(cause_of(name, test, message), []).append(test)
+            causes.setdefault(find_cause(name, test, message), []).append(test)
         for cause, tests in causes.items():
             count = f"{len(tests)} tests" if len(tests) > 1 else "1 test"
             lines += [f"- **{name}**, {count}: {cause}", *[f"  - `{t}`" for t in tests[:20]]]

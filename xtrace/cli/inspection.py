@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import xtrace
 from xtrace._src.api.captured_constants import captured_constants
-from xtrace._src.xla.targets import platform_of
+from xtrace._src.xla.targets import get_platform
 from xtrace.cli import partitioning
 from xtrace.cli.argument_grammar import parse_argument, parse_static
 from xtrace.cli.colours import colour_program
@@ -121,7 +121,7 @@ def _check_targets(names: str) -> None:
     for name in names.split(","):
         try:
             if name not in PLATFORMS:
-                platform_of(name)
+                get_platform(name)
         except ValueError as error:
             raise CommandError(f"--target: {error}", WRONG_COMMAND) from None
 

@@ -61,7 +61,7 @@ def get_topology_desc(topology_name: str = "", platform: str | None = None, **kw
             "such as 'tpu-v5e:4x4'"
         )
     name = f"tpu-{topology_name}" if topology_name.lower().startswith("v") else topology_name
-    actual = _targets.platform_of(name)
+    actual = _targets.get_platform(name)
     if platform is not None and platform not in (actual, "gpu" if actual == "cuda" else actual):
         raise ValueError(
             f"get_topology_desc: {topology_name} is of the platform {actual}, not {_abbreviate(platform)}"

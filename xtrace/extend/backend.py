@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.api.compilation import options_of_settings
+from xtrace._src.api.compilation import get_compiler_options
 from xtrace._src.api.jit_cache import clear_caches
 from xtrace._src.core import config
 from xtrace._src.core.abbreviation import abbreviate
@@ -165,7 +165,7 @@ def get_compile_options(
                 f"({num_replicas}, {num_partitions}): a row for each replica, with a device for each partition"
             )
     levels = {"memory_fitting_level": config.memory_fitting_level.value}
-    options = levels | options_of_settings() | dict(env_options_overrides or {})
+    options = levels | get_compiler_options() | dict(env_options_overrides or {})
     return executables.options_for_copies(
         int(num_replicas), int(num_partitions), grid, options, fdo_profile, detailed_logging
     )

@@ -49,7 +49,7 @@ class GSPMDSharding(TiledSharding):
                 f"GSPMDSharding: op_sharding {self._hlo_sharding} neither splits arrays nor copies them. For an array "
                 "on one device write SingleDeviceSharding"
             )
-        tiles = Tiles(*_shardings.tiles_of(self._hlo_sharding, len(given)))
+        tiles = Tiles(*_shardings.read_tiles(self._hlo_sharding, len(given)))
         if sorted(tiles.numbers) != list(range(len(given))):
             raise ValueError(
                 f"GSPMDSharding: op_sharding {self._hlo_sharding} is for {len(tiles.numbers)} devices, but devices "

@@ -249,7 +249,7 @@ class user_context:
         for recorder, start in self._starts:
             for equation in recorder.equations[start:]:
                 place = equation.source if self.traceback is None else self.traceback.position
-                own = source.scopes_of(equation.source)
+                own = source.get_scopes(equation.source)
                 scopes = own if self.name_stack is None else self.name_stack.scopes
                 equation.source = source.add_scopes(scopes, source.drop_scopes(place))
 

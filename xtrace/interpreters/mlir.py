@@ -365,7 +365,7 @@ def module_to_string(module: Any, enable_debug_info: bool | None = None) -> str:
         >>> "stablehlo.sine" in xtrace.interpreters.mlir.module_to_string(module)
         True
     """
-    return modules.text_of(module, bool(enable_debug_info))
+    return modules.write_text(module, bool(enable_debug_info))
 
 
 def module_to_bytecode(module: Any) -> bytes:
@@ -496,7 +496,7 @@ def token_type(context: Any = None) -> Any:
         >>> print(xtrace.interpreters.mlir.token_type())
         !stablehlo.token
     """
-    return mlir_rules.type_of_tokens(context)
+    return mlir_rules.get_token_type(context)
 
 
 def shape_tensor(ctx: object, sizes: Sequence[Any]) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import equal
-from xtrace._src.api.promotion import dtype_of_all
+from xtrace._src.api.promotion import find_common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -108,5 +108,5 @@ def array_equiv(a1: Any, a2: Any) -> Array:
 
 @inline_jit
 def _compare_all(a: Array, b: Array) -> Array:
-    dtype = dtype_of_all(a, b)
+    dtype = find_common_dtype(a, b)
     return reductions.all(equal(*broadcast_arrays(convert_to(a, dtype), convert_to(b, dtype))))

@@ -34,7 +34,7 @@ from xtrace._src.ops.arrays.concatenation import split
 from xtrace._src.ops.arrays.creation import zeros_like
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.complex_numbers import conj
-from xtrace._src.ops.contractions.contraction import product_of_shards, sharding_of_product
+from xtrace._src.ops.contractions.contraction import choose_product_sharding, multiply_shards
 from xtrace.numpy import reductions
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import diagonal_mask
@@ -52,7 +52,7 @@ class _Plan:
         self, a: ArrayLike, b: ArrayLike, precision: object, preferred: object, out_sharding: object = None
     ) -> None:
         self.precision = precision
-        self.sharding = sharding_of_product(out_sharding)
+        self.sharding = choose_product_sharding(out_sharding)
         self.left, self.right = operand_aval(a, 0), operand_aval(b, 1)
         pairs = tuple((x.dtype, x.weak_type) for x in (self.left, self.right))
         self.preferred = requested_dtype(preferred)
@@ -94,7 +94,7 @@ def _contract(
     precision: object, dtype: DType, weak: bool, unreduced: frozenset[Any],
 ) -> Array:
     lhs, rhs = [_drop_axes(to_factor(x, dtype), axes) for x, axes in zip((a, b), squeezed, strict=True)]
-    product = product_of_shards(lhs, rhs, dimensions, precision, dtype, unreduced)
+    product = multiply_shards(lhs, rhs, dimensions, precision, dtype, unreduced)
     if order is not None:
         product = transpose(product, order)
     return convert_to(product, dtype, weak)

@@ -26,7 +26,7 @@ from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.comparisons import ne
-from xtrace._src.runtime.arrays import ConcreteArray, layout_of
+from xtrace._src.runtime.arrays import ConcreteArray, get_layout
 from xtrace._src.runtime.transfer import array_from_dlpack, constant_from_host, dlpack_device, scalar_to_host
 from xtrace.numpy.creation import SCALARS, python_value, warn_of_lost_part, zeros
 from xtrace.numpy.operands import place_of, scalar_of
@@ -362,7 +362,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         raise TypeError(f"from_dlpack: {type(x)} has no __dlpack__; xtrace.numpy.asarray copies any array-like")
     here = dlpack_device(x)
     place = here if device is None else device
-    if here.platform != "cpu" or (type(x) is ConcreteArray and layout_of(x) is not None):
+    if here.platform != "cpu" or (type(x) is ConcreteArray and get_layout(x) is not None):
         if copy is False and place is not here:
             raise ValueError(f"from_dlpack: memory on {here} cannot be shared on {place}; copy=None copies it there")
         return _make_array(array_from_dlpack(x, here, copy), None, None, None, 0, place, None)

@@ -10,7 +10,7 @@ import numpy as np
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import not_equal
-from xtrace._src.api.promotion import as_inexact, common_dtype, dtype_of_all, promote
+from xtrace._src.api.promotion import as_inexact, common_dtype, find_common_dtype, promote
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
@@ -344,7 +344,7 @@ def interp(
     numbers = [value for _, value in sides if value is not None and not isinstance(value, str)]
     points, dtype, weak = common_dtype((x, xp), as_inexact)
     values = operand_aval(fp, 2)
-    result = as_inexact(dtype_of_all(x, xp, fp, *numbers), False)[0]
+    result = as_inexact(find_common_dtype(x, xp, fp, *numbers), False)[0]
     # Integer values become floating ones of the same width.
     _, own, weak_values = common_dtype((fp,), as_inexact)
     both = (result, False), (own, weak_values)

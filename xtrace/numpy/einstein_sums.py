@@ -24,7 +24,7 @@ from xtrace._src.core.tables import Table
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.comparisons import bitwise_and, eq
-from xtrace._src.ops.contractions.contraction import dot_general, product_of_shards, sharding_of_product
+from xtrace._src.ops.contractions.contraction import choose_product_sharding, dot_general, multiply_shards
 from xtrace._src.ops.reductions import reduce_or
 from xtrace.numpy.contraction import to_factor
 from xtrace.numpy.operands import refuse, select_or_fill
@@ -90,7 +90,7 @@ def einsum(
         Array([21, 43], dtype=int32)
     """
     refuse(out=out)
-    sharding = sharding_of_product(out_sharding)
+    sharding = choose_product_sharding(out_sharding)
     unreduced = sharding.spec.unreduced if sharding is not None else frozenset()
     if sharding is not None and not unreduced:
         operands = tuple([cast_to_auto(x) if isinstance(x, Array) else x for x in operands])
@@ -309,7 +309,7 @@ def _contract(
             (product,) = taken
         elif unreduced and not values:
             left, right = taken
-            product = product_of_shards(left, right, dimensions, precision, dtype, unreduced)
+            product = multiply_shards(left, right, dimensions, precision, dtype, unreduced)
         else:
             product = multiply(*taken, dimensions, precision=precision, preferred_element_type=dtype)
         values.append(product if order is None else transpose(product, order))

@@ -11,7 +11,7 @@ import numpy as np
 from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import as_inexact, common_dtype, dtype_of_all
+from xtrace._src.api.promotion import as_inexact, common_dtype, find_common_dtype
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
@@ -178,7 +178,7 @@ def histogram_bin_edges(
 
 def _find_bins(edges: Array, x: Array) -> Array:
     """Return the number of each element's bin, from 1; the last bin includes its upper edge."""
-    wide = dtype_of_all(edges, x)
+    wide = find_common_dtype(edges, x)
     edges, x = convert_to(edges, wide, False), convert_to(x, wide, False)
     places = searchsorted(edges, x, "right")
     return where(x == edges[-1], edges.shape[0] - 1, places)
@@ -242,7 +242,7 @@ def _count_points(sample: Array, *operands: Array, weighted: bool, density: bool
     counts = zeros(shape, dtype).at[tuple(places)].add(added, mode="drop")
     counts = counts[tuple(slice(1, -1) for _ in edges)]
     if density:
-        wide = dtype_of_all(counts, *edges)
+        wide = find_common_dtype(counts, *edges)
         counts, edges = convert_to(counts, wide, False), tuple([convert_to(e, wide, False) for e in edges])
         total = reductions.sum(counts)
         for i, e in enumerate(edges):

@@ -11,7 +11,7 @@ from numpy import index_exp, s_
 
 from xtrace._src.algebra.vector_space import canonical_shape, check_broadcast, convert_to, operand_aval, reshape
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import common_dtype, dtype_of_all
+from xtrace._src.api.promotion import common_dtype, find_common_dtype
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
@@ -216,7 +216,7 @@ def _promote_arrays(arrays: list[Any]) -> list[Any]:
     """Return the arrays in their promoted dtype, also under strict promotion."""
     if not arrays:
         return []
-    dtype = dtype_of_all(*arrays)
+    dtype = find_common_dtype(*arrays)
     return [convert_to(x, dtype, all(y.weak_type for y in arrays)) for x in arrays]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, operand_aval, reshape, transpose
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import add, multiply, subtract, true_divide
-from xtrace._src.api.promotion import as_inexact, dtype_of_all
+from xtrace._src.api.promotion import as_inexact, find_common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes
@@ -105,7 +105,7 @@ def _interpolate(x: Any, q: Any, counts: Any, axis: int, method: str) -> Array:
         return select_n(close, high, low)
     if method == "midpoint":
         return elementwise.mul(elementwise.add(low, high), scalar_of(0.5, low.dtype))
-    wide = dtype_of_all(low, past)
+    wide = find_common_dtype(low, past)
     low, high, before, past = [convert_to(value, wide, False) for value in (low, high, before, past)]
     return add(multiply(low, before), multiply(high, past))
 

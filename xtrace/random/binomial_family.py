@@ -10,7 +10,7 @@ import numpy as np
 from xtrace._src.algebra.vector_space import convert_to, move_axis
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape, select_where
-from xtrace._src.api.promotion import as_inexact, common_dtype, dtype_of_all
+from xtrace._src.api.promotion import as_inexact, common_dtype, find_common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, ShapeLike
 from xtrace._src.core.arrays import Array
@@ -135,7 +135,7 @@ def _draw_counts(key: Array, n: Array, p: Array) -> Array:
 @inline_jit
 @with_typed_key
 def _binomial(key: Array, n: Array, p: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    number = as_inexact(dtype_of_all(n, p), False)[0]
+    number = as_inexact(find_common_dtype(n, p), False)[0]
     return convert_to(_draw_counts(key, fit_parameter(n, shape, number), fit_parameter(p, shape, number)), dtype)
 
 

@@ -23,10 +23,10 @@ from xtrace._src.ops import elementwise
 from xtrace._src.ops.random.keys import (
     Generator,
     check_words,
-    generator_of,
+    choose_generator,
     generators,
     is_key,
-    keys_of,
+    make_keys_on_host,
     random_clone,
     random_fold_in,
     random_seed,
@@ -60,7 +60,7 @@ def find_generator(spec: object) -> Generator:
     if isinstance(spec, Generator):
         return spec
     if isinstance(spec, StoredDType) and spec.type is dtypes.prng_key:
-        return generator_of(spec)
+        return choose_generator(spec)
     if isinstance(spec, str):
         generator = generators.get(spec)
         if generator is None:
@@ -91,7 +91,7 @@ def seed_keys(seed: ArrayLike, impl: Generator, several: bool = False) -> Array:
         value = np.int64(seed + (config.random_seed_offset.value or 0))
         seed = value if config.enable_x64.value else value.astype(np.int32)
         if current_trace.get() is base_trace and not impl.is_users:
-            return keys_of(seed, impl)
+            return make_keys_on_host(seed, impl)
         return random_seed.bind_positional((seed,), (impl,))
     if aval is None:
         if isinstance(seed, (list, tuple)):
@@ -399,7 +399,7 @@ def key_impl(keys: ArrayLike) -> Any:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
     aval = _find_key_type(keys)
-    generator = generator_of(aval.dtype) if is_key(aval) else find_generator(None)
+    generator = choose_generator(aval.dtype) if is_key(aval) else find_generator(None)
     return generator if generator.is_users else generator.name
 
 

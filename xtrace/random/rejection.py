@@ -17,7 +17,7 @@ from xtrace._src.core.avals import aval_of
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.comparisons import bitwise_and, eq, ne
 from xtrace._src.ops.control_flow.while_loop import while_loop
-from xtrace._src.ops.random.keys import generator_of, random_clone
+from xtrace._src.ops.random.keys import choose_generator, random_clone
 from xtrace._src.ops.selection import select
 from xtrace._src.ops.special import lgamma
 from xtrace.random.continuous import constant, draw_unit_uniform
@@ -126,7 +126,7 @@ def poisson(key: Any, lam: object, shape: Any = None, dtype: Any = None, *, out_
         return with_out_sharding(poisson, out_sharding, key, lam, shape, dtype)
     dtype = to_int_dtype(dtype)
     check_key(key)
-    name = generator_of(aval_of(key).dtype).name if aval_of(key).ndim == 0 else config.default_prng_impl.value
+    name = choose_generator(aval_of(key).dtype).name if aval_of(key).ndim == 0 else config.default_prng_impl.value
     if name != "threefry2x32":
         raise NotImplementedError(f"poisson: keys must come from the generator threefry2x32, got {name}")
     return _poisson(key, lam, shape=find_result_shape(shape, lam=lam), dtype=dtype)

@@ -33,6 +33,7 @@ from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive
 from xtrace._src.core.sharding_rules import join
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
+from xtrace._src.core.values import EqualByKey
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 if TYPE_CHECKING:
@@ -236,7 +237,7 @@ class AccuracyMode(enum.Enum):
         return f"#stablehlo.result_accuracy<mode = #stablehlo.result_accuracy_mode<{self.name}>>"
 
 
-class Tolerance:
+class Tolerance(EqualByKey):
     """A bound on the error of a transcendental function.
 
     Args:
@@ -266,14 +267,8 @@ class Tolerance:
             "mode = #stablehlo.result_accuracy_mode<TOLERANCE>>"
         )
 
-    def _key(self) -> tuple[float, float, int]:
+    def _key(self) -> Any:
         return self.atol, self.rtol, self.ulps
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Tolerance) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
 
     def __repr__(self) -> str:
         return f"Tolerance(atol={self.atol}, rtol={self.rtol}, ulps={self.ulps})"

@@ -16,7 +16,7 @@ from xtrace._src.core.partition_spec import PartitionSpec, full_entries
 from xtrace._src.core.primitive import ArrayPrimitive
 from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.core.shardings import NamedSharding, explicit_part, open_dimensions
-from xtrace._src.runtime.arrays import ConcreteArray, layout_of, mesh_sharding, new_array, placement
+from xtrace._src.runtime.arrays import ConcreteArray, get_layout, mesh_sharding, new_array, placement
 from xtrace._src.runtime.transfer import put_at
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.xla import guards
@@ -47,7 +47,7 @@ def _evaluate(array: ConcreteArray, *, dst_sharding: NamedSharding) -> Array:
     dst_sharding = dst_sharding.update(spec=dst_sharding.spec.update(partitions=entries))
     if not mesh.explicit_axes:
         aval = array.aval.update(sharding=None)
-        return array if own is None else new_array(aval, array.buffer, placement(aval, own, layout=layout_of(array)))
+        return array if own is None else new_array(aval, array.buffer, placement(aval, own, layout=get_layout(array)))
     if not isinstance(mesh, Mesh):
         mesh = own.mesh if isinstance(own, NamedSharding) else context_mesh()
         if mesh.empty:
@@ -113,14 +113,12 @@ def reshard_result(result: Array, sharding: NamedSharding | None) -> Array:
     return reshard_p.bind_positional((result,), (sharding.update(spec=spec),))
 
 
-def with_out_sharding(
-    function: Callable[..., _Result], out_sharding: object, *args: Any, **kwargs: Any
-) -> _Result:
+def with_out_sharding(function: Callable[..., _Result], out_sharding: object, *args: Any, **kwargs: Any) -> _Result:
     """Return ``function(*args, **kwargs)`` in the sharding `out_sharding`; the compiler chooses the operands'."""
     sharding = requested_out_sharding(out_sharding, function=function.__name__)
     args, kwargs = pytree.tree_map(lambda x: cast_to_auto(x) if isinstance(x, Array) else x, (args, kwargs))
-    result: _Result = pytree.tree_map(lambda x: reshard_result(x, sharding), function(*args, **kwargs))
-    return result
+    results = function(*args, **kwargs)
+    return pytree.tree_map(lambda x: reshard_result(x, sharding), results)  # type: ignore[no-any-return]
 
 
 def compute_resharded(wanted: ShapedArray, function: Callable[..., Any], *operands: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import LINEAR
+from xtrace._src.algebra.vector_space import IN_PLACE, LINEAR
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import Primitive
@@ -35,16 +35,6 @@ def _sum_transpose(cotangent: Array, operand: object, *, axes: _Names) -> list[A
     return [pvary.bind_positional((cotangent,), (axes,))]
 
 
-def _pvary_batch(mapped: Any, operands: Sequence[Any], places: Sequence[int], *, axes: _Names) -> tuple[Any, int]:
-    return pvary.bind_positional(operands, (axes,)), places[0]
-
-
-def _sum_batch(
-    mapped: Any, operands: Sequence[Any], places: Sequence[int | None], *, axes: _Names
-) -> tuple[Any, int | None]:
-    return psum_invariant.bind_positional(operands, (axes,)), places[0]
-
-
 def _emit_identity(builder: FunctionBuilder, x: Value, **_: object) -> Value:
     return x.bitcast(builder.results[0])
 
@@ -55,13 +45,12 @@ def _emit_sum(builder: FunctionBuilder, x: Value, *, axes: _Names) -> Value:
 
 pvary = Primitive(
     "pvary", ("axes",), sharding=same, abstract=_vary_abstract, emit=_emit_identity, jvp=LINEAR,
-    transpose=_pvary_transpose,
-    batch=_pvary_batch, varying=lambda varying, *, axes: varying | frozenset(axes), moves_elements=True,
+    transpose=_pvary_transpose, batch=IN_PLACE, varying=lambda varying, *, axes: varying | frozenset(axes),
+    moves_elements=True,
 )
 psum_invariant = Primitive(
     "psum_invariant", ("axes",), sharding=same, abstract=_sum_abstract, emit=_emit_sum, jvp=LINEAR,
-    transpose=_sum_transpose,
-    batch=_sum_batch, varying=lambda varying, *, axes: varying - frozenset(axes),
+    transpose=_sum_transpose, batch=IN_PLACE, varying=lambda varying, *, axes: varying - frozenset(axes),
 )
 
 
@@ -74,7 +63,7 @@ class _Cast(Primitive):
     def __init__(self, name: str, adjoint: str, doc: str, *, sums: bool = False, **rules: Any) -> None:
         super().__init__(
             name, ("axes",), sharding=same, abstract=self._abstract, emit=_emit_sum if sums else _emit_identity,
-            jvp=LINEAR, transpose=self._transpose, batch=self._batch, moves_elements=not sums, **rules,
+            jvp=LINEAR, transpose=self._transpose, batch=IN_PLACE, moves_elements=not sums, **rules,
         )
         self.adjoint, self.__doc__ = adjoint, doc
 
@@ -84,11 +73,6 @@ class _Cast(Primitive):
 
     def _transpose(self, cotangent: Array, operand: object, *, axes: _Names) -> list[Any]:
         return [CASTS[self.adjoint].bind_positional((cotangent,), (axes,))]
-
-    def _batch(
-        self, mapped: Any, operands: Sequence[Any], places: Sequence[int | None], *, axes: _Names
-    ) -> tuple[Any, int | None]:
-        return self.bind_positional(operands, (axes,)), places[0]
 
 
 # From an invariant value to a reduced one, and the adjoint.

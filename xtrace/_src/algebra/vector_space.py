@@ -63,6 +63,41 @@ def _zero_derivative_jvp(
 LINEAR, ZERO_DERIVATIVE = Derived(_linear_jvp, sum_rules.linear_in_all), Derived(_zero_derivative_jvp)
 
 
+def shift_axes(*names: str) -> Derived:
+    """Return the batch rule of an operation with results of its operands' rank; the parameters `names` hold axes.
+
+    The mapped axis of all operands and results is where the first mapped operand has it.
+    """
+
+    def batch(
+        primitive: Primitive, mapped: Any, operands: Sequence[Any], places: Sequence[Any], **values: Any
+    ) -> tuple[Any, Any]:
+        place = next(i for i in places if i is not None)
+        if len(operands) > 1:
+            operands = [mapped.place(x, i, place) for x, i in zip(operands, places, strict=True)]
+        for name in names:
+            value = values[name]
+            values[name] = value + (value >= place) if isinstance(value, int) else shift_past(place, value)
+        results = primitive.bind_positional(operands, tuple(values.values()))
+        return results, [place] * len(results) if primitive.multiple_results else place
+
+    return Derived(batch)
+
+
+# The batch rule of operations that do the same with each element.
+IN_PLACE = shift_axes()
+
+
+def _axis_first_batch(
+    primitive: Primitive, mapped: Any, operands: Sequence[Any], axes: Sequence[int], **parameters: object
+) -> tuple[Any, int]:
+    return primitive.bind_positional((move_axis(operands[0], axes[0], 0),), tuple(parameters.values())), 0
+
+
+# The batch rule of operations of one operand that may change its last axes only.
+AXIS_FIRST = Derived(_axis_first_batch)
+
+
 def _same_type(operand: ShapedArray, **_: object) -> ShapedArray:
     return operand
 
@@ -83,19 +118,10 @@ def linear(
         rules: `emit` and the other rules of a primitive, and `name`, its name in the IR if it is not the function's.
     """
 
-    def batch(
-        primitive: Primitive, mapped: Any, operands: Sequence[Any], places: Sequence[int], **values: Any
-    ) -> tuple[Any, int]:
-        place = places[0]
-        for key in axes:
-            value = values[key]
-            values[key] = value + (value >= place) if isinstance(value, int) else shift_past(place, value)
-        return primitive.bind_positional(operands, tuple(values.values())), place
-
     def transpose_one(cotangent: Array, operand: UndefinedPrimal, **values: object) -> list[Any]:
         return [transpose(cotangent, operand, **values)]
 
-    rules = dict[str, Any](batch=Derived(batch), moves_elements=True) | rules
+    rules = dict[str, Any](batch=shift_axes(*axes), moves_elements=True) | rules
     return primitive(parameters, abstract=abstract, jvp=LINEAR, transpose=transpose_one, **rules)
 
 
@@ -463,15 +489,11 @@ def _convert_transpose(cotangent: Array, operand: UndefinedPrimal, **_: object) 
     return [convert_to(cotangent, operand.aval.dtype, operand.aval.weak_type)]
 
 
-def _convert_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], **parameters: object) -> tuple[Any, int]:
-    return convert.bind_positional(operands, tuple(parameters.values())), axes[0]
-
-
 @primitive(
     ("new_dtype", "weak_type", "sharding"), sharding=sharding_rules.same,
     sums=sum_rules.linear_in_all,
     abstract=_convert_abstract, emit=_convert_emit,
-    jvp=_convert_jvp, transpose=_convert_transpose, batch=_convert_batch,
+    jvp=_convert_jvp, transpose=_convert_transpose, batch=IN_PLACE,
 )
 def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """Convert an array to another dtype.

@@ -39,9 +39,7 @@ class JaxFinder:
         return ModuleSpec(name, _ModuleLoader(module), is_package=hasattr(module, "__path__"))
 
     @staticmethod
-    def find_distributions(
-        context: DistributionFinder.Context | None = None,
-    ) -> Iterable[Distribution]:
+    def find_distributions(context: DistributionFinder.Context | None = None) -> Iterable[Distribution]:
         """Return the distribution ``jax``, if the context asks for it or for all."""
         name = None if context is None else context.name
         if name is not None and name.lower() != "jax":

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.api.promotion import dtype_of_all
+from xtrace._src.api.promotion import find_common_dtype
 from xtrace._src.core import config
 from xtrace._src.core import dtypes as core_dtypes
 
@@ -94,7 +94,7 @@ def promote_like_jnp(fun: Callable[..., Any], inexact: bool = False) -> Callable
 
     @functools.wraps(fun)
     def promoted(*operands: Any, **options: Any) -> Any:
-        dtype = dtype_of_all(*operands)
+        dtype = find_common_dtype(*operands)
         if inexact and not core_dtypes.issubdtype(dtype, np.inexact):
             dtype = core_dtypes.default_float(config.enable_x64.value)
         return fun(*[np.asarray(x).astype(dtype) for x in operands], **options)
@@ -289,6 +289,6 @@ def rand_fullrange(rng: Any, standardize_nans: bool = False) -> _Draw:
     return draw
 
 
-def count_of_cases() -> int:
+def count_cases() -> int:
     """Return how many cases are drawn from the products of test parameters."""
     return int(os.environ.get("JAX_NUM_GENERATED_CASES", "10"))

@@ -28,7 +28,7 @@ from xtrace._src.api.devices import devices
 from xtrace._src.api.jit import jit
 from xtrace._src.api.meshes import make_mesh, set_mesh
 from xtrace._src.core import config, monitoring
-from xtrace._src.core.ir import jaxprs_of
+from xtrace._src.core.ir import find_jaxprs
 from xtrace._src.core.mesh import AxisType, Mesh
 from xtrace._src.core.pytree import tree_map
 from xtrace._src.xla.clients import any_started
@@ -239,7 +239,7 @@ def with_mesh(named_shape: Sequence[tuple[str, int]]) -> Iterator[None]:
 
 def _thin(cases: Sequence[Any]) -> list[Any]:
     """Return a few of the cases, the same in each run."""
-    count = random_operands.count_of_cases()
+    count = random_operands.count_cases()
     if len(cases) <= count:
         return list(cases)
     return [cases[i] for i in np.random.RandomState(42).choice(len(cases), size=count, replace=False)]
@@ -355,7 +355,7 @@ def iter_eqns(jaxpr: Any) -> Iterator[Any]:
     """Yield the equations of a jaxpr and of the jaxprs in them."""
     for equation in jaxpr.eqns:
         yield equation
-        for inner in jaxprs_of(equation):
+        for inner in find_jaxprs(equation):
             yield from iter_eqns(getattr(inner, "jaxpr", inner))
 
 

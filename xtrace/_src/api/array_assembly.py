@@ -18,17 +18,8 @@ from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.requested_shardings import requested_sharding
 from xtrace._src.core.shardings import Sharding, SingleDeviceSharding
 from xtrace._src.core.trace import Tracer
-from xtrace._src.runtime.arrays import ConcreteArray, layout_of, new_array, placement
-from xtrace._src.runtime.transfer import (
-    array_from_pieces,
-    array_on_mesh,
-    in_layout,
-    place_type,
-    put_at,
-    put_in_format,
-    put_on,
-    scalar_to_host,
-)
+from xtrace._src.runtime import transfer
+from xtrace._src.runtime.arrays import ConcreteArray, get_layout, new_array, placement
 from xtrace._src.xla import clients, guards
 
 
@@ -71,7 +62,7 @@ def make_array_from_callback(
     array = _assemble(
         name, whole, placed, parts, devices, lambda i: f"data_callback({abbreviate(indices[devices[i]])})", dtype
     )
-    return array if not isinstance(sharding, Format) else put_in_format(array, sharding)
+    return array if not isinstance(sharding, Format) else transfer.put_in_format(array, sharding)
 
 
 def make_array_from_single_device_arrays(
@@ -184,7 +175,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
     _piece_shape(name, placed, whole)
     if placed.is_fully_addressable:
         with guards.mark_explicit("put"):
-            return put_at(local_data, placed, aval)
+            return transfer.put_at(local_data, placed, aval)
     grid = _grid(placed, aval.ndim)
     devices = [device for device in placed.devices if device in placed.addressable_devices]
     slices = [
@@ -259,7 +250,7 @@ def _buffer_on(part: Any, device: clients.Device, space: MemorySpace) -> Any:
     """Return the buffer of a piece on a device: the piece's own if it is there already."""
     if type(part) is ConcreteArray and part.device == device and part.aval.memory_space is space:
         return part._live_buffer()
-    return put_on(part, device, space)._live_buffer()
+    return transfer.put_on(part, device, space)._live_buffer()
 
 
 def _assemble(
@@ -299,10 +290,10 @@ def _assemble(
             raise ValueError(f"{function}: {rule}; {name_of(i)}, for {devices[i]}, is of {aval.dtype.name}")
     if element is None:
         raise ValueError(f"{function}: no device of {abbreviate(sharding)} is in this process; give dtype")
-    aval = place_type(ShapedArray(shape, element), sharding)
-    layouts = [layout_of(part) if isinstance(part, ConcreteArray) else None for part in parts]
+    aval = transfer.place_type(ShapedArray(shape, element), sharding)
+    layouts = [get_layout(part) if isinstance(part, ConcreteArray) else None for part in parts]
     layout = layouts[0] if len({*layouts}) == 1 else None
-    parts = [in_layout(part, layout) if isinstance(part, ConcreteArray) else part for part in parts]
+    parts = [transfer.in_layout(part, layout) if isinstance(part, ConcreteArray) else part for part in parts]
     with guards.mark_explicit("put"):
         if isinstance(sharding, SingleDeviceSharding):
             held = _buffer_on(parts[0], sharding.device, aval.memory_space)
@@ -310,10 +301,10 @@ def _assemble(
         if any(isinstance(part, ConcreteArray) for part in parts):
             moved = [_buffer_on(p, d, aval.memory_space) for p, d in zip(parts, devices, strict=True)]
             with guards.lift_guards():
-                return array_on_mesh(aval, sharding, moved, devices, layout)
-        host = [scalar_to_host(p, aval_of_value(p)) if np.ndim(p) == 0 else np.asarray(p) for p in parts]
+                return transfer.array_on_mesh(aval, sharding, moved, devices, layout)
+        host = [transfer.scalar_to_host(p, aval_of_value(p)) if np.ndim(p) == 0 else np.asarray(p) for p in parts]
         if sharding.is_fully_replicated:
-            return array_from_pieces(host[0], aval, sharding)
+            return transfer.array_from_pieces(host[0], aval, sharding)
         stored = physical_aval(aval)
         copies = [dtypes.cast(np.array(p, order="C"), stored.dtype) for p in host]
-        return array_on_mesh(aval, sharding, copies, devices)
+        return transfer.array_on_mesh(aval, sharding, copies, devices)

@@ -110,7 +110,7 @@ def _jit_on_axes(
                 f"{name}: Missing required keyword argument: '{keyword}' says how the {described} of "
                 f"{function_name(f)} are sharded; give it to {name} or to the call"
             )
-        change = _change_of_axes(name, axes, axis_type, (args, kwargs, wanted))
+        change = _make_change(name, axes, axis_type, (args, kwargs, wanted))
         return jitted(change, _to_sharding_tree(wanted), args, kwargs)
 
     return call
@@ -123,7 +123,7 @@ class _Change(NamedTuple):
     inner: AbstractMesh
 
 
-def _change_of_axes(function: str, names: Any, kind: AxisType, trees: Any) -> _Change:
+def _make_change(function: str, names: Any, kind: AxisType, trees: Any) -> _Change:
     """Return the change of the named axes to the type `kind`, on the mesh in force, or else the mesh of a leaf.
 
     names: a name, several names, or None for all axes that are not manual. Raises NoMeshError if there is no mesh, and

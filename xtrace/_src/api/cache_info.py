@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from xtrace._src.api.cache_miss_reports import describe_type, static_values, type_of_signature
+from xtrace._src.api.cache_miss_reports import describe_type, get_signature_type, static_values
 from xtrace._src.api.call_arguments import argument_paths
-from xtrace._src.api.notebook_views import html_of_cache
+from xtrace._src.api.notebook_views import write_cache_html
 from xtrace._src.core import config
 from xtrace._src.core.avals import ShapedArray, short_repr
-from xtrace._src.core.callables import debug_info_of
+from xtrace._src.core.callables import make_debug_info
 from xtrace._src.runtime.arrays import Placement
 
 
@@ -59,7 +59,7 @@ class CacheInfo(NamedTuple):
 
     def _repr_html_(self) -> str:
         """Return the table as HTML, for notebooks."""
-        return html_of_cache(self._title, _HEAD, [_row(e) for e in self.entries])
+        return write_cache_html(self._title, _HEAD, [_row(e) for e in self.entries])
 
     def __repr__(self) -> str:
         title = self._title
@@ -94,13 +94,13 @@ def cache_info(function: Callable[..., Any], cache: Any) -> CacheInfo:
         _entry(function, key, (traced.seconds, None, None), None) for key, traced in traces.items()
         if _drop_devices(key) not in compiled
     ]
-    info = debug_info_of("jit", function)
+    info = make_debug_info("jit", function)
     name = f"{info.function} at {info.file}:{info.line}" if info.file is not None else info.function
     return CacheInfo(name, tuple(entries), cache.hits(), cache.misses)
 
 
 def _drop_devices(key: Any) -> Any:
-    return (*key[:3], *map(type_of_signature, key[3:]))
+    return (*key[:3], *map(get_signature_type, key[3:]))
 
 
 def _entry(function: Callable[..., Any], key: Any, seconds: tuple[Any, Any, Any], compiled: Any) -> CacheEntry:
@@ -116,5 +116,5 @@ def _entry(function: Callable[..., Any], key: Any, seconds: tuple[Any, Any, Any]
 
 
 def _argument(signature: ShapedArray | Placement) -> str:
-    kind = describe_type(type_of_signature(signature))
+    kind = describe_type(get_signature_type(signature))
     return f"{kind} on {signature.describe_place()}" if type(signature) is Placement else kind

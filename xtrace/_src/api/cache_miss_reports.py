@@ -10,7 +10,6 @@ import collections
 import functools
 import itertools
 import logging
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
@@ -18,9 +17,10 @@ from typing import Any, NamedTuple
 from xtrace._src.api.call_arguments import Static, argument_paths, same_static
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.avals import ShapedArray, short_repr
-from xtrace._src.core.callables import debug_info_of, positional_names
+from xtrace._src.core.callables import make_debug_info, positional_names
+from xtrace._src.core.diagnostics.warn import warn_each_time
 from xtrace._src.core.errors import RecompilationWarning
-from xtrace._src.core.source import describe, is_internal, resolve, user_position
+from xtrace._src.core.source import describe, is_internal, user_position
 from xtrace._src.runtime.arrays import Placement
 
 _logger = logging.getLogger("xtrace")
@@ -61,7 +61,7 @@ def report_miss(
 
     traced: whether a trace is missing, or only the program of a known trace. since: the event that cleared the traces.
     """
-    info = debug_info_of("jit", function)
+    info = make_debug_info("jit", function)
     if info.file is not None and is_internal(info.file):
         return
     defined = f"{info.function} defined at {info.file}:{info.line}"
@@ -77,18 +77,18 @@ def report_miss(
         lines = [f"for {defined}", since]
     else:
         lines = [f"never seen function {defined}"]
-        if kind_of(function) in _explained:
-            lines.append(f"a new function object each call: {kind_of(function)}; define it once")
+        if describe_new_function(function) in _explained:
+            lines.append(f"a new function object each call: {describe_new_function(function)}; define it once")
     if len(_explained) > _MAX_EXPLAINED:
         _explained.clear()
-    _explained.add(kind_of(function))
+    _explained.add(describe_new_function(function))
     what = "TRACING" if traced else "COMPILATION"
     _logger.warning("%s CACHE MISS at %s:\n  %s", what, describe(user_position()), "\n  ".join(lines))
 
 
-def kind_of(function: Callable[..., Any]) -> str:
+def describe_new_function(function: Callable[..., Any]) -> str:
     """Return a description of a function object that is made anew for each call, with the place of its definition."""
-    info = debug_info_of("jit", function)
+    info = make_debug_info("jit", function)
     place = f" defined at {info.file}:{info.line}" if info.file is not None else ""
     if isinstance(function, functools.partial):
         return f"a partial of {info.function}{place}"
@@ -113,7 +113,7 @@ def _likeness(function: Callable[..., Any], key: Key, other: Key) -> tuple[Any, 
 
 
 def _rate_likeness(signature: object, other: ShapedArray) -> int:
-    one, two = type_of_signature(signature), type_of_signature(other)
+    one, two = get_signature_type(signature), get_signature_type(other)
     if one is two:
         return 7 if signature is other else 6
     return int(2 * (one.shape == two.shape) + 2 * (one.dtype == two.dtype) + (one.weak_type == two.weak_type))
@@ -180,7 +180,7 @@ def _identity(value: object, before: object) -> str:
     if type(before) is not kind or kind.__eq__ is not object.__eq__:
         return ""
     if isinstance(value, (FunctionType, functools.partial)):
-        return f" (a new function object: {kind_of(value)}; define it once)"
+        return f" (a new function object: {describe_new_function(value)}; define it once)"
     return f" (another {kind.__name__}, a class without __eq__ and __hash__: no two are equal)"
 
 
@@ -244,7 +244,7 @@ def _node(data: Any) -> str:
 
 def _type_differences(path: str, signature: object, before: ShapedArray) -> list[Difference]:
     subject = f"argument {path}"
-    now, then = type_of_signature(signature), type_of_signature(before)
+    now, then = get_signature_type(signature), get_signature_type(before)
     differences = []
     if now.shape != then.shape or now.dtype != then.dtype:
         kind = "shape" if now.shape != then.shape else "dtype"
@@ -259,7 +259,7 @@ def _type_differences(path: str, signature: object, before: ShapedArray) -> list
     return differences
 
 
-def type_of_signature(signature: Any) -> ShapedArray:
+def get_signature_type(signature: Any) -> ShapedArray:
     """Return the type in the signature of an argument."""
     return signature.aval if type(signature) is Placement else signature
 
@@ -322,7 +322,7 @@ def warn_of_recompilation(function: Callable[..., Any], keys: Sequence[Key], com
             f": {subject} changed{' ' + changed if changed else ''} in {number} of {len(keys) - 1} compilations "
             f"(lately {last[which]}); {_ADVICE[kind]}"
         )
-    info = debug_info_of("jit", function)
+    info = make_debug_info("jit", function)
     _warn(f"{info.function} at {info.file}:{info.line} was compiled {compiled} times, and {hits} calls found a program"
           f"{reason}.")
 
@@ -331,16 +331,14 @@ def warn_of_new_objects(function: Callable[..., Any], compiled: int) -> None:
     """Warn that a program was compiled `compiled` times in a row, for new function objects from one place."""
     _warn(
         f"the same program, but for constants, was compiled {compiled} times, for a new function object each time: "
-        f"{kind_of(function)}. Compiled programs belong to the function: define it once, outside the loop, and pass "
-        "varying values as arguments."
+        f"{describe_new_function(function)}. Compiled programs belong to the function: define it once, outside the "
+        "loop, and pass varying values as arguments."
     )
 
 
 def _warn(text: str) -> None:
-    place = user_position()
-    file, line = (resolve(place).file, resolve(place).line) if place is not None else ("<unknown>", 0)
     silence = (
         " xtrace.explain_cache_misses() logs each reason; the setting xtrace_recompilation_limit is the number of "
         "compilations before this warning, which comes once for each function."
     )
-    warnings.warn_explicit(text + silence, RecompilationWarning, file, line)
+    warn_each_time(text + silence, RecompilationWarning)

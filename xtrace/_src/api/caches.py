@@ -115,7 +115,7 @@ class _WeakIdentityTable:
 _tables = _WeakIdentityTable()
 
 
-def table_of(function: Callable[..., Any]) -> dict[Any, Any]:
+def find_table(function: Callable[..., Any]) -> dict[Any, Any]:
     """Return the dictionary of caches of `function`; equal bound methods share one."""
     if isinstance(function, MethodType):
         methods: dict[Any, dict[Any, Any]] = _tables.of(function.__self__).setdefault("methods", {})

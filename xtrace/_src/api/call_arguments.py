@@ -10,17 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, MethodType
 from typing import Any
 
-from xtrace._src.core import pytree
+from xtrace._src.core import callables, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapeDtypeStruct
-from xtrace._src.core.callables import (
-    POSITIONAL,
-    function_name,
-    innermost_function,
-    leaf_paths,
-    positional_names,
-    signature_of,
-)
 from xtrace._src.ops.references.binding import unwrap
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.xla.executables import CompileError
@@ -57,7 +49,7 @@ def _as_names(name: str, value: Any) -> tuple[str, ...]:
     return names
 
 
-def compiler_options_of(caller: str, options: object) -> tuple[tuple[str, Any], ...]:
+def freeze_compiler_options(caller: str, options: object) -> tuple[tuple[str, Any], ...]:
     """Return the user's `compiler_options` in a hashable form; TypeError for invalid ones."""
     if options is None:
         return ()
@@ -94,22 +86,22 @@ class Selection:
                 self.numbers = tuple(dict.fromkeys(positional.index(n) for n in names if n in positional))
                 self.names = tuple(dict.fromkeys(names))
                 return
-        signature = signature_of(function)
+        signature = callables.find_signature(function)
         if signature is None:
             if names and role == "donate":
                 raise ValueError(
-                    f"jit: the parameters of {function_name(function)} cannot be read, so donate_argnames={names} may "
-                    "not be there; give their positions in donate_argnums"
+                    f"jit: the parameters of {callables.function_name(function)} cannot be read, so "
+                    f"donate_argnames={names} may not be there; give their positions in donate_argnums"
                 )
             return
         parameters = list(signature.parameters.values())
-        positional = [p.name for p in parameters if p.kind in POSITIONAL]
+        positional = [p.name for p in parameters if p.kind in callables.POSITIONAL]
         accepts_any = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
         count = len(positional)
         if not accepts_any and not all(-count <= n < count for n in numbers):
             raise ValueError(
                 f"Jitted function has {role}_argnums={numbers}, but only accepts {count} positional arguments: "
-                f"{function_name(function)}{signature}"
+                f"{callables.function_name(function)}{signature}"
             )
         if not accepts_any:
             numbers = tuple(n % count for n in numbers)
@@ -120,7 +112,7 @@ class Selection:
         if invalid:
             raise ValueError(
                 f"Jitted function has invalid argnames {set(invalid)} in {role}_argnames. "
-                f"Function does not take these args: {function_name(function)}{signature}"
+                f"Function does not take these args: {callables.function_name(function)}{signature}"
             )
         if argnums is None:
             numbers = tuple(positional.index(n) for n in names if n in positional)
@@ -141,7 +133,7 @@ class Selection:
                 )
         return sorted({n % count for n in self.numbers if n < count})
 
-    def flags_of_leaves(self, in_tree: Any, left_out: Sequence[int]) -> list[bool]:
+    def flag_leaves(self, in_tree: Any, left_out: Sequence[int]) -> list[bool]:
         """Return a flag for each leaf of ``(args, kwargs)``: whether it is part of a selected argument.
 
         left_out: the positions of the arguments that are not in the tree.
@@ -163,7 +155,7 @@ def check_disjoint(fun: Callable[..., Any], static: Selection, donated: Selectio
     both = [*(set(static.names) & set(donated.names)), *(set(static.numbers) & set(donated.numbers))]
     if both:
         raise ValueError(
-            f"jit: static and donated arguments of {function_name(fun)} cannot intersect; "
+            f"jit: static and donated arguments of {callables.function_name(fun)} cannot intersect; "
             f"{abbreviate(both[0])} is in both. A static argument has no memory to donate."
         )
 
@@ -246,8 +238,8 @@ def split_static(
             if (error := _hash_error(value)) is not None:
                 raise ValueError(
                     "Non-hashable static arguments are not supported. Static argument "
-                    f"{abbreviate(where)} of {function_name(function)} is of type {type(value)}, which is not "
-                    f"hashable ({error}): {abbreviate(value)}. Use a hashable equivalent (a tuple for a list, a "
+                    f"{abbreviate(where)} of {callables.function_name(function)} is of type {type(value)}, which is "
+                    f"not hashable ({error}): {abbreviate(value)}. Use a hashable equivalent (a tuple for a list, a "
                     "frozen dataclass), or do not mark it static, as arrays never are."
                 ) from None
         raise
@@ -283,12 +275,12 @@ def flatten(
     try:
         leaves, in_tree = pytree.tree_flatten((rest, rest_named))
     except Exception:
-        names = positional_names(function, len(args))
+        names = callables.positional_names(function, len(args))
         for name, value in [*zip(names, args, strict=True), *kwargs.items()]:
             try:
                 pytree.tree_flatten(value)
             except Exception as error:
-                error.add_note(f"while flattening argument {name} of {function_name(function)}")
+                error.add_note(f"while flattening argument {name} of {callables.function_name(function)}")
                 raise
         raise
     return static, unwrap(leaves), in_tree
@@ -310,16 +302,15 @@ def argument_paths(function: Callable[..., Any] | None, static: Static, in_tree:
     fixed = {n for n, _ in static.positional}
     count = len(args.children()) + len(fixed)
     numbers = [n for n in range(count) if n not in fixed]
-    names = positional_names(function, count)
-    known = signature_of(function)
+    names = callables.positional_names(function, count)
+    known = callables.find_signature(function)
     keywords = kwargs.node_data()[1]
     named = [name if known is None or name in known.parameters else f"kwargs[{name!r}]" for name in keywords]
-    return leaf_paths([names[n] for n in numbers], args.children()) + leaf_paths(named, kwargs.children())
+    trees = [*args.children(), *kwargs.children()]
+    return callables.leaf_paths([*[names[n] for n in numbers], *named], trees)
 
 
-def check_donation(
-    name: str, flags: Sequence[bool], leaves: Sequence[Any], paths: Callable[[], Sequence[str]]
-) -> None:
+def check_donation(name: str, flags: Sequence[bool], leaves: Sequence[Any], paths: Callable[[], Sequence[str]]) -> None:
     """Raise JaxRuntimeError if a donated array occurs twice among the leaves of the arguments of `name`."""
     seen: dict[int, int] = {}
     for i, leaf in enumerate(leaves):
@@ -348,7 +339,7 @@ def find_described_arguments(function: Callable[..., Any]) -> tuple[list[Any], d
 
     Only positional-only parameters are in the first result. The rest are the names of parameters without a description.
     """
-    signature = signature_of(function)
+    signature = callables.find_signature(function)
     if signature is None:
         return [], {}, ["its signature cannot be read"]
     given = function.keywords if isinstance(function, functools.partial) else {}
@@ -374,6 +365,6 @@ def _evaluate_annotation(annotation: object, function: Callable[..., Any]) -> An
     if not isinstance(annotation, str):
         return annotation
     try:
-        return eval(annotation, getattr(innermost_function(function), "__globals__", {}))
+        return eval(annotation, getattr(callables.innermost_function(function), "__globals__", {}))
     except Exception:
         return None

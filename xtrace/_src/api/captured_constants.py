@@ -48,7 +48,7 @@ def captured_constants(closed: ClosedJaxpr, function: Callable[..., Any] | None 
     jaxpr = dce.eliminate_dead_code(pure.jaxpr)[0]
     places = _first_places(jaxpr)
     kept = [(v, x) for v, x in zip(jaxpr.constvars, pure.consts, strict=True) if v in places]
-    names = _names_of([x for _, x in kept], function) if function is not None else {}
+    names = _find_names([x for _, x in kept], function) if function is not None else {}
     captured = []
     for variable, value in kept:
         aval = aval_of_value(value)
@@ -76,7 +76,7 @@ def _first_places(jaxpr: Jaxpr) -> dict[Var, Place | None]:
 _MAX_OBJECTS, _MAX_PARTS, _MAX_DEPTH = 20_000, 1_000, 8
 
 
-def _names_of(constants: list[Any], function: Callable[..., Any]) -> dict[int, str]:
+def _find_names(constants: list[Any], function: Callable[..., Any]) -> dict[int, str]:
     """Return names of constants, by identity: variables that the function, or a function that it calls, reads."""
     wanted: dict[Any, list[Any]] = {}
     for constant in constants:

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from xtrace._src.api import call_arguments
-from xtrace._src.api.caches import OnceTable, table_of
+from xtrace._src.api.caches import OnceTable, find_table
 from xtrace._src.api.call_arguments import NO_STATIC, Static
 from xtrace._src.api.tracing import TracedFunction, abstract_leaves, trace
 from xtrace._src.core import config, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.callables import check_callable, debug_info_of, signature_of
+from xtrace._src.core.callables import check_callable, find_signature, make_debug_info
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Literal
 from xtrace._src.core.primitive import Primitive
@@ -142,7 +142,7 @@ def print_saved_residuals(f: Callable[..., Any], *args: object, **kwargs: object
     leaves, in_tree = pytree.tree_flatten((args, kwargs))
     avals = _avals(f, NO_STATIC, leaves, in_tree)
     paths = call_arguments.argument_paths(f, NO_STATIC, in_tree)
-    info = debug_info_of("print_saved_residuals", f, lambda: paths)
+    info = make_debug_info("print_saved_residuals", f, lambda: paths)
 
     def call(*inner: Any) -> list[Any]:
         inner_args, inner_kwargs = pytree.tree_unflatten(in_tree, inner)
@@ -185,7 +185,7 @@ def _trace(
         avals = _avals(bound, NO_STATIC, leaves, in_tree)
         return trace(_TRANSFORMATION, bound, NO_STATIC, in_tree, avals), leaves, flags
     avals = _avals(fun, static, leaves, in_tree)
-    table: OnceTable[TracedFunction] = table_of(fun).setdefault("checkpoint", OnceTable())
+    table: OnceTable[TracedFunction] = find_table(fun).setdefault("checkpoint", OnceTable())
     key = (config.cache_key(), static, in_tree, *avals)
     traced = table.entries.get(key)
     if traced is None:
@@ -213,7 +213,7 @@ def _positions(
         )
     positions = {n % count for n in numbers}
     if names:
-        signature = signature_of(fun)
+        signature = find_signature(fun)
         parameters = list(signature.parameters) if signature is not None else []
         positions |= {i for i, name in enumerate(parameters[:count]) if name in names}
     return sorted(positions)

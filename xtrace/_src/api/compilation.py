@@ -50,7 +50,7 @@ class Compilation:
                 "for the sizes of x, or lower it for those"
             )
         self.module, self.text, self.closed, self.assignment, self.kept = module, text, closed, assignment, kept
-        self.options = options_of_settings() | dict(compiler_options or {})
+        self.options = get_compiler_options() | dict(compiler_options or {})
         directory = config.dump_ir_to.value
         self._files = None
         if directory:
@@ -113,7 +113,7 @@ _EFFORTS = (
 )
 
 
-def options_of_settings() -> dict[str, Any]:
+def get_compiler_options() -> dict[str, Any]:
     """Return the compiler options of the settings."""
     options = {s.name.removeprefix("jax_"): s.value for s in _EFFORTS if s.value != s.default}
     if config.disable_most_optimizations.value:

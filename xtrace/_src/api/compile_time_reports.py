@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from xtrace._src.api.captured_constants import CapturedConstant, captured_constants
-from xtrace._src.api.jit import jit, jitted_of
+from xtrace._src.api.jit import get_jitted, jit
 from xtrace._src.api.memory_reports import describe_devices
 from xtrace._src.api.repetitions import Repetition, all_equations, find_repetitions
 from xtrace._src.core import compilation_cache_settings as cache_settings
@@ -138,7 +138,7 @@ def explain_compile_time(fun: Callable[..., Any], /, *args: object, **kwargs: ob
         (8, 4)
     """
     check_callable(fun)
-    jitted, before = jitted_of(fun)
+    jitted, before = get_jitted(fun)
     start = time.perf_counter()
     traced = jitted.trace(*before, *args, **kwargs)
     after_tracing = time.perf_counter()

@@ -12,7 +12,7 @@ from xtrace._src.api.layout_assignment import assign_layouts
 from xtrace._src.api.mesh_agreement import check_meshes
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate
-from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
+from xtrace._src.core.avals import MemorySpace, ShapedArray, find_memory_space
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.memory_layout import Format, Layout
 from xtrace._src.core.mesh import AbstractMesh, BaseMesh, Mesh, PlannedDevice, context_mesh
@@ -56,7 +56,7 @@ class ShardingTree(NamedTuple):
         """Whether a leaf has a layout."""
         return any(_layout_in(leaf) is not None for leaf in self.leaves)
 
-    def layouts_of_leaves(self, full_tree: Any) -> list[Any]:
+    def list_leaf_layouts(self, full_tree: Any) -> list[Any]:
         """Return the layout for each leaf of a tree of the structure `full_tree`, or None."""
         return list(map(_layout_in, self._broadcast(full_tree)))
 
@@ -66,13 +66,13 @@ class ShardingTree(NamedTuple):
         prefix = pytree.tree_unflatten(self.tree, self.leaves)
         return pytree.broadcast_prefix(prefix, whole, is_leaf=_is_none)
 
-    def spaces_of_leaves(self, full_tree: Any) -> list[MemorySpace | None]:
+    def list_leaf_spaces(self, full_tree: Any) -> list[MemorySpace | None]:
         """Return the memory for each leaf of a tree of the structure `full_tree`, or None; ValueError if it differs."""
         given = map(_sharding_in, self._broadcast(full_tree))
         kinds = [leaf.memory_kind if isinstance(leaf, Sharding) else None for leaf in given]
-        return [memory_space_of_kind(kind) if kind is not None else None for kind in kinds]
+        return [find_memory_space(kind) if kind is not None else None for kind in kinds]
 
-    def shardings_of_leaves(self, function: str, argument: str, full_tree: Any) -> tuple[Sharding | None, ...]:
+    def list_leaf_shardings(self, function: str, argument: str, full_tree: Any) -> tuple[Sharding | None, ...]:
         """Return the sharding for each leaf of a tree of the structure `full_tree`, or None.
 
         Raises ValueError, which names the function and its argument, if the prefix does not fit.
@@ -133,9 +133,7 @@ def sharding_tree(function: str, argument: str, shardings: Any) -> ShardingTree:
     return ShardingTree(tuple(leaves), tree)
 
 
-def types_in_shardings(
-    avals: list[Any], shardings: Sequence[Sharding | None], values: Sequence[Any]
-) -> list[Any]:
+def types_in_shardings(avals: list[Any], shardings: Sequence[Sharding | None], values: Sequence[Any]) -> list[Any]:
     """Return the types of arguments with the split of their given shardings over explicit axes.
 
     The types of committed arrays have their split already.
@@ -204,14 +202,14 @@ def _assign_devices(
     of_user: bool,
 ) -> Assignment:
     """Return the devices of a program and its shardings; the arguments are those of `assign`."""
-    meshes = named_meshes = meshes_of(jaxpr) if jaxpr is not None else ()
+    meshes = named_meshes = find_meshes(jaxpr) if jaxpr is not None else ()
     # An argument with one given device is moved there from any device.
     unread |= frozenset([i for i, s in enumerate(in_shardings) if isinstance(s, SingleDeviceSharding)])
     # A given sharding takes precedence over the argument's; `_inputs` compares the two.
     given_for = frozenset([i for i, s in enumerate(in_shardings) if s is not None and not _is_abstract(s)])
     sources = [*_sources(values, function, names, unread | given_for), *_find_given("in_shardings", in_shardings)]
     sources += [
-        *_find_given("out_shardings", out_shardings), *[_source_of_mesh("the function's", mesh) for mesh in meshes]
+        *_find_given("out_shardings", out_shardings), *[_get_mesh_source("the function's", mesh) for mesh in meshes]
     ]
     closed = [mesh_sharding(c) if type(c) is ConcreteArray else None for c in constants]
     # A constant on the same devices in another order is moved.
@@ -220,7 +218,7 @@ def _assign_devices(
         "an array that the function closes over", [s for s in closed if s is not None and {*s.devices} != places]
     )
     if not context_mesh().empty:
-        sources.append(_source_of_mesh("the context's", context_mesh()))
+        sources.append(_get_mesh_source("the context's", context_mesh()))
     if not sources and any(a.explicit_sharding is not None for a in out_avals):
         # The types of results have a mesh, whose devices can only come from values that are not read.
         unread = frozenset()
@@ -228,7 +226,7 @@ def _assign_devices(
     if not sources:
         planned = _plan_mesh(values, in_shardings, out_shardings)
         if planned is not None:
-            meshes, sources = (planned,), [_source_of_mesh("the", planned)]
+            meshes, sources = (planned,), [_get_mesh_source("the", planned)]
     first = sources[0] if sources else None
     for source in sources:
         if first is not None and source.devices != first.devices:
@@ -257,7 +255,7 @@ def _assign_devices(
     named = [*[s.mesh for s in given if isinstance(s, NamedSharding)], context_mesh(), *meshes]
     apart = [_mesh_apart(m, mesh, named) for m in meshes_of_results]
     results = [
-        _on_mesh(s, mesh) if s is not None else _sharding_of_type(aval, mesh, named) if other is None else None
+        _on_mesh(s, mesh) if s is not None else _get_type_sharding(aval, mesh, named) if other is None else None
         for s, aval, other in zip(wanted, out_avals, apart, strict=True)
     ]
     ranks = tuple([v.aval.ndim for v in jaxpr.invars]) if jaxpr is not None else ()
@@ -266,9 +264,7 @@ def _assign_devices(
     return Assignment(devices, True, mesh, on_mesh, tuple(results), ranks, depending, tuple(apart))
 
 
-def _sources(
-    values: Sequence[Any], function: str, names: _Names | None, unread: frozenset[int]
-) -> Iterator[_Source]:
+def _sources(values: Sequence[Any], function: str, names: _Names | None, unread: frozenset[int]) -> Iterator[_Source]:
     """Yield the devices of committed arguments."""
     for position, value in enumerate(values):
         sharding = None if position in unread else committed_sharding(value)
@@ -301,7 +297,7 @@ def _find_given(argument: str, shardings: Sequence[Sharding | None]) -> Iterator
             yield _Source(devices, lambda devices=devices: f"{argument} on {describe_devices(devices)}")  # type: ignore[misc]
 
 
-def _source_of_mesh(owner: str, mesh: Mesh) -> _Source:
+def _get_mesh_source(owner: str, mesh: Mesh) -> _Source:
     devices = mesh.flat_devices
     return _Source(devices, lambda: f"{owner} mesh {mesh} on {describe_devices(devices)}")
 
@@ -333,7 +329,7 @@ def _inputs(
     """Return the sharding of each input: the given one, or the argument's own; ValueError if the two differ."""
     inputs: list[Sharding | None] = []
     for position, (value, given) in enumerate(zip(values, in_shardings or (None,) * len(values), strict=True)):
-        given = _in_memory_of(value, given, function, names, position)
+        given = _keep_memory(value, given, function, names, position)
         own = None if position in unread else committed_sharding(value)
         if own is not None and given is not None and not _is_abstract(given):
             if not own.has_same_pieces(given, len(value.shape)) or {*own.devices} != {*given.devices}:
@@ -356,13 +352,13 @@ def _axis_types(sharding: Sharding) -> Any:
     return sharding.mesh.axis_types if isinstance(sharding, NamedSharding) else None
 
 
-def _in_memory_of(
+def _keep_memory(
     value: Any, given: Sharding | None, function: str, names: _Names | None, position: int
 ) -> Sharding | None:
     """Return a given sharding in the argument's memory; ValueError for a committed array in another memory."""
     if given is None or given.memory_kind is None:
         return given
-    space = memory_space_of_kind(given.memory_kind)
+    space = find_memory_space(given.memory_kind)
     own = value.aval.memory_space if type(value) is ConcreteArray else MemorySpace.Device
     if space is own:
         return given
@@ -415,7 +411,7 @@ def _mesh_apart(result: AbstractMesh | None, mesh: Mesh, others: Sequence[BaseMe
     return next((m for m in others if isinstance(m, Mesh) and m.abstract_mesh is result), None)
 
 
-def _sharding_of_type(aval: ShapedArray, mesh: Mesh, others: Sequence[BaseMesh]) -> Sharding | None:
+def _get_type_sharding(aval: ShapedArray, mesh: Mesh, others: Sequence[BaseMesh]) -> Sharding | None:
     """Return the sharding in the type of a result; None if the compiler chooses it, wholly or in part.
 
     A result without one, on a mesh with only explicit axes, is replicated. others: further meshes in the program.
@@ -443,7 +439,7 @@ def _mark_dependents(jaxpr: Jaxpr, inputs: Sequence[Sharding | None]) -> tuple[b
 
 
 @memoize_by_owner
-def meshes_of(jaxpr: Jaxpr) -> tuple[Mesh, ...]:
+def find_meshes(jaxpr: Jaxpr) -> tuple[Mesh, ...]:
     """Return the meshes with devices in the parameters of a jaxpr's equations."""
     meshes: dict[Mesh, None] = {}
     for equation in jaxpr.eqns:
@@ -464,7 +460,7 @@ def _collect_meshes(parameters: Iterable[Any], meshes: dict[Mesh, None]) -> None
             _collect_meshes(value, meshes)
         elif isinstance(value, (Jaxpr, ClosedJaxpr)):
             inner = value if isinstance(value, Jaxpr) else value.jaxpr
-            meshes.update(dict.fromkeys(meshes_of(inner)))
+            meshes.update(dict.fromkeys(find_meshes(inner)))
         else:
             mesh = value.mesh if isinstance(value, NamedSharding) else value
             if isinstance(mesh, Mesh) and not mesh.empty:

@@ -46,7 +46,7 @@ def create_device_mesh(
         >>> xtrace.experimental.mesh_utils.create_device_mesh((1, 1), xtrace.devices()[:1]).shape
         (1, 1)
     """
-    shape = _shape_of("create_device_mesh", "mesh_shape", mesh_shape)
+    shape = _check_shape("create_device_mesh", "mesh_shape", mesh_shape)
     given = list(clients.devices() if devices is None else np.ravel(np.array(devices, object)))
     if math.prod(shape) != len(given) or min(shape, default=1) < 1:
         raise ValueError(
@@ -58,7 +58,7 @@ def create_device_mesh(
     ring = _ring(shape, given)
     if ring is not None:
         return _check_blocks(_as_array(ring).reshape(shape), contiguous_submeshes)
-    box = _box_of(given)
+    box = _arrange_in_box(given)
     assignments = torus.assign_axes(box.shape, shape, allow_split_physical_axes)
     if assignments is None:
         raise NotImplementedError(
@@ -99,7 +99,7 @@ def create_hybrid_device_mesh(
         (1, 1)
     """
     name = "create_hybrid_device_mesh"
-    inner, outer = _shape_of(name, "mesh_shape", mesh_shape), _shape_of(name, "dcn_mesh_shape", dcn_mesh_shape)
+    inner, outer = _check_shape(name, "mesh_shape", mesh_shape), _check_shape(name, "dcn_mesh_shape", dcn_mesh_shape)
     key = "process_index" if process_is_granule else "slice_index"
     slices: dict[Any, list[Any]] = {}
     for device in clients.devices() if devices is None else np.ravel(np.array(devices, object)):
@@ -124,7 +124,7 @@ def create_hybrid_device_mesh(
     return stacked.transpose(pairs).reshape([n * m for n, m in zip(outer, inner, strict=True)])
 
 
-def _shape_of(function: str, argument: str, given: Sequence[int]) -> Shape:
+def _check_shape(function: str, argument: str, given: Sequence[int]) -> Shape:
     if isinstance(given, int):
         raise TypeError(f"{function}: {argument} must be a sequence of integers, got {given}; write ({given},)")
     return tuple([to_integer(argument, n, function=function) for n in given])
@@ -166,7 +166,7 @@ def _ring(shape: Shape, devices: list[Any]) -> list[Any] | None:
     return [in_rows[i] for i in places]
 
 
-def _box_of(devices: list[Any]) -> np.ndarray[Any, Any]:
+def _arrange_in_box(devices: list[Any]) -> np.ndarray[Any, Any]:
     """Return the devices as an array by their coordinates; where a chip has two devices, the last axis is the core."""
     kind = devices[0].device_kind
     has_cores = kind.startswith(_TWO_CORES) and any(device.core_on_chip for device in devices)

@@ -22,7 +22,7 @@ from xtrace._src.core.requested_shardings import requested_sharding
 from xtrace._src.core.shardings import Sharding
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.device_put import CopySemantics, put
-from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, layout_of, mesh_sharding
+from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, get_layout, mesh_sharding
 from xtrace._src.runtime.transfer import array_from_host, current_device, in_layout, put_at, put_on, to_concrete
 from xtrace._src.xla import clients, guards
 from xtrace._src.xla.versions import JAXLIB_VERSION_TEXT
@@ -328,7 +328,7 @@ def _put_leaf(move: _Move, aval: ShapedArray) -> Array:
         raise RuntimeError(f"device_put: {move.name}: {deleted_message(leaf.aval)}")
     if isinstance(leaf, ConcreteArray) and aliased is False:
         # This matters on the same device; an array that moves gets new memory anyway.
-        leaf = in_layout(copy.deepcopy(leaf), layout_of(leaf))
+        leaf = in_layout(copy.deepcopy(leaf), get_layout(leaf))
     if sharding is not None:
         moved: ConcreteArray = _put_at(leaf, sharding, aval, move.name)
         if isinstance(move.target, Format) and type(moved) is ConcreteArray:
@@ -357,7 +357,7 @@ def _takes_over(moved: ConcreteArray, array: ConcreteArray) -> bool:
     old, new = mesh_sharding(array), mesh_sharding(moved)
     if moved.buffer is array.buffer:
         return False
-    if layout_of(moved) != layout_of(array):
+    if get_layout(moved) != get_layout(array):
         return True
     if next(iter(array.devices())).platform == "cpu":
         return old is not None and new is not None and old.has_same_pieces(new, array.ndim)

@@ -24,10 +24,11 @@ from xtrace._src.api.call_arguments import Static, same_static
 from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
+from xtrace._src.core.sentinels import MISS, MISSING
 from xtrace._src.core.tables import memoize
 from xtrace._src.core.trace import Trace, base_trace, current_trace
 from xtrace._src.runtime import staging
-from xtrace._src.runtime.arrays import ConcreteArray, layout_of, mesh_sharding
+from xtrace._src.runtime.arrays import ConcreteArray, get_layout, mesh_sharding
 from xtrace._src.runtime.execute import Program
 from xtrace._src.runtime.transfer import put_at, scalar_buffers
 from xtrace._src.xla import buffers
@@ -37,21 +38,6 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 CALLS_BEFORE_SPECIALISING = 4
 
 
-class _Mark:
-    """An object that is compared by identity; it is a variable of this module, and pickled by the name of this."""
-
-    __slots__ = ("_name",)
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __reduce__(self) -> str:
-        return self._name
-
-
-# The result of a specialised call whose arguments are not of its signature.
-MISS: Any = _Mark("MISS")
-
 # Limits of trees: generating code for larger ones takes long, and Python's compiler refuses expressions nested about 90
 # deep.
 _MAX_LEAVES = 2000
@@ -59,7 +45,6 @@ _MAX_DEPTH = 32
 
 # Up to this number, positional arguments are parameters of the code, which saves a tuple.
 _MAX_PARAMETERS = 8
-_MISSING = _Mark("_MISSING")
 
 # The placeholder of the name of a call shape's table in its text.
 _TABLE = "$table"
@@ -115,7 +100,7 @@ class CallShapes:
 
     def adopt(self, wrapper: Any, slow: _Slow) -> None:
         """Make a function that pickle has just made, without variables, one like those of `entry_point`."""
-        wrapper.__code__ = _code_of(_UNSPECIALISED)
+        wrapper.__code__ = _compile_source(_UNSPECIALISED)
         wrapper.__globals__.update(_variables(slow, self.run))
         with _lock:
             self._wrappers.add(wrapper)
@@ -217,7 +202,7 @@ class _CallShape:
         # The calls by `CallShapes.run`, since the code was made the body.
         self.calls = 0
         self._name = name
-        code = _code_of(call.source.replace(_TABLE, name))
+        code = _compile_source(call.source.replace(_TABLE, name))
         named = {f"@{name}": value for name, value in (*_COMMON.items(), *call.objects)}
         self._code = code.replace(co_consts=tuple([named.get(c, c) if type(c) is str else c for c in code.co_consts]))
         self.call = _entry_point(_miss, _miss)
@@ -249,11 +234,11 @@ def _forget(table: dict[Any, tuple[Any, ...]], key: object) -> None:
 
 def _drop_missing(*args: object) -> tuple[Any, ...]:
     """Return the arguments of a call, without the defaults of parameters that got none."""
-    return tuple([x for x in args if x is not _MISSING])
+    return tuple([x for x in args if x is not MISSING])
 
 
 @memoize(1024)
-def _code_of(source: str) -> CodeType:
+def _compile_source(source: str) -> CodeType:
     """Return the code of the function that `source` defines."""
     with warnings.catch_warnings():
         # The source calls strings and compares them by identity, which Python warns of; objects will replace them.
@@ -265,8 +250,8 @@ def _code_of(source: str) -> CodeType:
 def _entry_point(slow: _Slow, run: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function without specialised code: it calls `run`, and `slow` after a miss."""
     # The parameters of specialised code have defaults, so that it notices calls with fewer arguments.
-    defaults = (_MISSING,) * _MAX_PARAMETERS
-    return FunctionType(_code_of(_UNSPECIALISED), _variables(slow, run), "jitted", defaults)
+    defaults = (MISSING,) * _MAX_PARAMETERS
+    return FunctionType(_compile_source(_UNSPECIALISED), _variables(slow, run), "jitted", defaults)
 
 
 def _variables(slow: _Slow, run: Callable[..., Any]) -> dict[str, Any]:
@@ -400,7 +385,7 @@ class _Writer:
         if example.kept:
             # An array in another layout is converted at every call, which takes longer than the slow path's checks.
             wanted_layout = self.input_layouts.pop(0) if self.input_layouts is not None else None
-            self.supported &= (layout_of(value) if type(value) is ConcreteArray else None) == wanted_layout
+            self.supported &= (get_layout(value) if type(value) is ConcreteArray else None) == wanted_layout
         if type(value) is ConcreteArray:
             variable = self.variable(source) if example.kept else source
             self.distinguish(f"{variable}.signature", value.signature)
@@ -525,7 +510,7 @@ def specialise(
     kept = range(len(donated)) if program.kept is None else set(program.kept)
     position = 0
 
-    def leaves_of(value: object) -> tuple[Any, list[_Leaf]]:
+    def describe_leaves(value: object) -> tuple[Any, list[_Leaf]]:
         nonlocal position
         leaves, tree = pytree.tree_flatten(value)
         kept_leaves = [_Leaf(leaf, i in kept, donated[i]) for i, leaf in enumerate(leaves, position)]
@@ -545,15 +530,15 @@ def specialise(
         if number in fixed_positions:
             writer.static(f"a{number}", value)
         else:
-            writer.tree(*leaves_of(value), f"a{number}")
+            writer.tree(*describe_leaves(value), f"a{number}")
     for name in sorted(kwargs):
         if name in fixed_names:
             writer.static(writer.variable(f"kwargs[{name!r}]"), kwargs[name])
         else:
-            writer.tree(*leaves_of(kwargs[name]), f"kwargs[{name!r}]")
+            writer.tree(*describe_leaves(kwargs[name]), f"kwargs[{name!r}]")
     if not writer.supported:
         return None
-    signatures = program.signatures_of_results()
+    signatures = program.list_result_signatures()
     outputs = [f"b{i}" for i in range(len(signatures))]
     arrays = [f"r{i}" for i in range(len(signatures))]
     making = [

@@ -6,7 +6,7 @@ import itertools
 import os
 from collections.abc import Callable
 
-from xtrace._src.api.equation_profile import profile_of
+from xtrace._src.api.equation_profile import write_profile
 from xtrace._src.api.jaxpr_page import make_page
 from xtrace._src.core import config
 from xtrace._src.core.diagnostics.warn import warn_user
@@ -34,7 +34,7 @@ class Files:
         self._write("stablehlo", ".mlir", lambda: module.text(debug_info=lines))
         address = config.source_url_schema.value
         self._write("jaxpr_html", ".jaxpr.html", lambda: make_page(closed, module.builder.name, address, lines))
-        self._write("eqn_count_pprof", ".eqn_count_pprof", lambda: profile_of(closed.jaxpr, module.builder.name))
+        self._write("eqn_count_pprof", ".eqn_count_pprof", lambda: write_profile(closed.jaxpr, module.builder.name))
 
     def write_program(self, executable: executables.LoadedExecutable) -> None:
         """Write XLA's optimised program."""

@@ -97,10 +97,10 @@ def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: 
         check_live(arrays, primitive.__name__)
         check_execution(primitive.__name__)
         avals = tuple(x.aval for x in arrays)
-        closed = discharge_jaxpr(jaxpr_of_one(primitive, avals, parameters))
+        closed = discharge_jaxpr(wrap_in_jaxpr(primitive, avals, parameters))
         assignment = assign(
             arrays, primitive.__name__, jaxpr=closed.jaxpr, out_avals=closed.out_avals,
-            out_layouts=_layouts_of_call(primitive, parameters),
+            out_layouts=_get_call_layouts(primitive, parameters),
         )
         host: _Run | None = None
         if evaluates_on_host():
@@ -136,12 +136,12 @@ def _keep(primitive: Primitive, key: object, run: _Run) -> _Run:
     return run
 
 
-def _layouts_of_call(primitive: Primitive, parameters: tuple[Any, ...]) -> Sequence[Any]:
+def _get_call_layouts(primitive: Primitive, parameters: tuple[Any, ...]) -> Sequence[Any]:
     """Return the user's layouts for the results of a jitted function, if `primitive` is its call."""
     return tuple(parameters[primitive.parameters.index("out_layouts")]) if primitive is jit_call else ()
 
 
-def jaxpr_of_one(primitive: Primitive, avals: Sequence[ShapedArray], parameters: tuple[Any, ...]) -> ClosedJaxpr:
+def wrap_in_jaxpr(primitive: Primitive, avals: Sequence[ShapedArray], parameters: tuple[Any, ...]) -> ClosedJaxpr:
     """Return the jaxpr whose only equation is `primitive`."""
     inputs = [Var(a) for a in avals]
     operands: list[Atom] = list(inputs)
@@ -155,7 +155,7 @@ def jaxpr_of_one(primitive: Primitive, avals: Sequence[ShapedArray], parameters:
                 before.append(JaxprEqn([x], [scalar], reshard_p, (mixed.sharding,), NO_EFFECTS, None))
         types = primitive.abstract_eval(tuple([x.aval for x in operands]), parameters)
     outputs = [Var(a) for a in (types if primitive.multiple_results else [types])]
-    effects = primitive.effects_of(parameters, [x.aval for x in operands])
+    effects = primitive.find_effects(parameters, [x.aval for x in operands])
     equation = JaxprEqn(operands, outputs, primitive, parameters, effects, None)
     info = DebugInfo("eager evaluation", primitive.name, None, None)
     return ClosedJaxpr(Jaxpr([], inputs, outputs, [*before, equation], effects, info), [])

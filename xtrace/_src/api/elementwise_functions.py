@@ -10,15 +10,9 @@ import numpy as np
 
 from xtrace._src.algebra.kinds import is_kind
 from xtrace._src.algebra.vector_space import broadcast_in_dim, check_broadcast, convert
-from xtrace._src.api.dispatch import MISS
+from xtrace._src.api import promotion
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.jit import run_specialised, with_code_of
-from xtrace._src.api.promotion import (
-    as_inexact,
-    common_dtype,
-    promote,
-    scalar_value,
-)
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import convert_array_objects
@@ -29,6 +23,7 @@ from xtrace._src.core.docstrings import complete_docstring
 from xtrace._src.core.function_names import set_function_name
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import ArrayPrimitive, Primitive
+from xtrace._src.core.sentinels import MISS
 from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import FUSES_SEVERAL, base_trace, current_trace
 from xtrace._src.runtime.arrays import DELETED, ConcreteArray
@@ -72,7 +67,7 @@ class _NumpyFunction:
         for x in operands:
             if type(x) is int:
                 int_aval(x)
-        ready = promote(*operands, adjust=self.adjust, function=self.name)
+        ready = promotion.promote(*operands, adjust=self.adjust, function=self.name)
         return _apply(self.operation_for(aval_of(ready[0]).dtype), *ready)
 
     def operation_for(self, dtype: np.dtype[Any]) -> _Operation:
@@ -88,7 +83,7 @@ class _NumpyFunction:
         if result is not MISS:
             return result
         keys = [_type_key(x) for x in operands]
-        avals, dtype, weak = common_dtype(operands, self.adjust, function=self.name)
+        avals, dtype, weak = promotion.common_dtype(operands, self.adjust, function=self.name)
         shapes = [a.shape for a in avals]
         check_broadcast(shapes, function=self.name)
         ranks = {len(s) for s in shapes if s}
@@ -254,17 +249,17 @@ def _literal_step(kind: type, aval: ShapedArray) -> Callable[[Any], Literal]:
     if kind is int and dtypes.is_integer(aval.dtype):
         limits = dtypes.iinfo(aval.dtype)
         low, high = int(limits.min), int(limits.max)
-        return lambda value: Literal(value if low <= value <= high else scalar_value(value, aval.dtype), aval)
+        return lambda value: Literal(value if low <= value <= high else promotion.scalar_value(value, aval.dtype), aval)
     if kind is int:
 
         def step(value: int) -> Literal:
             # It must fit the default integer dtype first.
             if not -0x80000000 <= value <= 0x7FFFFFFF:
                 int_aval(value)
-            return Literal(scalar_value(value, aval.dtype), aval)
+            return Literal(promotion.scalar_value(value, aval.dtype), aval)
 
         return step
-    return lambda value: Literal(scalar_value(value, aval.dtype), aval)
+    return lambda value: Literal(promotion.scalar_value(value, aval.dtype), aval)
 
 
 def _array_step(aval: ShapedArray, rank: int, dtype: np.dtype[Any], weak: bool) -> _Step:
@@ -367,7 +362,7 @@ REAL_NUMBERS = "real numbers or booleans"
 INTEGERS = "integers or booleans"
 _DTYPES: dict[_Adjust | None, str] = {
     None: "the promoted dtype", as_number: "the promoted dtype, int32 for booleans",
-    as_inexact: "the promoted dtype, as a floating one if that is integer or boolean",
+    promotion.as_inexact: "the promoted dtype, as a floating one if that is integer or boolean",
 }
 
 

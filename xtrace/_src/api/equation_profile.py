@@ -8,7 +8,7 @@ from __future__ import annotations
 import gzip
 from collections import Counter, deque
 
-from xtrace._src.core.ir import Jaxpr, jaxprs_of
+from xtrace._src.core.ir import Jaxpr, find_jaxprs
 from xtrace._src.core.source import resolve
 from xtrace._src.xla.source_locations import Location
 
@@ -16,7 +16,7 @@ from xtrace._src.xla.source_locations import Location
 _Line = tuple[str, str, int]
 
 
-def profile_of(jaxpr: Jaxpr, name: str) -> bytes:
+def write_profile(jaxpr: Jaxpr, name: str) -> bytes:
     """Return the compressed profile of `jaxpr`: a sample for each primitive and place, with the places of outer loops.
 
     An inner jaxpr that several equations share counts once. `name` is the comment of the profile.
@@ -56,17 +56,17 @@ def _count_equations(jaxpr: Jaxpr) -> Counter[tuple[str, tuple[_Line, ...]]]:
         for equation in current.eqns:
             places = around
             if equation.source is not None:
-                line = _line_of(resolve(equation.source))
+                line = _make_line(resolve(equation.source))
                 places = around if around[:1] == (line,) else (line, *around)
             counts[equation.primitive.name, places] += 1
-            for inner in jaxprs_of(equation.parameters):
+            for inner in find_jaxprs(equation.parameters):
                 if inner not in seen:
                     seen.add(inner)
                     left.append((inner, places))
     return counts
 
 
-def _line_of(location: Location) -> _Line:
+def _make_line(location: Location) -> _Line:
     return location.function, location.file, location.line
 
 

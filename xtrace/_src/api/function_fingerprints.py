@@ -14,48 +14,27 @@ import hashlib
 import json
 import os
 import struct
+import types
 from abc import ABCMeta
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from types import (
-    BuiltinFunctionType,
-    CellType,
-    CodeType,
-    FunctionType,
-    GenericAlias,
-    GetSetDescriptorType,
-    MappingProxyType,
-    MemberDescriptorType,
-    MethodDescriptorType,
-    MethodType,
-    MethodWrapperType,
-    ModuleType,
-    UnionType,
-    WrapperDescriptorType,
-)
 from typing import Any, cast
 
 import numpy as np
 
+from xtrace._src.api import known_functions
 from xtrace._src.api.call_arguments import Selection
-from xtrace._src.api.known_functions import (
-    READING,
-    is_known,
-    is_known_name,
-    is_standard,
-    is_standard_code,
-    is_written_in_python,
-)
-from xtrace._src.api.registrations import LocalRegistrationError, copier_of, describe_registrations
-from xtrace._src.api.serialized_programs import record_of_mesh, record_of_sharding
+from xtrace._src.api.registrations import LocalRegistrationError, describe_registrations, find_copier
+from xtrace._src.api.serialized_programs import record_mesh, record_sharding
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapeDtypeStruct
 from xtrace._src.core.mesh import BaseMesh
 from xtrace._src.core.partition_spec import PartitionSpec
+from xtrace._src.core.sentinels import MISSING
 from xtrace._src.core.shardings import NamedSharding, SingleDeviceSharding, TiledSharding
 from xtrace._src.core.source import is_of_package
-from xtrace._src.runtime.arrays import ConcreteArray, layout_of
+from xtrace._src.runtime.arrays import ConcreteArray, get_layout
 from xtrace._src.xla.clients import Device
 from xtrace._src.xla.pytree_registry import PyTreeDef, functions_of_nodes
 
@@ -82,7 +61,7 @@ _IGNORED_ATTRIBUTES = frozenset((
     "_abc_impl", "__abstractmethods__", "__orig_bases__", "__parameters__", "__qualname__", "__protocol_attrs__",
     "_is_protocol", "_is_runtime_protocol", "__non_callable_proto_members__", "__set_name__", "__slotnames__",
 ))
-_IN_C = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, MethodWrapperType)
+_IN_C = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType)
 # The classes in C that a user's class may derive from: the state of their instances can be read.
 _BASES = (object, tuple, list, dict, int, float, str)
 # Modules of the package whose functions depend on nothing but their closures.
@@ -146,11 +125,11 @@ class Fingerprint:
             self._put("complex", struct.pack("<dd", value.real, value.imag))
         elif kind is bytes:
             self._put("bytes", value)
-        elif kind is CodeType:
+        elif kind is types.CodeType:
             self._add_code(value)
         elif isinstance(value, np.dtype):
             self._put("dtype", repr((value.str, value.descr)) if value.isbuiltin == 1 else f"{value!r}")
-        elif isinstance(value, np.generic) and is_known(kind):
+        elif isinstance(value, np.generic) and known_functions.is_known(kind):
             self._put("scalar", kind.__name__)
             self._add_data(value.dtype, np.asarray(value))
         else:
@@ -170,7 +149,7 @@ class Fingerprint:
             self._put(kind.__name__, str(len(value)))
             for i, each in enumerate(value):
                 self.add(each, f"item {i}")
-        elif kind is dict or kind is OrderedDict or kind is MappingProxyType:
+        elif kind is dict or kind is OrderedDict or kind is types.MappingProxyType:
             self._add_mapping(kind.__name__, value)
         elif kind is set or kind is frozenset:
             self._add_set(kind.__name__, value)
@@ -181,11 +160,11 @@ class Fingerprint:
         elif kind is slice or kind is range:
             self._put(kind.__name__)
             self._add((value.start, value.stop, value.step))
-        elif kind is ModuleType or isinstance(value, ModuleType):
+        elif kind is types.ModuleType or isinstance(value, types.ModuleType):
             raise self._refuse(value, "which is passed on as a value: what is read of it cannot be told")
-        elif kind is FunctionType:
+        elif kind is types.FunctionType:
             self._add_function(value)
-        elif kind is MethodType:
+        elif kind is types.MethodType:
             self._put("method")
             self.add(value.__func__)
             self.add(value.__self__, "self")
@@ -212,9 +191,9 @@ class Fingerprint:
             self._add_structure(value)
         elif isinstance(value, Device):
             self._put("device", f"{value.platform} {value.id} {value.device_kind}")
-        elif isinstance(value, (GenericAlias, UnionType)) or kind.__module__ == "typing":
+        elif isinstance(value, (types.GenericAlias, types.UnionType)) or kind.__module__ == "typing":
             self._put("annotation", repr(value))
-        elif kind in (MemberDescriptorType, GetSetDescriptorType):
+        elif kind in (types.MemberDescriptorType, types.GetSetDescriptorType):
             self._put("slot", value.__name__)
         else:
             self._add_object(value, kind)
@@ -257,7 +236,7 @@ class Fingerprint:
             raise self._refuse("an array", "which is in several processes")
         self._put("array", f"{array.aval.str_short(True)} {dtypes.short_name(array.dtype)} {array.weak_type}")
         self._put("place", f"{array.sharding!r} {[d.id for d in array.sharding.devices]} {array.committed}")
-        self._put("layout", str(layout_of(array)))
+        self._put("layout", str(get_layout(array)))
         data = np.asarray(array.physical_array())
         self._add_data(data.dtype, data)
 
@@ -266,14 +245,14 @@ class Fingerprint:
         if _is_of_xtrace(kind):
             self._add_object_of_library(value, kind)
             return
-        if kind.__module__.partition(".")[0] == "numpy" and is_known(value):
+        if kind.__module__.partition(".")[0] == "numpy" and known_functions.is_known(value):
             self._put("known", f"numpy.{value.__name__}")
             return
         if kind.__module__ in ("dataclasses", "functools", "collections", "_collections"):
             self._add_standard_object(value, kind)
             return
         for each in kind.__mro__:
-            if each not in _BASES and not is_written_in_python(each):
+            if each not in _BASES and not known_functions.is_written_in_python(each):
                 name = f"{each.__module__}.{each.__qualname__}"
                 raise self._refuse(value, f"an object of {name}, whose state is not known")
         self._put("object")
@@ -301,7 +280,7 @@ class Fingerprint:
     def _add_object_of_library(self, value: Any, kind: type) -> None:
         """Add an object of a class of xtrace; only classes that hold nothing but values of users are known."""
         name = f"{kind.__module__}.{kind.__qualname__}"
-        if is_known(value):
+        if known_functions.is_known(value):
             self._put("known", f"{value.__module__}.{value.__qualname__}")
             return
         if kind.__name__ in ("custom_jvp", "custom_vjp"):
@@ -312,11 +291,11 @@ class Fingerprint:
                     self.add(part, key)
             return
         if isinstance(value, (NamedSharding, SingleDeviceSharding, TiledSharding)):
-            self._put("sharding", json.dumps(record_of_sharding(value)))
+            self._put("sharding", json.dumps(record_sharding(value)))
         elif isinstance(value, PartitionSpec):
             self._put("specification", repr((tuple(value), sorted(value.unreduced), sorted(value.reduced))))
         elif isinstance(value, BaseMesh):
-            self._put("mesh", json.dumps(record_of_mesh(value)))
+            self._put("mesh", json.dumps(record_mesh(value)))
         elif kind is ShapeDtypeStruct and value.sharding is None:
             self._put("type", f"{value.shape} {dtypes.short_name(value.dtype)} {value.weak_type}")
         elif isinstance(value, tuple) and kind.__name__ == "ShardingTree":
@@ -364,7 +343,7 @@ class Fingerprint:
 
     def _add_class(self, cls: type) -> None:
         self._add_registrations(cls)
-        if is_known(cls):
+        if known_functions.is_known(cls):
             self._put("known class", f"{cls.__module__}.{cls.__qualname__}")
             return
         if _is_of_xtrace(cls):
@@ -372,9 +351,9 @@ class Fingerprint:
                 raise self._refuse(cls, "which may depend on more than its arguments")
             self._put("class of xtrace", f"{cls.__module__}.{cls.__qualname__}")
             return
-        if not is_written_in_python(cls):
+        if not known_functions.is_written_in_python(cls):
             raise self._refuse(cls, "a class that is not written in Python")
-        if type(cls).__name__ not in _METACLASSES or not is_standard(type(cls).__module__):
+        if type(cls).__name__ not in _METACLASSES or not known_functions.is_standard(type(cls).__module__):
             raise self._refuse(cls, "a class that has a metaclass")
         self._put("class", f"{cls.__module__} {cls.__qualname__} {cls.__name__}")
         self.add(cls.__bases__, "the bases")
@@ -384,7 +363,8 @@ class Fingerprint:
         for name, value in vars(cls).items():
             if name in _IGNORED_ATTRIBUTES or (issubclass(cls, enum.Enum) and _is_made_by_enum(cls, name, value)):
                 continue
-            if name == "__hash__" and isinstance(value, FunctionType) and value.__code__.co_filename == "<string>":
+            is_function = isinstance(value, types.FunctionType)
+            if name == "__hash__" and is_function and value.__code__.co_filename == "<string>":
                 # A dataclass generates it from its fields.
                 continue
             self._put("attribute", name)
@@ -395,40 +375,40 @@ class Fingerprint:
             self.add(registered, "its functions as a pytree")
 
     def _add_registrations(self, cls: type) -> None:
-        if not isinstance(cls, ABCMeta) and (is_known(cls) or _is_of_xtrace(cls)):
+        if not isinstance(cls, ABCMeta) and (known_functions.is_known(cls) or _is_of_xtrace(cls)):
             return
         try:
             self._put("registrations", "\n".join(describe_registrations(cls)))
         except LocalRegistrationError as error:
             raise self._refuse(cls, f"with which a class is registered: {error}") from None
-        copier = copier_of(cls)
+        copier = find_copier(cls)
         if copier is not None:
             self.add(copier, "its function of copyreg")
 
     def _add_function_in_c(self, value: Any) -> None:
         owner = getattr(value, "__self__", None)
-        if is_known(value):
+        if known_functions.is_known(value):
             home = getattr(value, "__objclass__", owner if isinstance(owner, type) else None)
             self._put("known function", f"{home} {value.__module__ if home is None else ''} {value.__qualname__}")
-        elif owner is not None and not isinstance(owner, (ModuleType, type)) and is_plain(owner):
+        elif owner is not None and not isinstance(owner, (types.ModuleType, type)) and is_plain(owner):
             self._put("method in C", value.__name__)
             self.add(owner)
         else:
             raise self._refuse(value, "a function in C that may depend on more than its arguments")
 
-    def _add_function(self, function: FunctionType) -> None:
+    def _add_function(self, function: types.FunctionType) -> None:
         jitted = getattr(function, "_xtrace_jitted", None)
         code = function.__code__
-        if is_known(function):
+        if known_functions.is_known(function):
             self._put("known", f"{function.__module__}.{function.__qualname__}")
         elif jitted is not None and jitted.wrapper() is function:
             self._put("jitted")
             self._add_parts(options=tuple(jitted.options), function=jitted.fun)
-        elif is_of_package(code.co_filename) or is_standard_code(function):
+        elif is_of_package(code.co_filename) or known_functions.is_standard_code(function):
             # A wrapper's code depends on the versions of xtrace and Python only; its cells may hold the user's values.
             home = function.__globals__.get("__name__")
             is_own = "<locals>" not in code.co_qualname and is_of_package(code.co_filename)
-            if (is_own and home not in _PURE_MODULES) or function.__name__ in READING:
+            if (is_own and home not in _PURE_MODULES) or function.__name__ in known_functions.READING:
                 raise self._refuse(function, "which may depend on more than its arguments")
             self._put("function of the library", f"{function.__globals__.get('__name__')} {code.co_qualname}")
             self._put("line", str(code.co_firstlineno))
@@ -439,7 +419,7 @@ class Fingerprint:
             self.add(code)
             self._add_variables(function)
 
-    def _add_closure(self, function: FunctionType, all_cells: bool) -> None:
+    def _add_closure(self, function: types.FunctionType, all_cells: bool) -> None:
         self._add_parts(defaults=function.__defaults__, keyword_defaults=function.__kwdefaults__)
         own = {k: v for k, v in vars(function).items() if k not in ("__wrapped__", "__signature__", "_xtrace_jitted")}
         if all_cells:
@@ -449,7 +429,7 @@ class Fingerprint:
         elif own:
             self.add(own, "its attributes")
 
-    def _add_cell(self, name: str, cell: CellType) -> None:
+    def _add_cell(self, name: str, cell: types.CellType) -> None:
         try:
             value = cell.cell_contents
         except ValueError:
@@ -457,7 +437,7 @@ class Fingerprint:
         else:
             self.add(value, f"the variable {name}")
 
-    def _add_code(self, code: CodeType) -> None:
+    def _add_code(self, code: types.CodeType) -> None:
         self._put("code", code.co_code)
         self._put("exceptions", code.co_exceptiontable)
         self._put("names", repr((
@@ -475,12 +455,12 @@ class Fingerprint:
                 self._add_constant(each)
         elif type(constant) is frozenset:
             self._add_set("constants", constant)
-        elif type(constant) is CodeType:
+        elif type(constant) is types.CodeType:
             self._add_code(constant)
         else:
             self._add(constant)
 
-    def _add_variables(self, function: FunctionType) -> None:
+    def _add_variables(self, function: types.FunctionType) -> None:
         """Add the values of the outer variables that a function's code, and the code nested in it, reads."""
         code = function.__code__
         cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
@@ -510,40 +490,39 @@ class Fingerprint:
         self._path.pop()
 
     def _add_read(self, name: str, value: Any, attributes: tuple[str, ...], escapes: bool) -> None:
-        if isinstance(value, CellType):
+        if isinstance(value, types.CellType):
             try:
                 value = value.cell_contents
             except ValueError:
                 self._put("empty")
                 return
         left = list(attributes)
-        while isinstance(value, ModuleType) and left:
+        while isinstance(value, types.ModuleType) and left:
             attribute = left.pop(0)
             inner = _attribute(value, attribute)
             name = f"{name}.{attribute}"
-            if inner is _MISSING:
+            if inner is MISSING:
                 raise UncertainError(f"{name}, read by {self._where()}, is not there, or is made when it is read")
-            if value.__name__.partition(".")[0] == "xtrace" and not isinstance(inner, ModuleType):
-                if is_known_name(value.__name__, attribute) and _is_original(inner):
+            if value.__name__.partition(".")[0] == "xtrace" and not isinstance(inner, types.ModuleType):
+                if known_functions.is_known_name(value.__name__, attribute) and _is_original(inner):
                     self._put("known name", f"{value.__name__}.{attribute}")
                     return
                 if inner is _LATE:
                     raise UncertainError(f"{name}, read by {self._where()}, may depend on more than its arguments")
             value = inner
-        if isinstance(value, ModuleType):
+        if isinstance(value, types.ModuleType):
             raise UncertainError(f"{name}, read by {self._where()}, is a module that is passed on as a value")
         self.add(value, name)
 
-    def _add_builtin(self, name: str, function: FunctionType) -> None:
+    def _add_builtin(self, name: str, function: types.FunctionType) -> None:
         scope = function.__globals__.get("__builtins__", {})
-        scope = vars(scope) if isinstance(scope, ModuleType) else scope
+        scope = vars(scope) if isinstance(scope, types.ModuleType) else scope
         if name in scope:
             self.add(scope[name], f"the builtin {name}")
         else:
             self._put("missing", name)
 
 
-_MISSING = object()
 # Stands for an attribute that a module of xtrace has not loaded yet.
 _LATE = object()
 
@@ -564,10 +543,10 @@ def _is_of_xtrace(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == "xtrace"
 
 
-def _attribute(module: ModuleType, name: str) -> Any:
+def _attribute(module: types.ModuleType, name: str) -> Any:
     """Return an attribute of a module without side effects: of late attributes of xtrace, only modules are loaded."""
-    value = vars(module).get(name, _MISSING)
-    if value is _MISSING:
+    value = vars(module).get(name, MISSING)
+    if value is MISSING:
         late = vars(module).get("_late", {}).get(name)
         if late is not None and late.origin == module.__name__:
             return getattr(module, name)
@@ -587,21 +566,21 @@ def _is_original(value: Any) -> bool:
 
 def _is_made_by_enum(cls: Any, name: str, value: Any) -> bool:
     return (name.startswith("_") and not name.startswith("__") and name.endswith("_")) or name in cls.__members__ or (
-        name in ("__new__", "_generate_next_value_", "__format__") and not isinstance(value, FunctionType)
+        name in ("__new__", "_generate_next_value_", "__format__") and not isinstance(value, types.FunctionType)
     ) or type(value).__module__ == "enum"
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
     yield code
     for constant in code.co_consts:
-        if isinstance(constant, CodeType):
+        if isinstance(constant, types.CodeType):
             yield from _codes(constant)
 
 
 _Read = tuple[str, str, tuple[str, ...], bool]
 
 
-def _reads(code: CodeType) -> Iterator[_Read]:
+def _reads(code: types.CodeType) -> Iterator[_Read]:
     """Yield each outer variable that code reads: kind, name, the attributes read at once, whether the value escapes."""
     instructions = [i for i in dis.get_instructions(code) if i.opname not in _WITHOUT_EFFECT]
     for number, instruction in enumerate(instructions):
@@ -630,10 +609,10 @@ _BY_NAME = frozenset(("getattr", "hasattr"))
 _UNKNOWN = object()
 
 
-def _is_builtin(name: str, function: FunctionType) -> bool:
+def _is_builtin(name: str, function: types.FunctionType) -> bool:
     """Whether a name, which is no global of the function, is Python's original builtin."""
     scope = function.__globals__.get("__builtins__", builtins)
-    scope = vars(scope) if isinstance(scope, ModuleType) else scope
+    scope = vars(scope) if isinstance(scope, types.ModuleType) else scope
     return scope.get(name) is _ORIGINALS[name]
 
 

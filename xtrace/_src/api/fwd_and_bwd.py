@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.api.grad import argument_numbers, argument_positions, vjp
+from xtrace._src.api.argnums import find_positions, read_argnums, restrict
+from xtrace._src.api.grad import vjp
 from xtrace._src.api.jit import jit
 from xtrace._src.core.callables import check_callable
 from xtrace._src.core.diagnostics.tracebacks import boundary
@@ -38,20 +38,13 @@ def fwd_and_bwd(
         Array(1., dtype=float32, weak_type=True)
     """
     check_callable(fun)
-    numbers, several = argument_numbers(argnums)
+    numbers, several = read_argnums(argnums)
 
     @boundary
     def fwd(*args: object) -> Any:
-        chosen = argument_positions(fun, numbers, len(args))
+        chosen = find_positions(fun, numbers, len(args))
 
-        @functools.wraps(fun)
-        def call_with(*values: object) -> Any:
-            full = list(args)
-            for n, value in zip(chosen, values, strict=True):
-                full[n] = value
-            return fun(*full)
-
-        return vjp(call_with, *[args[n] for n in chosen], has_aux=has_aux)
+        return vjp(restrict(fun, chosen, args, {}), *[args[n] for n in chosen], has_aux=has_aux)
 
     @boundary
     def bwd(residuals: Any, cotangent: Any) -> Any:

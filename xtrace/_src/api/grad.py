@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import functools
-import operator
 import typing
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, ParamSpec, TypeVar, cast, overload
+from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
 from xtrace._src.algebra.resharding import reshard_as
 from xtrace._src.algebra.vector_space import broadcast_in_dim, materialize_literal, zeros
 from xtrace._src.api import call_arguments
+from xtrace._src.api.argnums import find_positions, read_argnums, restrict
 from xtrace._src.api.call_arguments import NO_STATIC
-from xtrace._src.api.pullback import mesh_place, pullback_of, put_beside, saveable_leaves
-from xtrace._src.api.reference_pullback import vjp_of_references
+from xtrace._src.api.pullback import make_pullback, mesh_place, put_beside, saveable_leaves
+from xtrace._src.api.reference_pullback import make_vjp_with_references
 from xtrace._src.core import dtypes, key_paths, pytree, pytree_differences, pytree_registration
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of, high_types, is_array_like, is_high
-from xtrace._src.core.callables import check_callable, debug_info_of, function_name
+from xtrace._src.core.callables import check_callable, function_name, make_debug_info
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import DebugInfo, Literal
 from xtrace._src.core.references import Reference
@@ -103,7 +103,7 @@ class Flat:
     def info(self) -> DebugInfo:
         """The debug information of the linear jaxpr."""
         paths = [call_arguments.lazy_argument_paths(self.fun, NO_STATIC, tree) for tree in self._calls()]
-        return debug_info_of(
+        return make_debug_info(
             self.transformation, self.fun, lambda: [path for p in paths for path in p()]
         )
 
@@ -247,15 +247,27 @@ def for_each(check: Callable[[int], Any], count: int) -> list[Any]:
     return results
 
 
-def one_cotangent(flat: Flat, given: Sequence[Any], named: Collection[str]) -> Any:
-    """Return the only argument of a pullback; TypeError for another number of arguments, or for keywords."""
-    if len(given) == 1 and not named:
-        return given[0]
-    shown = f"{len(given)} by position" + (f" and {', '.join(named)} by name" if named else "")
-    raise TypeError(
-        f"{flat.transformation}: the function of cotangents of {flat.name} takes one argument by position, of the "
-        f"structure of its result, {flat.out_tree}; got {shown}. Several cotangents are given as one tuple or list"
-    )
+def check_cotangents(
+    flat: Flat, avals: Sequence[ShapedArray], given: Sequence[Any], named: Collection[str]
+) -> list[Any]:
+    """Return the checked leaves of the only argument of a pullback; `avals` are the types of the function's results.
+
+    TypeError for another number of arguments, or for keywords; ValueError, in `linear_transpose` TypeError, for another
+    structure.
+    """
+    if len(given) != 1 or named:
+        shown = f"{len(given)} by position" + (f" and {', '.join(named)} by name" if named else "")
+        raise TypeError(
+            f"{flat.transformation}: the function of cotangents of {flat.name} takes one argument by position, of the "
+            f"structure of its result, {flat.out_tree}; got {shown}. Several cotangents are given as one tuple or list"
+        )
+    leaves, tree = pytree.tree_flatten(given[0])
+    if tree != flat.out_tree:
+        raise (TypeError if flat.transformation == "linear_transpose" else ValueError)(
+            f"{flat.transformation}: the cotangent must have the structure of the result of {flat.name}, "
+            f"{flat.out_tree}; got {tree}, which differs {pytree_differences.treedef_difference(flat.out_tree, tree)}"
+        )
+    return for_each(lambda i: _as_cotangent(flat, i, avals[i], leaves[i]), len(avals))
 
 
 def _as_tangent(function: str, flat: Flat, position: int, aval: ShapedArray, tangent: Any) -> Any:
@@ -425,7 +437,7 @@ def vjp(
     refuse_reduce_axes("vjp", reduce_axes)
     flat = Flat("vjp", fun, primals, has_aux)
     if any(isinstance(x, Reference) for x in flat.leaves):
-        return vjp_of_references(vjp, fun, primals, has_aux, saveable_args)
+        return make_vjp_with_references(vjp, fun, primals, has_aux, saveable_args)
     saveable = saveable_leaves(saveable_args, flat.in_tree)
     avals = flat.avals()
     if not all(saveable):  # A residual is found among the arguments by its identity.
@@ -439,23 +451,17 @@ def vjp(
     places = list(map(mesh_place, results))
 
     def pullback(residuals: list[Any], wanted: Any, *cotangents: object, **named: object) -> Any:
-        given, tree = pytree.tree_flatten(one_cotangent(flat, cotangents, named))
-        if tree != out_tree:
-            raise ValueError(
-                f"vjp: the cotangent must have the structure of the result of {flat.name}, {out_tree}; got {tree}, "
-                f"which differs {pytree_differences.treedef_difference(out_tree, tree)}"
-            )
-        checked = for_each(lambda i: as_cotangent(flat, i, out_avals[i], given[i]), len(out_avals))
-        checked = list(map(put_beside, places, checked))
+        checked = list(map(put_beside, places, check_cotangents(flat, out_avals, cotangents, named)))
         map_of_tangents = LinearMap(jaxpr, residuals, nonzero)
         return pytree.tree_unflatten(flat.in_tree, _gradients(map_of_tangents, avals, checked, wanted))
 
     # A pytree of the residuals: it can go in and out of jitted functions.
-    pair = flat.results(results), pullback_of(pullback, jaxpr, linear.consts, flat.in_tree, out_tree, leaves, saveable)
+    vjp_function = make_pullback(pullback, jaxpr, linear.consts, flat.in_tree, out_tree, leaves, saveable)
+    pair = flat.results(results), vjp_function
     return (*pair, aux) if has_aux else pair
 
 
-def as_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: object) -> Any:
+def _as_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: object) -> Any:
     """Return `cotangent`, checked against the type of its result, `aval`; ValueError if the types disagree.
 
     The cotangent of an integer is None, except in `linear_transpose`.
@@ -508,22 +514,15 @@ def value_and_grad(
     """
     check_callable(fun)
     refuse_reduce_axes("grad", reduce_axes)
-    numbers, several = argument_numbers(argnums)
+    numbers, several = read_argnums(argnums)
 
-    function: Any = cast(Any, fun)
 
     @boundary
     @functools.wraps(fun)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        chosen = argument_positions(fun, numbers, len(args), TypeError)
+        chosen = find_positions(fun, numbers, len(args), TypeError)
 
-        def call_with(*values: Any) -> Any:
-            full = list(args)
-            for n, value in zip(chosen, values, strict=True):
-                full[n] = value
-            return function(*full, **kwargs)
-
-        flat = Flat("grad", functools.update_wrapper(call_with, fun), tuple([args[n] for n in chosen]), has_aux, chosen)
+        flat = Flat("grad", restrict(fun, chosen, args, kwargs), tuple([args[n] for n in chosen]), has_aux, chosen)
         avals = flat.avals()
         for position, aval in enumerate(avals):
             check_input("grad", flat, position, aval, holomorphic, allow_int)
@@ -610,43 +609,6 @@ def refuse_reduce_axes(function: str, reduce_axes: Sequence[Any]) -> None:
         raise NotImplementedError(
             f"{function}: reduce_axes is deprecated and must be (); sum gradients with xtrace.lax.psum"
         )
-
-
-def argument_numbers(argnums: Any) -> tuple[tuple[int, ...], bool]:
-    """Return `argnums` as a tuple and whether it is a sequence; TypeError for other than ints, ValueError if empty."""
-    several = not hasattr(argnums, "__index__") or bool(getattr(argnums, "ndim", 0))
-    try:
-        numbers = tuple([operator.index(n) for n in (argnums if several else (argnums,))])
-    except TypeError:
-        raise TypeError(
-            f"differentiation: argnums must be an int or a sequence of ints, got {abbreviate(argnums)}"
-        ) from None
-    if not numbers:
-        raise ValueError("differentiation: argnums names no argument; give the number of one, such as argnums=0")
-    return numbers, several
-
-
-def argument_positions(
-    fun: Callable[..., Any], numbers: Sequence[int], count: int, missing: type[Exception] = ValueError
-) -> list[int]:
-    """Return the positions `numbers` as nonnegative numbers, given the `count` of positional arguments.
-
-    Raises `missing` for a position past the last argument, and ValueError for one before the first or for a repeated
-    one.
-    """
-    for n in numbers:
-        if not -count <= n < count:
-            raise (missing if n >= 0 else ValueError)(
-                f"differentiating with respect to argnums={n} requires at least {n + 1 if n >= 0 else -n} positional "
-                f"arguments to be passed to {function_name(fun)}, but got only {count}"
-            )
-    chosen = [n % count for n in numbers]
-    if len(set(chosen)) < len(chosen):
-        raise ValueError(
-            f"differentiation: argnums={tuple(numbers)} names an argument of {function_name(fun)} twice; "
-            "give each number once"
-        )
-    return chosen
 
 
 def check_input(

@@ -15,7 +15,7 @@ from xtrace._src.ops.references.binding import add_to_reference, write_reference
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 
-class _Marker:
+class Marker:
     """Stands for a gradient or for a request; all instances of a class are equal."""
 
     __slots__ = ()
@@ -30,37 +30,42 @@ class _Marker:
         return f"{type(self).__name__}()"
 
 
-class GradRef(_Marker):
+class GradRef(Marker):
     """Returned in place of a gradient that was added to a reference."""
 
     __slots__ = ()
 
 
-class GradValue(_Marker):
+class GradValue(Marker):
     """Given in place of a reference: return the gradient."""
 
     __slots__ = ()
 
 
-class DontWant(_Marker):
+class DontWant(Marker):
     """Given in place of a reference: the gradient is not wanted."""
 
     __slots__ = ()
 
 
-class DidntWant(_Marker):
+class DidntWant(Marker):
     """Returned in place of a gradient that was not wanted."""
 
     __slots__ = ()
 
 
-pytree_registration.register_pytree_node(GradRef, lambda _: ((), ()), lambda _, __: GradRef())
-pytree_registration.register_pytree_node(DidntWant, lambda _: ((), ()), lambda _, __: DidntWant())
+def register_without_leaves(cls: type[Marker]) -> None:
+    """Register a class as a pytree without leaves."""
+    pytree_registration.register_pytree_node(cls, lambda _: ((), ()), lambda _, __: cls())
+
+
+register_without_leaves(GradRef)
+register_without_leaves(DidntWant)
 
 ad = SimpleNamespace(DidntWant=DidntWant, DontWant=DontWant, GradRef=GradRef, GradValue=GradValue)
 
 
-def wishes_of(in_tree: PyTreeDef, refs: tuple[Any, ...]) -> list[Any]:
+def read_wishes(in_tree: PyTreeDef, refs: tuple[Any, ...]) -> list[Any]:
     """Return the wish about each leaf's gradient; ValueError unless `refs` are trees of the arguments'."""
     try:
         return in_tree.flatten_up_to(refs)

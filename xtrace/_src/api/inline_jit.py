@@ -13,12 +13,12 @@ import numpy as np
 
 from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.api.call_arguments import are_hashable, keyword_only_names
-from xtrace._src.api.jit import Jitted, jit_of_library, with_code_of
+from xtrace._src.api.jit import Jitted, jit_library_function, with_code_of
 from xtrace._src.core import pytree
 from xtrace._src.core.array_protocol import accept_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import is_array_like
-from xtrace._src.core.boolean_parameters import check_flags, check_hashable, flags_of
+from xtrace._src.core.boolean_parameters import check_flags, check_hashable, find_flags
 from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import base_trace, current_trace
@@ -72,8 +72,8 @@ def inline_jit(
     public = public or trees
     if static is None:
         static = () if public else keyword_only_names(inspect.unwrap(function))
-    compiled = jit_of_library(function, tuple(static), inline)
-    call = _call_of(function, compiled._xtrace_jitted, public, trees, unless)
+    compiled = jit_library_function(function, tuple(static), inline)
+    call = _make_call(function, compiled._xtrace_jitted, public, trees, unless)
     return with_code_of(compiled, accept_objects(call), function)
 
 
@@ -101,13 +101,13 @@ def _explain_refusal(function: Callable[..., Any], arrays: tuple[Any, ...], stat
     return TypeError(f"{name}: the arguments {', '.join(static)} are not hashable")
 
 
-def _call_of(
+def _make_call(
     function: Callable[..., Any], jitted: Jitted, public: bool, trees: bool, unless: Callable[[], bool] | None
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """Return the function of ``(args, kwargs)`` for calls that no generated code serves."""
     static, subprograms = jitted.static, Table(_LIMIT)
     numbers, names = frozenset(static.numbers), frozenset(static.names)
-    flags = flags_of(inspect.unwrap(function)) if public else {}
+    flags = find_flags(inspect.unwrap(function)) if public else {}
     by_name = frozenset() if public else _operands_by_name(function)
     trace_of_thread = current_trace.get
 
@@ -149,7 +149,7 @@ def _call_of(
         if trace.fusion_level:
             return jitted.call(args, kwargs) if not public or accepts(args, kwargs) else call_itself(args, kwargs)
         operands: list[Any] = []
-        key = None if trees else _key_of(args, kwargs, numbers, names, public, operands)
+        key = None if trees else _make_key(args, kwargs, numbers, names, public, operands)
         if key is None:
             return call_itself(args, kwargs)
         whole = len(operands) == len(args) and not kwargs
@@ -158,7 +158,7 @@ def _call_of(
     return call
 
 
-def _key_of(
+def _make_key(
     args: tuple[Any, ...], kwargs: dict[str, Any], numbers: frozenset[int], names: frozenset[str], public: bool,
     operands: list[Any],
 ) -> tuple[Any, ...] | None:

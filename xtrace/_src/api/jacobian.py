@@ -7,24 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, materialize_literal, reshape, zeros
+from xtrace._src.api import grad
+from xtrace._src.api.argnums import find_positions, read_argnums, restrict
 from xtrace._src.api.call_arguments import NO_STATIC
-from xtrace._src.api.grad import (
-    Flat,
-    argument_numbers,
-    argument_positions,
-    as_cotangent,
-    check_input,
-    check_output,
-    for_each,
-    jvp,
-    one_cotangent,
-    refuse_reduce_axes,
-    vjp,
-    zero_tangent,
-)
 from xtrace._src.api.tracing import abstract_leaf, abstract_leaves
 from xtrace._src.api.vmap import vmap
-from xtrace._src.core import dtypes, pytree, pytree_differences, pytree_registration
+from xtrace._src.core import dtypes, pytree, pytree_registration
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -75,21 +63,6 @@ def _instantiate_integers(tangent: Array, value: object) -> Array:
     return zeros(aval_of(value)) if getattr(tangent, "dtype", None) == dtypes.float0 else tangent
 
 
-def _restrict(
-    fun: Callable[..., Any], chosen: Sequence[int], args: Sequence[Any], kwargs: dict[str, Any]
-) -> Callable[..., Any]:
-    """Return `fun` as a function of the arguments at the positions `chosen`."""
-
-    @functools.wraps(fun)
-    def restricted(*values: object) -> Any:
-        full = list(args)
-        for n, value in zip(chosen, values, strict=True):
-            full[n] = value
-        return fun(*full, **kwargs)
-
-    return restricted
-
-
 def _check_forward(name: str, leaves: Sequence[Any], holomorphic: bool, kind: str) -> None:
     """Raise TypeError for leaves of a dtype without Jacobian in forward mode; `kind` is "input" or "output"."""
     wanted, accepted = ("complex", dtypes.is_complex) if holomorphic else ("floating", dtypes.is_floating)
@@ -131,25 +104,25 @@ def jacfwd(
                [0., 4.]], dtype=float32)
     """
     check_callable(fun)
-    numbers, several = argument_numbers(argnums)
+    numbers, several = read_argnums(argnums)
 
     @boundary
     @functools.wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        chosen = argument_positions(fun, numbers, len(args))
-        restricted = _restrict(fun, chosen, args, kwargs)
+        chosen = find_positions(fun, numbers, len(args))
+        restricted = restrict(fun, chosen, args, kwargs)
         primals = tuple([args[n] for n in chosen])
         leaves, tree = pytree.tree_flatten(primals)
         name = function_name(fun)
         # `avals` raises an error that names an argument that is no array.
-        if not Flat("jacfwd", restricted, primals, has_aux, chosen).avals():
+        if not grad.Flat("jacfwd", restricted, primals, has_aux, chosen).avals():
             raise ValueError(f"jacfwd: argument {chosen[0]} of {name} has no arrays to differentiate by")
         _check_forward(name, leaves, holomorphic, "input")
         aux: Any = None
 
         def push_forward(tangents: tuple[Array, ...]) -> Any:
             nonlocal aux
-            result, moved, *rest = jvp(restricted, primals, tangents, has_aux=has_aux)
+            result, moved, *rest = grad.jvp(restricted, primals, tangents, has_aux=has_aux)
             aux = rest[0] if has_aux else None
             return pytree.tree_map(_instantiate_integers, moved, result)
 
@@ -196,25 +169,25 @@ def jacrev(
                [2., 5.]], dtype=float32)
     """
     check_callable(fun)
-    numbers, several = argument_numbers(argnums)
+    numbers, several = read_argnums(argnums)
 
     @boundary
     @functools.wraps(fun)
     def jacobian(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Any:
-        chosen = argument_positions(fun, numbers, len(args))
+        chosen = find_positions(fun, numbers, len(args))
         primals = tuple([args[n] for n in chosen])
         name = function_name(fun)
-        restricted = _restrict(fun, chosen, args, kwargs)
+        restricted = restrict(fun, chosen, args, kwargs)
         # `avals` raises an error that names an argument that is no array.
-        flat = Flat("jacrev", restricted, primals, has_aux, chosen)
+        flat = grad.Flat("jacrev", restricted, primals, has_aux, chosen)
         for position, aval in enumerate(flat.avals()):
-            check_input("jacrev", flat, position, aval, holomorphic, allow_int)
-        result, pullback, *aux = vjp(restricted, *primals, has_aux=has_aux)
+            grad.check_input("jacrev", flat, position, aval, holomorphic, allow_int)
+        result, pullback, *aux = grad.vjp(restricted, *primals, has_aux=has_aux)
         leaves, tree = pytree.tree_flatten(result)
         if not leaves:
             raise ValueError(f"jacrev: {name} returned {abbreviate(result)}, which has no arrays to differentiate")
         for leaf in leaves:
-            check_output("jacrev", name, aval_of(leaf), holomorphic)
+            grad.check_output("jacrev", name, aval_of(leaf), holomorphic)
 
         def pull_back(cotangents: object) -> Any:
             return pytree.tree_map(_instantiate_integers, pullback(cotangents), primals)
@@ -279,8 +252,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: object, reduce_axes: Seq
         >>> transposed(jnp.array([1.0, 2.0]))
         (Array([2., 4., 0.], dtype=float32),)
     """
-    refuse_reduce_axes("linear_transpose", reduce_axes)
-    flat = Flat("linear_transpose", fun, primals, False)
+    grad.refuse_reduce_axes("linear_transpose", reduce_axes)
+    flat = grad.Flat("linear_transpose", fun, primals, False)
     avals = abstract_leaves(fun, NO_STATIC, flat.leaves, pytree.tree_structure((primals, {})), abstract_leaf)
     jaxpr, consts = stage(flat, avals, flat.info)
     out_avals = jaxpr.out_avals
@@ -291,21 +264,14 @@ def linear_transpose(fun: Callable[..., Any], *primals: object, reduce_axes: Seq
             f"and integer results; {flat.name} takes ({', '.join(a.str_short(True) for a in avals)}) and returns "
             f"({', '.join(a.str_short(True) for a in out_avals)})"
         )
-    out_tree = flat.out_tree
 
     @boundary
     def transposed(consts: Sequence[Any], *cotangents: object, **named: object) -> Any:
-        given, tree = pytree.tree_flatten(one_cotangent(flat, cotangents, named))
-        if tree != out_tree:
-            raise TypeError(
-                f"linear_transpose: the cotangent must have the structure of the result of {flat.name}, {out_tree}; "
-                f"got {tree}, which differs {pytree_differences.treedef_difference(out_tree, tree)}"
-            )
-        checked = for_each(lambda i: as_cotangent(flat, i, out_avals[i], given[i]), len(out_avals))
+        checked = grad.check_cotangents(flat, out_avals, cotangents, named)
         with scope(TRANSPOSE):
             in_cotangents = backward(jaxpr, consts, [UndefinedPrimal(a) for a in cotangent_avals(avals)], checked)
         out = [
-            zero_tangent(a) if c is None else materialize_literal(c)
+            grad.zero_tangent(a) if c is None else materialize_literal(c)
             for a, c in zip(avals, in_cotangents, strict=True)
         ]
         return pytree.tree_unflatten(flat.in_tree, out)

@@ -4,42 +4,33 @@ from __future__ import annotations
 
 import functools
 import time
-import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType, MethodType
 from typing import Any, ParamSpec, TypeVar, overload
 
-from xtrace._src.api import call_arguments, dispatch, jitted_type, stages
-from xtrace._src.api.caches import table_of
+from xtrace._src.api import call_arguments, device_assignment, dispatch, jitted_type, stages
+from xtrace._src.api.caches import find_table
 from xtrace._src.api.call_arguments import Selection, Static
 from xtrace._src.api.compilation import Compilation, check_execution, evaluates_on_host
-from xtrace._src.api.device_assignment import (
-    NO_SHARDINGS,
-    assign,
-    device_option,
-    sharding_tree,
-    types_in_shardings,
-)
 from xtrace._src.api.eager import check_live
 from xtrace._src.api.jit_cache import Cache, CompiledCall, Options, Prepared
 from xtrace._src.api.reference_programs import ReferenceProgram
 from xtrace._src.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, trace
 from xtrace._src.core import compilation_cache_settings as cache_settings
-from xtrace._src.core import config, key_paths, pytree
+from xtrace._src.core import config, pytree
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_of_value, high_types, is_high
-from xtrace._src.core.callables import LazySignature, check_callable, function_name
+from xtrace._src.core.callables import LazySignature, check_callable, function_name, result_paths
 from xtrace._src.core.compiler_choices import Inline, check_compilation, compilation, parse_inline
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.diagnostics.warn import warn_user
+from xtrace._src.core.diagnostics.warn import warn_each_time, warn_user
 from xtrace._src.core.effects import OWN_DERIVATIVE_EFFECT
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.memory_layout import Format, Layout, is_default
+from xtrace._src.core.sentinels import UNSPECIFIED, Unspecified
 from xtrace._src.core.sizes import has_symbolic
-from xtrace._src.core.source import resolve, user_position
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
-from xtrace._src.core.unspecified import UNSPECIFIED, Unspecified
 from xtrace._src.ops.calls import Place, Places, jit_call
 from xtrace._src.ops.device_put import put
 from xtrace._src.ops.references.binding import bind_with_references
@@ -141,7 +132,7 @@ def jit(
         keywords = {k: v for k, v in locals().items() if k != "fun"}
         return functools.partial(jit, **keywords)
     check_callable(fun)
-    chosen = device_option(device, backend, in_shardings, out_shardings)
+    chosen = device_assignment.device_option(device, backend, in_shardings, out_shardings)
     if chosen is not None:
         warn_user(
             "backend and device argument on jit is deprecated: put the arguments of the jitted function on the device "
@@ -153,14 +144,15 @@ def jit(
     options = Options(
         static.numbers, static.names, donated.numbers, donated.names, bool(keep_unused),
         chosen, parse_inline(inline),
-        call_arguments.compiler_options_of("jit", compiler_options),
-        sharding_tree("jit", "in_shardings", in_shardings), sharding_tree("jit", "out_shardings", out_shardings),
+        call_arguments.freeze_compiler_options("jit", compiler_options),
+        device_assignment.sharding_tree("jit", "in_shardings", in_shardings),
+        device_assignment.sharding_tree("jit", "out_shardings", out_shardings),
         check_compilation(compilation),
     )
     return _make(fun, static, donated, options).callable()
 
 
-def jit_of_library(function: Callable[..., Any], static: Sequence[str] = (), inline: bool = False) -> Any:
+def jit_library_function(function: Callable[..., Any], static: Sequence[str] = (), inline: bool = False) -> Any:
     """Return a function of the library jitted; `static` are its static parameters."""
     jitted: Any = jit(function, static_argnames=static, inline=inline)
     jitted._xtrace_jitted.of_library = True
@@ -188,7 +180,7 @@ def run_specialised(jitted: Any) -> Callable[[tuple[Any, ...], dict[str, Any]], 
 
 
 def _make(fun: Callable[..., Any], static: Selection, donated: Selection, options: Options) -> Jitted:
-    return Jitted(fun, static, donated, options, table_of(fun).setdefault(options, Cache()))
+    return Jitted(fun, static, donated, options, find_table(fun).setdefault(options, Cache()))
 
 
 def _with_options(fun: Callable[..., Any], options: Options) -> Jitted:
@@ -284,7 +276,8 @@ class Jitted:
             return self.fun(*args, **kwargs)
         if self.cache.jitted_on_nodes is None:
             options = self.options._replace(
-                donated_numbers=(), donated_names=(), in_shardings=NO_SHARDINGS, out_shardings=NO_SHARDINGS
+                donated_numbers=(), donated_names=(), in_shardings=device_assignment.NO_SHARDINGS,
+                out_shardings=device_assignment.NO_SHARDINGS,
             )
             self.cache.jitted_on_nodes = _with_options(
                 high_nodes.with_written_arguments(self.fun), options
@@ -367,7 +360,7 @@ class Jitted:
 
     def _put_in_memory(self, results: list[Any], tree: PyTreeDef) -> list[Any]:
         try:
-            spaces = self.options.out_shardings.spaces_of_leaves(tree)
+            spaces = self.options.out_shardings.list_leaf_spaces(tree)
         except ValueError:
             return results  # The assignment of devices reports the tree.
         return [
@@ -379,7 +372,7 @@ class Jitted:
         """Trace, and report it; `forgotten` if there was a trace that closed over a tracer of an ended trace."""
         _, static, in_tree, *avals = key
         if config.explain_cache_misses.value:
-            reason = self.cache.reason_of_miss(table_of(self.fun).values(), forgotten)
+            reason = self.cache.explain_miss(find_table(self.fun).values(), forgotten)
             cache_miss_reports.report_miss(self.fun, key, list(self.cache.traced.entries), since=reason)
         traced = trace("jit", self.fun, static, in_tree, avals, self._finish)
         if config.log_compiles.value:
@@ -437,7 +430,7 @@ class Jitted:
         A program that ``lower(...).compile()`` made is used again.
         """
         avals = abstract_leaves(self.fun, static, leaves, in_tree, of)
-        avals = types_in_shardings(avals, self.given_shardings(in_tree, None)[0], leaves)
+        avals = device_assignment.types_in_shardings(avals, self.given_shardings(in_tree, None)[0], leaves)
         traces = set(self.cache.traced.entries.values()) if config.explain_cache_misses.value else ()
         traced = self.traced(static, in_tree, avals)
         if traced in traces:
@@ -497,13 +490,14 @@ class Jitted:
 
     def without_references(self, traced: TracedFunction, static: Static) -> Callable[..., Any]:
         """Return a trace with references as a function of their arrays, jitted with this function's options."""
-        function, captured = traced.function_of_arrays(self.name)
+        function, captured = traced.make_array_function(self.name)
         shardings = self.given_shardings(traced.in_tree, None)[0]
         gone = traced.donated_arrays(self.donated_leaves(static, traced.in_tree))
         given = (*[None] * captured, *shardings) if shardings else None
         return _with_options(function, self.options._replace(
             static_numbers=(), static_names=(), donated_numbers=tuple(gone), donated_names=(),
-            in_shardings=sharding_tree("jit", "in_shardings", given), out_shardings=NO_SHARDINGS,
+            in_shardings=device_assignment.sharding_tree("jit", "in_shardings", given),
+            out_shardings=device_assignment.NO_SHARDINGS,
         )).callable()
 
     def cache_info(self) -> Any:
@@ -542,23 +536,20 @@ class Jitted:
         closed = ClosedJaxpr(jaxpr, traced.consts)
         module = lower_to_stablehlo(
             closed, self.name, platform, donated=donated, argument_names=paths,
-            result_names=functools.partial(_paths_of_results, traced.out_tree),
+            result_names=functools.partial(result_paths, traced.out_tree),
             assignment=assignment.keep(kept) if assignment is not None else None, hides_constants=hides_constants,
         )
         if module.unusable_donations:
             names = [paths()[i] for i in module.unusable_donations]
-            place = user_position()
-            file, line = (resolve(place).file, resolve(place).line) if place is not None else ("<unknown>", 0)
-            warnings.warn_explicit(
+            warn_each_time(
                 f"Some donated buffers were not usable: {', '.join(names)}. No result of {self.name} has the same "
-                "shape and dtype, so their memory could not be reused",
-                UserWarning, file, line,
+                "shape and dtype, so their memory could not be reused"
             )
         return module, kept
 
     def donated_leaves(self, static: Static, in_tree: Any) -> list[bool]:
         """Return a flag for each leaf: whether it is donated."""
-        return self.donated.flags_of_leaves(in_tree, [n for n, _ in static.positional])
+        return self.donated.flag_leaves(in_tree, [n for n, _ in static.positional])
 
     def check_donation(self, flags: Sequence[bool], static: Static, leaves: Sequence[Any], in_tree: PyTreeDef) -> None:
         """Raise JaxRuntimeError if a donated array is passed twice."""
@@ -572,7 +563,7 @@ class Jitted:
         """Return the static arguments, the trace, and the assignment of devices."""
         static, leaves, in_tree = call_arguments.flatten(self.fun, self.static, args, kwargs)
         avals = abstract_leaves(self.fun, static, leaves, in_tree, abstract_leaf)
-        avals = types_in_shardings(avals, self.given_shardings(in_tree, None)[0], leaves)
+        avals = device_assignment.types_in_shardings(avals, self.given_shardings(in_tree, None)[0], leaves)
         traced = self.traced(static, in_tree, avals)
         return static, traced, self._assignment(leaves, traced)
 
@@ -585,17 +576,17 @@ class Jitted:
             read = dce.eliminate_dead_code(traced.jaxpr)[1]
             unread = frozenset([i for i, used in enumerate(read) if not used])
         inputs, results = self.given_shardings(traced.in_tree, traced.out_tree)
-        return assign(
+        return device_assignment.assign(
             leaves, self.name, traced.debug_info.argument_paths, traced.jaxpr, inputs, results, traced.out_avals,
-            unread, functools.partial(_paths_of_results, traced.out_tree), traced.consts, not self.of_library,
+            unread, functools.partial(result_paths, traced.out_tree), traced.consts, not self.of_library,
             *self._given_layouts(traced.in_tree, traced.out_tree),
         )
 
     def _given_layouts(self, in_tree: Any, out_tree: Any) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return the layouts in the arguments of `jit` for all leaves; the trees have been checked."""
         given, wanted = self.options.in_shardings, self.options.out_shardings
-        inputs = given.layouts_of_leaves(in_tree.children()[0]) if given.has_layout else ()
-        return inputs, wanted.layouts_of_leaves(out_tree) if wanted.has_layout else ()
+        inputs = given.list_leaf_layouts(in_tree.children()[0]) if given.has_layout else ()
+        return inputs, wanted.list_leaf_layouts(out_tree) if wanted.has_layout else ()
 
     def given_shardings(self, in_tree: Any, out_tree: Any) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return the shardings in the arguments of `jit` for the leaves of the trees that are not None."""
@@ -607,10 +598,10 @@ class Jitted:
                     f"jit: {self.name} has in_shardings, which are for arguments by position; it is called with the "
                     f"keyword arguments {', '.join(kwargs.node_data()[1])}. Pass these by position"
                 )
-            inputs = self.options.in_shardings.shardings_of_leaves("jit", "in_shardings", args)
+            inputs = self.options.in_shardings.list_leaf_shardings("jit", "in_shardings", args)
         results: Sequence[Any] = ()
         if out_tree is not None and not self.options.out_shardings.is_empty:
-            results = self.options.out_shardings.shardings_of_leaves("jit", "out_shardings", out_tree)
+            results = self.options.out_shardings.list_leaf_shardings("jit", "out_shardings", out_tree)
         return inputs, results
 
     @boundary
@@ -654,11 +645,6 @@ class Jitted:
         return traced.describe_results(places)
 
 
-def _paths_of_results(tree: Any) -> list[str]:
-    """Return the users' expressions for the leaves of a result, such as ``result['a'][0]``."""
-    return [f"result{key_paths.keystr(path)}" for path in pytree.leaf_paths(tree)]
-
-
 def lower(fun: Callable[..., Any], /, *args: object, **kwargs: object) -> stages.Lowered:
     """Return ``jit(fun).lower(*args, **kwargs)``, the lowered program of a function, without compiling or running it.
 
@@ -683,13 +669,13 @@ def lower(fun: Callable[..., Any], /, *args: object, **kwargs: object) -> stages
         }
     """
     check_callable(fun)
-    jitted, before = jitted_of(fun)
+    jitted, before = get_jitted(fun)
     if args or kwargs:
         return jitted.lower(*before, *args, **kwargs)
     return jitted.lower_without_arguments()
 
 
-def jitted_of(fun: Callable[..., Any]) -> tuple[Jitted, tuple[Any, ...]]:
+def get_jitted(fun: Callable[..., Any]) -> tuple[Jitted, tuple[Any, ...]]:
     """Return the `Jitted` of `fun`, a new one if it is not jitted, and the arguments that a method prepends."""
     function, before = (fun.__func__, (fun.__self__,)) if isinstance(fun, MethodType) else (fun, ())
     jitted = getattr(function, "_xtrace_jitted", None)

@@ -17,7 +17,7 @@ from xtrace._src.api.device_assignment import NO_SHARDINGS, ShardingTree
 from xtrace._src.api.tracing import TracedFunction
 from xtrace._src.core import config, pytree
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.callables import debug_info_of
+from xtrace._src.core.callables import make_debug_info
 from xtrace._src.core.compiler_choices import Inline
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.source import is_internal
@@ -217,7 +217,7 @@ class Cache:
         self.last_signature = (static, in_tree, list(avals))
         return key, known is not None
 
-    def reason_of_miss(self, caches: Iterable[object], forgotten: bool) -> str | None:
+    def explain_miss(self, caches: Iterable[object], forgotten: bool) -> str | None:
         """Return a phrase for the reason that no earlier trace fits, or None.
 
         caches: the function's caches under all options. forgotten: whether the signature had a trace that was removed.
@@ -238,7 +238,7 @@ class Cache:
         limit = config.recompilation_limit.value
         if not limit or self.warned or 1 < number <= limit:
             return
-        info = debug_info_of("jit", function)
+        info = make_debug_info("jit", function)
         if info.file is None or is_internal(info.file):
             return
         if number == 1:

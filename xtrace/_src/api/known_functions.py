@@ -8,14 +8,7 @@ from __future__ import annotations
 import builtins
 import os
 import sys
-from types import (
-    BuiltinFunctionType,
-    ClassMethodDescriptorType,
-    FunctionType,
-    MethodDescriptorType,
-    ModuleType,
-    WrapperDescriptorType,
-)
+import types
 from typing import Any
 
 import numpy as np
@@ -95,7 +88,7 @@ def is_known_name(home: str, name: str) -> bool:
 def is_known(value: Any) -> bool:
     """Whether a function or class is known by its module and name, and is the value found there."""
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
-    if isinstance(value, (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)):
+    if isinstance(value, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)):
         return _is_known_in_c(value)
     if isinstance(value, np.ufunc):
         return getattr(np, value.__name__, None) is value
@@ -128,7 +121,7 @@ def _is_known_in_c(value: Any) -> bool:
         return value.__name__ in _BUILTINS and getattr(builtins, value.__name__, None) is value
     if module == "numpy":
         return value.__name__ in _NUMPY_FUNCTIONS
-    return is_standard(module) and isinstance(owner, (ModuleType, type(None)))
+    return is_standard(module) and isinstance(owner, (types.ModuleType, type(None)))
 
 
 # The folder of the standard library: a user's module of the same name is found first.
@@ -143,7 +136,7 @@ def is_standard(module: object) -> bool:
     return file is None or file.startswith(_FOLDER)
 
 
-def is_standard_code(function: FunctionType) -> bool:
+def is_standard_code(function: types.FunctionType) -> bool:
     """Whether the code of a function is in such a module."""
     file = function.__code__.co_filename
     return file.startswith((_FOLDER, "<frozen ")) and is_standard(function.__globals__.get("__name__"))
@@ -163,9 +156,9 @@ def is_written_in_python(cls: type) -> bool:
     """Whether a class was made by a class statement; a class in C has methods in C of its own."""
     own = vars(cls)
     made = own.get("__new__")
-    if not cls.__flags__ & _ON_HEAP or (isinstance(made, BuiltinFunctionType) and made.__self__ is cls):
+    if not cls.__flags__ & _ON_HEAP or (isinstance(made, types.BuiltinFunctionType) and made.__self__ is cls):
         return False
-    in_c = (MethodDescriptorType, WrapperDescriptorType, ClassMethodDescriptorType)
+    in_c = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
     return not any(isinstance(v, in_c) and v.__objclass__ is cls for v in own.values())
 
 

@@ -58,9 +58,7 @@ def _name(kind: str, names: _Names | None, position: int) -> str:
     return f"One of jit {kind} with pytree key path {position if names is None else names()[position]}"
 
 
-def _normalize(
-    layouts: Sequence[Any], avals: Sequence[ShapedArray], kind: str, names: _Names | None
-) -> list[Any]:
+def _normalize(layouts: Sequence[Any], avals: Sequence[ShapedArray], kind: str, names: _Names | None) -> list[Any]:
     """Return layouts with None for default ones and for random keys; ValueError for a layout of other axes."""
     results = []
     for i, (layout, aval) in enumerate(zip(layouts, avals, strict=True)):

@@ -8,7 +8,7 @@ from typing import Any
 
 from xtrace._src.api.memory_reports import Fit, MemoryReport
 from xtrace._src.xla import targets
-from xtrace._src.xla.device_memory import memory_of_host
+from xtrace._src.xla.device_memory import find_memory_of_host
 from xtrace._src.xla.executables import CompileError
 
 # The number of bytes in the compilers' messages about too little memory.
@@ -28,9 +28,9 @@ def fit_target(
     if target == "cpu":
         report = report_here()
         note = "" if report.device == "cpu" else f" (as compiled for {report.device})"
-        return Fit(name, target, report.peak, memory_of_host(), note), report
-    kind = targets.kind_of(target)
-    capacity = targets.memory_of(kind)
+        return Fit(name, target, report.peak, find_memory_of_host(), note), report
+    kind = targets.get_device_kind(target)
+    capacity = targets.get_device_memory(kind)
     if compile_for is None:
         report = report_here()
         return Fit(name, kind, report.peak, capacity, f" (as compiled for {report.device})"), report

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from xtrace._src.api.captured_constants import captured_constants
 from xtrace._src.api.tracing import TracedFunction
-from xtrace._src.core import key_paths, pytree
+from xtrace._src.core.callables import result_paths
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.text_tables import format_size, format_table
 from xtrace._src.xla import executables, targets
 from xtrace._src.xla.buffer_assignment import read_assignment
-from xtrace._src.xla.device_memory import memory_of_each
+from xtrace._src.xla.device_memory import find_memory_of_each
 from xtrace._src.xla.hlo_programs import read_program
 from xtrace._src.xla.late_modules import late_modules
 from xtrace._src.xla.lifetimes import ARGUMENT, RESULT, TEMPORARY, Lifetimes, Value
@@ -127,7 +127,7 @@ class Source(NamedTuple):
         return [*constants, *[Parameter(ARGUMENT, path) for path in self.arguments()]]
 
 
-def source_of(
+def make_source(
     traced: TracedFunction, kept: Sequence[int] | None, function: Callable[..., Any] | None = None,
     around: TracedFunction | None = None,
 ) -> Source:
@@ -142,12 +142,7 @@ def source_of(
         paths = [*closure, *users.debug_info.argument_paths()]
         return paths if kept is None else [paths[i] for i in kept]
 
-    return Source(traced.closed, function, arguments, lambda: names_of_results(users.out_tree))
-
-
-def names_of_results(tree: Any) -> list[str]:
-    """Return the users' expressions for the leaves of a result, such as ``result['a'][0]``."""
-    return [f"result{key_paths.keystr(path)}" for path in pytree.leaf_paths(tree)]
+    return Source(traced.closed, function, arguments, lambda: result_paths(users.out_tree))
 
 
 class ReportedProgram(NamedTuple):
@@ -432,7 +427,7 @@ class _Names:
         )
 
 
-def memory_of_statistics(statistics: Any) -> Memory:
+def read_memory_statistics(statistics: Any) -> Memory:
     """Return XLA's memory statistics of a compiled program."""
     return Memory(
         statistics.argument_size_in_bytes, statistics.output_size_in_bytes, statistics.temp_size_in_bytes,
@@ -440,7 +435,7 @@ def memory_of_statistics(statistics: Any) -> Memory:
     )
 
 
-def report_of_executable(
+def report_executable(
     name: str, executable: Any, source: Source, devices: Sequence[Any], compile_for: Callable[[str], Any] | None = None,
 ) -> MemoryReport:
     """Return the report of a program compiled for `devices`; `compile_for` compiles it for another target."""
@@ -449,14 +444,14 @@ def report_of_executable(
         name, lambda: executable.hlo_modules()[0].as_serialized_hlo_module_proto(),
         getattr(statistics, "serialized_buffer_assignment_proto", b""), source, *describe_devices(devices), compile_for,
     )
-    return MemoryReport(program, memory_of_statistics(statistics), statistics)
+    return MemoryReport(program, read_memory_statistics(statistics), statistics)
 
 
 def describe_devices(devices: Sequence[Any]) -> tuple[str, int | None]:
     """Return a phrase for the devices of a program, and the memory of each in bytes, or None."""
     kind = devices[0].device_kind
-    known = targets.memory_of(kind)
-    capacity = memory_of_each(devices) if known is None else known
+    known = targets.get_device_memory(kind)
+    capacity = find_memory_of_each(devices) if known is None else known
     return f"each of {len(devices)} devices of kind {kind}" if len(devices) > 1 else kind, capacity
 
 

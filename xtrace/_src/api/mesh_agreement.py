@@ -38,7 +38,7 @@ def check_meshes(
     (This is false for derivatives of `explicit_axes`.)
     """
     pairs = [*zip(jaxpr.invars, shardings, strict=True), *zip(jaxpr.constvars, constants, strict=True)]
-    known = {v: _mesh_of(s) for v, s in pairs}
+    known = {v: _get_mesh(s) for v, s in pairs}
     axes = context_abstract_mesh()
     context = axes if of_user and not axes.empty and axes is context_mesh().abstract_mesh else None
     meshes = {mesh for mesh in (*known.values(), *others, context) if mesh is not None}
@@ -48,16 +48,14 @@ def check_meshes(
     return _Check(function, context, known, shown).results(jaxpr, known)
 
 
-def _mesh_of(sharding: Any) -> AbstractMesh | None:
+def _get_mesh(sharding: Any) -> AbstractMesh | None:
     return sharding.mesh.abstract_mesh if isinstance(sharding, NamedSharding) else None
 
 
 class _Check:
     """The check of one program: the mesh in force, the meshes of the program's inputs, and the inputs' names."""
 
-    def __init__(
-        self, function: str, context: AbstractMesh | None, inputs: _Meshes, names: Mapping[Any, str]
-    ) -> None:
+    def __init__(self, function: str, context: AbstractMesh | None, inputs: _Meshes, names: Mapping[Any, str]) -> None:
         self.function, self.context, self.inputs, self.names = function, context, inputs, names
 
     def results(self, jaxpr: Jaxpr, known: _Meshes, sources: _Sources | None = None) -> list[Any]:
@@ -68,11 +66,11 @@ class _Check:
         meshes = dict(known)
         sources = {v: v for v in self.inputs} if sources is None else sources
         for equation in jaxpr.eqns:
-            operands = [_mesh_of_atom(x, meshes) for x in equation.invars]
+            operands = [_get_atom_mesh(x, meshes) for x in equation.invars]
             of_results = self._check_equation(equation, operands, sources)
             for out, mesh in zip(equation.outvars, of_results, strict=True):
-                meshes[out] = _mesh_of(out.aval.explicit_sharding) or mesh
-        return [_mesh_of_atom(x, meshes) for x in jaxpr.outvars]
+                meshes[out] = _get_mesh(out.aval.explicit_sharding) or mesh
+        return [_get_atom_mesh(x, meshes) for x in jaxpr.outvars]
 
     def _check_equation(
         self, equation: JaxprEqn, operands: list[AbstractMesh | None], sources: _Sources
@@ -95,9 +93,7 @@ class _Check:
                 results = returned
         return results
 
-    def _check_operands(
-        self, equation: JaxprEqn, operands: list[AbstractMesh | None], sources: _Sources
-    ) -> None:
+    def _check_operands(self, equation: JaxprEqn, operands: list[AbstractMesh | None], sources: _Sources) -> None:
         placed = [(x, mesh) for x, mesh in zip(equation.invars, operands, strict=True) if mesh is not None]
         shown = [(f"{self._name(x, sources)}{x.aval.str_short(short_dtypes=False)}", mesh) for x, mesh in placed]
         meshes = {mesh for _, mesh in shown}
@@ -127,25 +123,23 @@ class _Check:
         return f"argument {name} of {self.function}, " if name is not None else ""
 
 
-def _mesh_of_atom(atom: Atom, meshes: _Meshes) -> AbstractMesh | None:
+def _get_atom_mesh(atom: Atom, meshes: _Meshes) -> AbstractMesh | None:
     if isinstance(atom, Literal):
         return None
-    return _mesh_of(atom.aval.explicit_sharding) or meshes.get(atom)
+    return _get_mesh(atom.aval.explicit_sharding) or meshes.get(atom)
 
 
-def _named_meshes(
-    equation: JaxprEqn, operands: Sequence[AbstractMesh | None]
-) -> list[AbstractMesh | None] | None:
+def _named_meshes(equation: JaxprEqn, operands: Sequence[AbstractMesh | None]) -> list[AbstractMesh | None] | None:
     """Return the meshes of the results of an operation that moves its operands; None for all other operations."""
     parameters = equation.params
     if equation.primitive is sharding_constraint_p:
-        return [_mesh_of(parameters["sharding"])]
+        return [_get_mesh(parameters["sharding"])]
     if equation.primitive is reshard_p:
         # `auto_axes` and `explicit_axes` change the types of the axes in force.
         return [None]
     if equation.primitive is device_put_p:
         targets = zip(parameters["devices"], operands, strict=True)
-        return [mesh if target is None else _mesh_of(target) for target, mesh in targets]
+        return [mesh if target is None else _get_mesh(target) for target, mesh in targets]
     if equation.primitive is shard_map_p:
         return [parameters["mesh"].abstract_mesh] * len(equation.outvars)
     return None

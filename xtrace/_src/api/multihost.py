@@ -224,7 +224,7 @@ def global_array_to_host_local_array(global_inputs: object, global_mesh: Mesh, p
         array = put_in_format(leaf, Format(None, whole))
         grown = zip(array.shape, _parts(whole, array.ndim), _parts(local, array.ndim), strict=True)
         aval = ShapedArray(tuple([n * j // k for n, k, j in grown]), array.dtype)
-        held = {buffer._sharding._device: buffer for buffer in buffers.pieces_of(array.buffer)}
+        held = {buffer._sharding._device: buffer for buffer in buffers.get_pieces(array.buffer)}
         return array_on_mesh(aval, local, [held[device] for device in local.devices], local.devices)
 
     return _map_with_specs("global_array_to_host_local_array", to_local, global_inputs, pspecs)

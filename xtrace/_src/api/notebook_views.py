@@ -6,19 +6,19 @@ import html
 from collections.abc import Sequence
 
 from xtrace._src.api import stages
-from xtrace._src.core.jaxpr_views import html_of_jaxpr
+from xtrace._src.core.jaxpr_views import write_jaxpr_html
 
 _MAX_CHARACTERS = 20_000
 
 
-def html_of_stage(stage: stages.Stage) -> str:
+def write_stage_html(stage: stages.Stage) -> str:
     """Return a stage as HTML: its name, the types of arguments and results, and its text, folded."""
     paths, avals = stage._traced.debug_info.argument_paths(), stage._traced.jaxpr.in_avals
     rows = [(path, aval.str_short(short_dtypes=False)) for path, aval in zip(paths, avals, strict=False)]
     rows += [("result", v.str_short(short_dtypes=False)) for v in stage._traced.out_avals]
     kind = type(stage).__name__
     if isinstance(stage, stages.Traced):
-        title, text = "jaxpr", html_of_jaxpr(stage.jaxpr.jaxpr)
+        title, text = "jaxpr", write_jaxpr_html(stage.jaxpr.jaxpr)
     elif isinstance(stage, stages.Lowered):
         title, text = "StableHLO", _pre(stage.as_text())
     else:
@@ -40,7 +40,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return f"<table><tr>{titles}</tr>{''.join([f'<tr>{row}</tr>' for row in made])}</table>"
 
 
-def html_of_cache(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+def write_cache_html(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return the entries of a cache as an HTML table."""
     return f"<b>{html.escape(title)}</b>{table(head, rows) if rows else ''}"
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from xtrace._src.algebra.kinds import ANY, BOOL, COMPLEX, INTEGER, UNSIGNED, check_kind
 from xtrace._src.algebra.vector_space import broadcast_in_dim, check_broadcast, convert_to, operand_aval
+from xtrace._src.api import promotion
 from xtrace._src.api.elementwise_functions import (
     INTEGERS,
     REAL_NUMBERS,
@@ -20,15 +21,6 @@ from xtrace._src.api.elementwise_functions import (
     is_accepted_operand,
 )
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import (
-    align_ranks,
-    as_inexact,
-    cast,
-    common_dtype,
-    promote,
-    promote_dtypes,
-    scalar_value,
-)
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import operation
@@ -64,7 +56,7 @@ def select_where(condition: Any, x: Any, y: Any) -> Array:
 
     Raises TypeError for an operand that is no array or scalar, and ValueError for shapes that do not broadcast.
     """
-    _, (x, y) = promote_dtypes((x, y), function="where")
+    _, (x, y) = promotion.promote_dtypes((x, y), function="where")
     which = truth(condition)
     shape = check_broadcast([aval_of(v).shape for v in (which, x, y)], function="where")
     return select_n(
@@ -77,8 +69,7 @@ def broadcast_to_shape(value: Any, shape: tuple[int, ...]) -> Array:
     """Return `value` broadcast to `shape` by NumPy's rule."""
     own = aval_of(value).shape
     if own == shape:
-        result: Array = value
-        return result
+        return value  # type: ignore[no-any-return]
     return broadcast_in_dim.bind_positional((value,), (shape, tuple(range(len(shape) - len(own), len(shape))), None))
 
 
@@ -86,8 +77,7 @@ def truth(x: Any) -> Array:
     """Return whether elements are not zero; TypeError for random keys."""
     aval = aval_of(x)
     if dtypes.is_boolean(aval.dtype):
-        result: Array = x
-        return result
+        return x  # type: ignore[no-any-return]
     check_kind("bool", (aval,), (ANY,))
     return ne(x, scalar_like(x, 0))
 
@@ -95,7 +85,8 @@ def truth(x: Any) -> Array:
 def scalar_like(example: Any, value: Any) -> Literal:
     """Return the scalar `value` in the dtype of `example`, weakly typed if `example` is a weakly typed scalar."""
     aval = aval_of(example)
-    return Literal(scalar_value(value, aval.dtype), ShapedArray((), aval.dtype, aval.weak_type and not aval.shape))
+    number = promotion.scalar_value(value, aval.dtype)
+    return Literal(number, ShapedArray((), aval.dtype, aval.weak_type and not aval.shape))
 
 
 # Arithmetic
@@ -118,7 +109,7 @@ def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     ...
 
 
-@elementwise_function(lax.div, adjust=as_inexact)
+@elementwise_function(lax.div, adjust=promotion.as_inexact)
 def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return the quotients of elements as floating numbers.
 
@@ -167,7 +158,7 @@ def _floor_divide_signed(x: Array, y: Array) -> Array:
     return select(lower, subtract(quotient, 1), quotient)
 
 
-def _divmod_of_floats(x: Array, y: Array) -> tuple[Array, Array]:
+def _compute_float_divmod(x: Array, y: Array) -> tuple[Array, Array]:
     rest = lax.rem(x, y)
     # The numerator of x / 0 is x itself: rem(x, 0) is NaN.
     quotient = lax.div(select_where(equal(y, 0), x, lax.sub(x, rest)), y)
@@ -177,7 +168,7 @@ def _divmod_of_floats(x: Array, y: Array) -> tuple[Array, Array]:
 
 
 def _floor_divide_floats(x: Array, y: Array) -> Array:
-    return _divmod_of_floats(x, y)[0]
+    return _compute_float_divmod(x, y)[0]
 
 
 def _remainder(x: Array, y: Array) -> Array:
@@ -231,13 +222,13 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Any, Any]:
         >>> jnp.divmod(-7, 2)
         (Array(-4, dtype=int32, weak_type=True), Array(1, dtype=int32, weak_type=True))
     """
-    if dtypes.is_integer(common_dtype((x1, x2), as_number)[1]):
+    if dtypes.is_integer(promotion.common_dtype((x1, x2), as_number)[1]):
         return floor_divide(x1, x2), remainder(x1, x2)
-    left, right = promote(x1, x2, adjust=as_number)
-    return _divmod_of_floats(left, right)
+    left, right = promotion.promote(x1, x2, adjust=as_number)
+    return _compute_float_divmod(left, right)
 
 
-def _power_of_integers(x: Array, y: Array) -> Array:
+def _compute_integer_power(x: Array, y: Array) -> Array:
     # By squaring. As in JAX only the six lowest bits of an exponent count; but 0 ** y is 0 for every other y than 0.
     zero, one = [scalar_literal(n, aval_of(x).dtype) for n in (0, 1)]
     result = select_where(comparisons.bitwise_and(equal(x, 0), not_equal(y, 0)), zero, one)
@@ -251,20 +242,20 @@ def _power_of_integers(x: Array, y: Array) -> Array:
 def cast_as(example: ArrayLike, value: ArrayLike) -> Any:
     """Return `value`, an array or a Python scalar, with the element type of `example`."""
     dtype = aval_of(example).dtype
-    return cast(value, aval_of(value), dtype, False)
+    return promotion.cast(value, aval_of(value), dtype, False)
 
 
 @inline_jit
 def _power_to_integers(x: Any, y: Any, *, own_type: bool) -> Array:
     """Return floats or complex numbers to integers; own_type: the result is weak if `x` is, whatever `y` is."""
-    avals, dtype, weak = common_dtype((x,) if own_type else (x, y))
-    base = cast(x, avals[0], dtype, weak)
-    base, exponent = align_ranks([base, y], [avals[0].shape, aval_of(y).shape])
+    avals, dtype, weak = promotion.common_dtype((x,) if own_type else (x, y))
+    base = promotion.cast(x, avals[0], dtype, weak)
+    base, exponent = promotion.align_ranks([base, y], [avals[0].shape, aval_of(y).shape])
     result = lax.pow(base, exponent)
     return convert_to(result, dtype, weak) if own_type else result
 
 
-@elementwise_function(lax.pow, adjust=as_number, cases={INTEGER: _power_of_integers})
+@elementwise_function(lax.pow, adjust=as_number, cases={INTEGER: _compute_integer_power})
 def _power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return `x1` to the power `x2`."""
     ...
@@ -304,7 +295,7 @@ def power(x1: Any, x2: Any, /) -> Array:
     if is_scalar and not (is_inexact and isinstance(x2, ConcreteArray) and current_trace.get() is base_trace):
         aval = getattr(x1, "aval", None)
         if aval is None or dtypes.is_boolean(aval.dtype):
-            (x1,) = promote(x1, adjust=as_number)
+            (x1,) = promotion.promote(x1, adjust=as_number)
         return lax.integer_pow.bind_positional((x1,), (int(x2),))
     if is_inexact and isinstance(x2, (np.ndarray, Array)) and dtypes.is_integer(x2.dtype):
         return _power_to_integers(x1, x2, own_type=is_scalar)
@@ -448,7 +439,7 @@ def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
 @inline_jit
 def round_decimals(x: ArrayLike, *, decimals: int) -> Array:
     """Return `x` rounded to `decimals` places, halves to even."""
-    (x,) = promote(x, function="round")
+    (x,) = promotion.promote(x, function="round")
     dtype = aval_of(x).dtype
     if dtypes.is_complex(dtype):
         return complex_numbers.complex(*[round_decimals(part(x), decimals=decimals) for part in (real, imag)])

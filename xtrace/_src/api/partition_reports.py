@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.api.memory_reports import Memory, memory_of_statistics
+from xtrace._src.api.memory_reports import Memory, read_memory_statistics
 from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.mesh import BaseMesh
 from xtrace._src.core.shardings import Sharding
 from xtrace._src.core.text_tables import format_size, format_table
-from xtrace._src.xla.hlo_collectives import Collective, collectives_of
+from xtrace._src.xla.hlo_collectives import Collective, read_collectives
 
 
 class Replicated(NamedTuple):
@@ -90,14 +90,14 @@ def make_report(
 ) -> PartitionReport:
     """Return the report of an executable; `names`, `avals` and `shardings` describe its arguments."""
     devices = mesh.size if mesh is not None else 1
-    memory = memory_of_statistics(executable.get_compiled_memory_stats())
+    memory = read_memory_statistics(executable.get_compiled_memory_stats())
     replicated = [
         Replicated(name, aval.str_short(short_dtypes=False), aval.size * physical_aval(aval).dtype.itemsize)
         for name, aval, sharding in zip(names, avals, shardings, strict=True)
         if devices > 1 and sharding is not None and sharding.is_fully_replicated
     ]
     text = "\n".join([module.to_string() for module in executable.hlo_modules()])
-    collectives = collectives_of(text, devices) if mesh is not None else []
+    collectives = read_collectives(text, devices) if mesh is not None else []
     cost = executable.cost_analysis()
     cost = cost[0] if isinstance(cost, (list, tuple)) else cost
     return PartitionReport(
@@ -109,11 +109,11 @@ def make_report(
 
 def _exchange(collective: Collective, mesh: BaseMesh | None) -> Exchange:
     place = f"{collective.file}:{collective.line}" if collective.file is not None else None
-    axes = _axes_of(collective.groups, mesh) if mesh is not None else ()
+    axes = _find_axes(collective.groups, mesh) if mesh is not None else ()
     return Exchange(collective.kind, collective.size, axes, collective.times, collective.at_least, place)
 
 
-def _axes_of(groups: Sequence[Sequence[int]], mesh: BaseMesh) -> tuple[Any, ...]:
+def _find_axes(groups: Sequence[Sequence[int]], mesh: BaseMesh) -> tuple[Any, ...]:
     """Return the mesh axes along which devices of one group differ."""
     axes: set[int] = set()
     for group in groups:

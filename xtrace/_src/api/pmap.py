@@ -84,7 +84,7 @@ def pmap(
             )
         fixed = {i % len(args): args[i] for i in static}
         given = tuple([x for i, x in enumerate(args) if i not in fixed])
-        axes = _axes_of_arguments(in_axes, given, kwargs, fixed, len(args))
+        axes = _find_argument_axes(in_axes, given, kwargs, fixed, len(args))
         leaves, tree = pytree.tree_flatten((given, kwargs))
         places = [_check_axis(axis, x) for axis, x in zip(axes, leaves, strict=True)]
         size = _mapped_size(leaves, places, axis_size, function_name(fun))
@@ -130,7 +130,7 @@ def _spec(axis: int | None, name: Any) -> PartitionSpec:
     return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, name)
 
 
-def _axes_of_arguments(
+def _find_argument_axes(
     in_axes: Any, given: tuple[Any, ...], kwargs: dict[str, Any], fixed: dict[int, Any], count: int
 ) -> list[Any]:
     """Return the mapped axis of each leaf of the arguments; keyword arguments are mapped along axis 0."""
@@ -225,11 +225,11 @@ def smap(
             f"smap axis_name should be a `str` or a `Hashable`, the name of one axis, but got {abbreviate(axis_name)}"
         )
     name_tuple("smap", "axis_name", (axis_name,))
-    in_specs = Infer if in_axes is Infer else _specs_of_axes(in_axes, axis_name)
-    return shard_map(f, in_specs=in_specs, out_specs=_specs_of_axes(out_axes, axis_name), axis_names={axis_name})
+    in_specs = Infer if in_axes is Infer else _make_specs(in_axes, axis_name)
+    return shard_map(f, in_specs=in_specs, out_specs=_make_specs(out_axes, axis_name), axis_names={axis_name})
 
 
-def _specs_of_axes(axes: Any, name: Any) -> Any:
+def _make_specs(axes: Any, name: Any) -> Any:
     def specification(axis: Any) -> PartitionSpec:
         place = axis if axis is None else to_integer("in_axes and out_axes", axis)
         if place is not None and not 0 <= place < _MAX_AXES:

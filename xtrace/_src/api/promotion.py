@@ -50,7 +50,7 @@ def common_dtype(
     return avals, promoted[0], promoted[1]
 
 
-def dtype_of_all(*values: object) -> np.dtype[Any]:
+def find_common_dtype(*values: object) -> np.dtype[Any]:
     """Return the common dtype of `values` in the library's own arithmetic, which ignores forbidden promotions."""
     pairs = tuple([(aval.dtype, aval.weak_type) for aval in map(aval_of, values)])
     return dtypes.promote(pairs, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from xtrace._src.api.gradient_references import fulfil, is_wanted, wishes_of
+from xtrace._src.api.gradient_references import Marker, fulfil, is_wanted, read_wishes, register_without_leaves
 from xtrace._src.core import key_paths, pytree, pytree_registration
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import aval_of
@@ -21,26 +21,20 @@ from xtrace._src.transforms.stage import StagedTracer
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 
-class NotNeeded:
+class NotNeeded(Marker):
     """Stands for a leaf of an argument that a pullback does not keep; a pytree without leaves."""
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        return "NotNeeded()"
 
-
-class NotSaveable:
+class NotSaveable(Marker):
     """Stands for an argument, or a leaf of one, that a pullback needs and does not keep; a tree without leaves."""
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        return "NotSaveable()"
 
-
-pytree_registration.register_pytree_node(NotNeeded, lambda _: ((), None), lambda _, __: NotNeeded())
-pytree_registration.register_pytree_node(NotSaveable, lambda _: ((), None), lambda _, __: NotSaveable())
+register_without_leaves(NotNeeded)
+register_without_leaves(NotSaveable)
 
 
 class Backward:
@@ -128,7 +122,7 @@ class VJP:
         refs: for each argument a tree of its structure. A leaf is a reference, ``xtrace.ad.GradValue()`` to return
         the gradient, or ``xtrace.ad.DontWant()``. Raises ValueError for another structure.
         """
-        wishes = wishes_of(self.in_tree, refs)
+        wishes = read_wishes(self.in_tree, refs)
         wanted = list(map(is_wanted, wishes))
 
         @boundary
@@ -179,7 +173,7 @@ def saveable_leaves(saveable_args: Any, tree: PyTreeDef) -> list[bool]:
     return [flag for one, child in zip(saveable_args, children, strict=True) for flag in saveable_leaves(one, child)]
 
 
-def pullback_of(
+def make_pullback(
     call: Callable[..., Any], linear: Jaxpr, residuals: Sequence[Any], in_tree: PyTreeDef, out_tree: PyTreeDef,
     leaves: Sequence[Any], saveable: Sequence[bool],
 ) -> VJP:

@@ -12,14 +12,14 @@ from xtrace._src.ops.references.binding import check_distinct
 
 
 def call_on_arrays(traced: TracedFunction, function: Callable[..., list[Any]], leaves: Sequence[Any]) -> Any:
-    """Call the function of arrays that `TracedFunction.function_of_arrays` makes of a function with references.
+    """Call the function of arrays that `TracedFunction.make_array_function` makes of a function with references.
 
     These hold the arrays that it returns for them afterwards; if it fails they keep theirs. It writes to their memory,
     unless it may fail while it runs.
     """
     donates = traced.donates_references()
     operands = [*traced.consts, *leaves]
-    places = traced.places_of_references()
+    places = traced.locate_references()
     cells = [operands[i] for i in places]
     if len(set(map(id, cells))) != len(cells):
         closure = ["a variable of its closure"] * len(traced.consts)
@@ -55,6 +55,6 @@ class ReferenceProgram(CompiledCall):
     def warm_up(self, leaves: Sequence[Any]) -> None:
         """Compile the function of arrays for arguments or ShapeDtypeStructs."""
         operands = [*self.traced.consts, *leaves]
-        for i in self.traced.places_of_references():
+        for i in self.traced.locate_references():
             operands[i] = operands[i].array
         self.function.warm_up(*operands)  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import zeros
-from xtrace._src.api.gradient_references import GradValue, fulfil, is_wanted, wishes_of
+from xtrace._src.api.gradient_references import GradValue, fulfil, is_wanted, read_wishes
 from xtrace._src.api.pullback import VJP, pull_back
 from xtrace._src.core import pytree, pytree_registration
 from xtrace._src.core.abbreviation import abbreviate
@@ -23,7 +23,7 @@ from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.ops.references.binding import make_reference, read_reference, write_reference
 
 
-def vjp_of_references(
+def make_vjp_with_references(
     vjp: Callable[..., Any], fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, saveable_args: Any
 ) -> tuple[Any, ...]:
     """Return what `vjp` returns, for arguments among which are references; they are written to as `fun` says."""
@@ -96,7 +96,7 @@ class ReferenceVJP:
         refs: for each argument its tree, with a reference, ``xtrace.ad.GradValue()`` to have the gradient returned, or
         ``xtrace.ad.DontWant()``. ValueError if the trees are not the arguments'.
         """
-        wishes = wishes_of(self.in_tree, refs)
+        wishes = read_wishes(self.in_tree, refs)
 
         @boundary
         def adding(*out_ct: Any, **named: Any) -> Any:

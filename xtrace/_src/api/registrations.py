@@ -42,7 +42,7 @@ def describe_registrations(cls: type) -> Iterator[str]:
         yield from sorted(_registrations_below(cls))
 
 
-def copier_of(cls: type) -> Callable[..., Any] | None:
+def find_copier(cls: type) -> Callable[..., Any] | None:
     """Return the function that was registered with ``copyreg`` to copy instances of `cls`."""
     return copyreg.dispatch_table.get(cls)
 

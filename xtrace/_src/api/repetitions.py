@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.core.ir import Jaxpr, JaxprEqn, jaxprs_of
+from xtrace._src.core.ir import Jaxpr, JaxprEqn, find_jaxprs
 from xtrace._src.core.source import is_internal, resolve
 from xtrace._src.core.trace import current_trace
 from xtrace._src.transforms.stage import StagingTrace
@@ -189,7 +189,7 @@ def _describe(equations: Iterable[JaxprEqn]) -> tuple[Any, ...]:
     """Return a key of equations: primitives, types of operands, inner jaxprs and places."""
     return tuple([
         (
-            one.primitive, tuple([x.aval for x in one.invars]), tuple(map(id, jaxprs_of(one.parameters))),
+            one.primitive, tuple([x.aval for x in one.invars]), tuple(map(id, find_jaxprs(one.parameters))),
             None if one.source is None else one.source[:2],
         )
         for one in equations
@@ -225,7 +225,7 @@ def _jaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
         current = left.pop()
         yield current
         for equation in current.eqns:
-            for inner in jaxprs_of(equation.parameters):
+            for inner in find_jaxprs(equation.parameters):
                 if inner not in seen:
                     seen.add(inner)
                     left.append(inner)
@@ -234,7 +234,7 @@ def _jaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
 def all_equations(equations: Iterable[JaxprEqn]) -> Iterator[JaxprEqn]:
     """Yield the equations without inner jaxprs; those in an inner jaxpr come once for each use of it."""
     for equation in equations:
-        inner = list(jaxprs_of(equation.parameters))
+        inner = list(find_jaxprs(equation.parameters))
         if not inner:
             yield equation
         for one in inner:

@@ -23,7 +23,7 @@ from xtrace._src.core.effects import NO_EFFECTS
 from xtrace._src.core.ir import DebugInfo, Jaxpr, JaxprEqn, Var
 from xtrace._src.core.memory_layout import Layout, Layouts
 from xtrace._src.core.mesh import AbstractDevice, AbstractMesh, AxisType, BaseMesh, Mesh
-from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
+from xtrace._src.core.partition_spec import PartitionSpec, get_entry_axes
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.shardings import NamedSharding, Sharding, TiledSharding, Tiles
 from xtrace._src.ops.random.keys import generators
@@ -77,16 +77,16 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
         raise ValueError(f"serialize: {name} was compiled for a device that is not here. {_AGAIN}")
     _check_contents(compiled, program)
     assignment = compiled._partition.assignment
-    record, constants = record_of_program(name, program, assignment, traced)
-    code = _code_of(name, program).encode()
+    record, constants = record_program(name, program, assignment, traced)
+    code = _get_code(name, program).encode()
     head = record | {
-        "environment": environments.environment_of(assignment.device), "paths": list(compiled._paths()),
+        "environment": environments.describe_environment(assignment.device), "paths": list(compiled._paths()),
         "donated": list(compiled.donate_argnums), "code": len(code),
     }
     return _FORMAT.encode(json.dumps(head).encode(), code + constants), compiled.in_tree, compiled.out_tree
 
 
-def record_of_program(
+def record_program(
     name: str, program: Program, assignment: Assignment, traced: TracedFunction
 ) -> tuple[dict[str, Any], bytes]:
     """Return a JSON record for calls of a program, and the data of the arrays that it closes over.
@@ -96,19 +96,19 @@ def record_of_program(
     hidden = list(map(_read_constant, program.constants))
     record = {
         "name": name, "devices": [d.id for d in assignment.devices], "committed": assignment.committed,
-        "in_avals": list(map(record_of_aval, traced.jaxpr.in_avals)),
-        "out_avals": list(map(record_of_aval, traced.out_avals)),
+        "in_avals": list(map(record_aval, traced.jaxpr.in_avals)),
+        "out_avals": list(map(record_aval, traced.out_avals)),
         "kept": None if program.kept is None else list(program.kept),
-        "mesh": None if assignment.mesh is None else record_of_mesh(assignment.mesh),
-        "inputs": list(map(record_of_sharding, program.inputs or ())),
-        "results": list(map(record_of_sharding, program.results or ())),
-        "layouts": _record_of_layouts(program.layouts),
+        "mesh": None if assignment.mesh is None else record_mesh(assignment.mesh),
+        "inputs": list(map(record_sharding, program.inputs or ())),
+        "results": list(map(record_sharding, program.results or ())),
+        "layouts": _record_layouts(program.layouts),
         "hidden": [record for record, _ in hidden],
     }
     return record, b"".join([content for _, content in hidden])
 
 
-def _code_of(name: str, program: Program) -> KeptCode:
+def _get_code(name: str, program: Program) -> KeptCode:
     if program.kept_code is not None:
         return program.kept_code
     try:
@@ -348,7 +348,7 @@ class DescribedProgram(NamedTuple):
         count = len(self.in_avals)
         kept = range(count) if self.kept is None else self.kept
         described = len(self.constants) + len(kept), len(self.out_avals)
-        actual = tuple(map(len, executables.layouts_of(executable)))
+        actual = tuple(map(len, executables.get_layouts(executable)))
         if described != actual or any(type(n) is not int or not 0 <= n < count for n in kept):
             raise ValueError(f"it is described as a program of {described} inputs and results, and has {actual}")
         return Program(
@@ -367,16 +367,16 @@ class DescribedProgram(NamedTuple):
 # Records of the head
 
 
-def record_of_aval(aval: ShapedArray) -> list[Any]:
+def record_aval(aval: ShapedArray) -> list[Any]:
     """Return a JSON record of a type."""
     own = aval.explicit_sharding
     return [
-        aval.shape, _name_of(aval.dtype), aval.weak_type, aval.memory_space.value,
-        None if own is None else record_of_sharding(own),
+        aval.shape, _name_dtype(aval.dtype), aval.weak_type, aval.memory_space.value,
+        None if own is None else record_sharding(own),
     ]
 
 
-def _name_of(dtype: Any) -> str:
+def _name_dtype(dtype: Any) -> str:
     name = dtypes.short_name(dtype)
     if _DTYPES.get(name) != dtype:
         raise NotImplementedError(
@@ -386,7 +386,7 @@ def _name_of(dtype: Any) -> str:
     return name
 
 
-def record_of_mesh(mesh: BaseMesh) -> dict[str, Any]:
+def record_mesh(mesh: BaseMesh) -> dict[str, Any]:
     """Return a JSON record of a mesh."""
     device = None if isinstance(mesh, Mesh) else mesh.abstract_mesh.abstract_device
     return {
@@ -396,21 +396,21 @@ def record_of_mesh(mesh: BaseMesh) -> dict[str, Any]:
     }
 
 
-def _record_of_layouts(layouts: Layouts | None) -> list[list[bool]] | None:
+def _record_layouts(layouts: Layouts | None) -> list[list[bool]] | None:
     """Return flags of the inputs and results with a layout of their own, or None; the code contains the layouts."""
     if layouts is None:
         return None
     return [[layout is not None for layout in row] for row in (layouts.inputs, layouts.results)]
 
 
-def record_of_sharding(sharding: Sharding) -> dict[str, Any]:
+def record_sharding(sharding: Sharding) -> dict[str, Any]:
     """Return a JSON record of a sharding."""
     record: dict[str, Any] = {"memory": sharding.memory_kind}
     if isinstance(sharding, NamedSharding):
         spec = sharding.spec
-        entries = [[*axes_of_entry(entry)] for entry in spec]
+        entries = [[*get_entry_axes(entry)] for entry in spec]
         sums = {"unreduced": sorted(spec.unreduced), "reduced": sorted(spec.reduced)}
-        return record | {"mesh": record_of_mesh(sharding.mesh), "spec": entries} | sums
+        return record | {"mesh": record_mesh(sharding.mesh), "spec": entries} | sums
     return record | {"devices": [d.id for d in sharding.devices], "tiles": sharding.tiles(0)}
 
 
@@ -418,7 +418,7 @@ def _read_constant(array: ConcreteArray) -> tuple[list[Any], bytes]:
     """Return the JSON record and the data of an array that a program closes over."""
     own = mesh_sharding(array)
     data = array.physical_array().tobytes()
-    return [record_of_aval(array.aval), None if own is None else record_of_sharding(own), len(data)], data
+    return [record_aval(array.aval), None if own is None else record_sharding(own), len(data)], data
 
 
 class RecordReader:

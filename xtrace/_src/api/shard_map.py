@@ -15,7 +15,7 @@ from xtrace._src.core.axis_names import name_tuple, suggest_name
 from xtrace._src.core.callables import check_callable, function_name, positional_names
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo
 from xtrace._src.core.mesh import BaseMesh, context_abstract_mesh, context_mesh, naming_mesh
-from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry, restrict_spec
+from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, get_entry_axes, restrict_spec
 from xtrace._src.core.shardings import NamedSharding, explicit_part
 from xtrace._src.core.sums import Sums
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
@@ -218,13 +218,7 @@ class ShardMap:
     ) -> None:
         self._check_axes("in_specs", spec, manual)
         self._check_sums("in_specs", spec, mesh)
-        if len(spec) > aval.ndim:
-            raise ValueError(
-                f"shard_map applied to the function '{self.name}' was given an in_specs entry which is too long to be "
-                f"compatible with {self._argument(count, path)}: {spec} has length {len(spec)}, and the argument has "
-                f"the shape {aval.shape}, which has rank {aval.ndim}. Write "
-                f"{spec.update(partitions=spec.partitions[: aval.ndim])}"
-            )
+        self._check_length("in_specs", spec, aval, self._argument(count, path), "the argument")
         own = aval.explicit_sharding
         if manual.issuperset(mesh.axis_names):
             entries = explicit_part(NamedSharding(mesh, spec), aval.ndim)
@@ -237,7 +231,7 @@ class ShardMap:
                 )
         for dimension, (size, parts) in enumerate(zip(aval.shape, count_shards(mesh, spec, aval.ndim), strict=True)):
             if size % parts:
-                axes = axes_of_entry(spec[dimension])
+                axes = get_entry_axes(spec[dimension])
                 raise ValueError(
                     f"shard_map applied to the function '{self.name}' was given argument arrays with axis sizes that "
                     f"are not evenly divisible by the corresponding mesh axis sizes: in_specs {spec} of "
@@ -245,6 +239,16 @@ class ShardMap:
                     f"{size}) over the mesh axes {axes} (of total size {parts}). Pad it to "
                     f"{-(-size // parts) * parts}, or write None for it in in_specs"
                 )
+
+    def _check_length(
+        self, argument: str, spec: PartitionSpec, aval: ShapedArray, name: str, what: str, advice: str = "Write"
+    ) -> None:
+        if len(spec) > aval.ndim:
+            raise ValueError(
+                f"shard_map applied to the function '{self.name}' was given an {argument} entry which is too long to "
+                f"be compatible with {name}: {spec} has length {len(spec)}, and {what} has the shape {aval.shape}, "
+                f"which has rank {aval.ndim}. {advice} {spec.update(partitions=spec.partitions[: aval.ndim])}"
+            )
 
     def _argument(self, count: int, path: Sequence[Any]) -> str:
         """Return the user's expression for an argument."""
@@ -300,13 +304,8 @@ class ShardMap:
             name = f"result{key_paths.keystr(path)}"
             self._check_axes("out_specs", spec, manual)
             self._check_sums("out_specs", spec, mesh)
-            if len(spec) > aval.ndim:
-                raise ValueError(
-                    f"shard_map applied to the function '{self.name}' was given an out_specs entry which is too long "
-                    f"to be compatible with {name}: {spec} has length {len(spec)}, and the result has the shape "
-                    f"{aval.shape}, which has rank {aval.ndim}. Give a scalar an axis with "
-                    f"x[None], or write {spec.update(partitions=spec.partitions[: aval.ndim])}"
-                )
+            advice = "Give a scalar an axis with x[None], or write"
+            self._check_length("out_specs", spec, aval, name, "the result", advice)
             sums, wanted = aval.manual_sums.within(manual), Sums(spec.unreduced, spec.reduced)
             if self.check_vma and sums != wanted:
                 raise ValueError(

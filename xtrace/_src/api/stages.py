@@ -6,13 +6,13 @@ import contextlib
 import functools
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from xtrace._src.api.call_arguments import Static, compiler_options_of, flatten
+from xtrace._src.api.call_arguments import Static, flatten, freeze_compiler_options
 from xtrace._src.api.compilation import check_execution, compile_module, explain_errors, run_program
 from xtrace._src.api.dispatch import CALLS_BEFORE_SPECIALISING, CallShapes, count_call, specialise
 from xtrace._src.api.reference_programs import call_on_arrays
-from xtrace._src.api.tracing import TracedFunction, abstract_leaves, struct_of
+from xtrace._src.api.tracing import TracedFunction, abstract_leaves, make_struct
 from xtrace._src.core import config, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, array_type, aval_of_value
@@ -21,9 +21,10 @@ from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.memory_layout import Format, Layout
 from xtrace._src.core.shardings import Sharding
 from xtrace._src.core.trace import Tracer
+from xtrace._src.core.values import EqualByKey, Immutable
 from xtrace._src.ops.references.binding import unwrap
 from xtrace._src.runtime.arrays import ConcreteArray, single_device_sharding
-from xtrace._src.runtime.execute import Assignment, Program, request_partitioning, shardings_of
+from xtrace._src.runtime.execute import Assignment, Program, find_shardings, request_partitioning
 from xtrace._src.runtime.transfer import committed_layout, committed_sharding
 from xtrace._src.transforms import dce
 from xtrace._src.transforms.lower import LoweredModule
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from xtrace._src.api.partition_reports import PartitionReport
 
 
-class ArgInfo:
+class ArgInfo(EqualByKey):
     """The type of an argument, and whether it is donated.
 
     Args:
@@ -63,11 +64,8 @@ class ArgInfo:
     def __repr__(self) -> str:
         return f"ArgInfo(aval={self.aval!r}, donated={self.donated})"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ArgInfo) and (self.aval, self.donated) == (other.aval, other.donated)
-
-    def __hash__(self) -> int:
-        return hash((self.aval, self.donated))
+    def _key(self) -> Any:
+        return self.aval, self.donated
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -80,7 +78,7 @@ class ArgInfo:
         return self.aval.dtype
 
 
-class Stage:
+class Stage(Immutable):
     """A stage of compilation: it has the function's name, and the structures and types of arguments and results."""
 
     def __init__(self, jitted: Jitted, static: Static, traced: TracedFunction) -> None:
@@ -173,12 +171,6 @@ class Stage:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.fun_name}>"
 
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
-
     def __reduce__(self) -> Any:
         raise TypeError(
             f"a {type(self).__name__}, here of {self.fun_name}, cannot be pickled: it holds Python code. "
@@ -187,7 +179,7 @@ class Stage:
 
     def _repr_html_(self) -> str:
         """Return the stage as HTML for notebooks: its name, the types of arguments and results, and its text."""
-        return notebook_views.html_of_stage(self)
+        return notebook_views.write_stage_html(self)
 
 
 class Traced(Stage):
@@ -239,7 +231,7 @@ class Traced(Stage):
         traced = self._traced
         function: Any = self._jitted.without_references(traced, self._static)
         avals = [array_type(v.aval) for v in (*traced.jaxpr.constvars, *traced.jaxpr.invars)]
-        lowered: Lowered = function.trace(*map(struct_of, avals)).lower(lowering_platforms=platforms)
+        lowered: Lowered = function.trace(*map(make_struct, avals)).lower(lowering_platforms=platforms)
         lowered._around = self
         return lowered
 
@@ -357,7 +349,7 @@ class Lowered(Stage):
             >>> xtrace.jit(lambda x: x + 1).lower(jnp.ones(8)).cost_analysis()["flops"]
             8.0
         """
-        return executables.cost_of(self._module.text())
+        return executables.estimate_cost(self._module.text())
 
     @boundary
     def compile(self, compiler_options: dict[str, Any] | None = None, *, target: str | None = None) -> Compiled:
@@ -379,7 +371,7 @@ class Lowered(Stage):
             >>> xtrace.jit(jnp.cos).lower(0.0).compile()(0.0)
             Array(1., dtype=float32, weak_type=True)
         """
-        options = dict([*self._jitted.options.compiler_options, *compiler_options_of("compile", compiler_options)])
+        options = dict([*self._jitted.options.compiler_options, *freeze_compiler_options("compile", compiler_options)])
         if target is not None:
             return self._compile_for(target, options)
         if is_compile_only(self._assignment.device):
@@ -398,7 +390,7 @@ class Lowered(Stage):
 
     def _compile_for(self, target: str, options: dict[str, Any]) -> Compiled:
         """Compile for a target: for its first device, or for all if the program is partitioned."""
-        devices, platform = targets.compile_only_devices(target), targets.platform_of(target)
+        devices, platform = targets.compile_only_devices(target), targets.get_platform(target)
         mesh = self._assignment.mesh
         if mesh is None:
             assignment = Assignment(devices[:1])
@@ -426,7 +418,7 @@ class Lowered(Stage):
             executable = targets.compile(text, assignment.devices, options, partitioned)
         inputs, results = None, None
         if assignment.mesh is not None:
-            inputs, results = shardings_of(executable, taken, module.hidden, self._traced.jaxpr.out_avals)
+            inputs, results = find_shardings(executable, taken, module.hidden, self._traced.jaxpr.out_avals)
         partition = Partition(assignment, kept, inputs, results)
         return Compiled(self._jitted, self._static, self._traced, executable, partition, None)
 
@@ -534,11 +526,11 @@ class Compiled(Stage):
         kept = range(len(leaves)) if self._program.kept is None else self._program.kept
         faults: dict[str, list[str]] = {}
         for number, i in enumerate(kept):
-            own, wanted = committed_sharding(leaves[i]), self._program.sharding_of_input(number)
+            own, wanted = committed_sharding(leaves[i]), self._program.get_input_sharding(number)
             if own is not None and not own.is_equivalent_to(wanted, leaves[i].ndim):
                 fault = f"argument {self._paths()[i]} is on {own}, and the program takes it from {wanted}"
                 faults.setdefault("shardings", []).append(fault)
-            elif own is not None and committed_layout(leaves[i]) != self._program.layout_of_input(number):
+            elif own is not None and committed_layout(leaves[i]) != self._program.get_input_layout(number):
                 faults.setdefault("layouts", []).append(f"argument {self._paths()[i]} is in {leaves[i].format.layout}")
         for kind, lines in faults.items():
             raise ValueError(
@@ -598,10 +590,10 @@ class Compiled(Stage):
         """
         partition = self._partition
         around = self._around._traced if self._around is not None else None
-        source = memory_reports.source_of(self._traced, partition.kept, self._jitted.fun, around)
+        source = memory_reports.make_source(self._traced, partition.kept, self._jitted.fun, around)
         # A loaded program has no function to compile again.
         compile_for = self._compile_again if hasattr(self._jitted, "lowered_module") else None
-        return memory_reports.report_of_executable(
+        return memory_reports.report_executable(
             self.fun_name, self._executable, source, partition.assignment.devices, compile_for
         )
 
@@ -628,7 +620,7 @@ class Compiled(Stage):
         paths, avals = self._paths(), self._traced.jaxpr.in_avals
         return partition_reports.make_report(
             self.fun_name, self._executable, device.device_kind, partition.assignment.mesh,
-            targets.memory_of(device.device_kind), [paths[i] for i in kept], [avals[i] for i in kept],
+            targets.get_device_memory(device.device_kind), [paths[i] for i in kept], [avals[i] for i in kept],
             partition.inputs if partition.inputs is not None else [None] * len(kept),
         )
 
@@ -694,7 +686,7 @@ class Compiled(Stage):
         """Return the formats of the program's inputs (`side` 0) or results (`side` 1)."""
         if self._program is None:
             return [Format(None, sharding) for sharding in shardings] if shardings else [Format()] * count
-        layouts = executables.layouts_of(self._executable)[side]
+        layouts = executables.get_layouts(self._executable)[side]
         places = shardings or [single_device_sharding(self._program.device)] * count
         taken = layouts[len(layouts) - count :]
         return [Format(Layout.from_pjrt_layout(x), place) for x, place in zip(taken, places, strict=True)]

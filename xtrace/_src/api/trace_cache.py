@@ -22,7 +22,7 @@ from xtrace._src.api.call_arguments import Static
 from xtrace._src.api.device_assignment import types_in_shardings
 from xtrace._src.api.function_fingerprints import Fingerprint, UncertainError
 from xtrace._src.api.jit_cache import CompiledCall, Prepared
-from xtrace._src.api.serialized_programs import RecordReader, record_of_aval, record_of_program, record_of_sharding
+from xtrace._src.api.serialized_programs import RecordReader, record_aval, record_program, record_sharding
 from xtrace._src.api.tracing import abstract_leaves
 from xtrace._src.core import compilation_cache_settings as cache_settings
 from xtrace._src.core import config
@@ -30,13 +30,13 @@ from xtrace._src.core.avals import ShapedArray, aval_of_value
 from xtrace._src.core.callables import function_name
 from xtrace._src.core.primitive import with_rules_of_users
 from xtrace._src.runtime import compilation_cache
-from xtrace._src.runtime.arrays import ConcreteArray, layout_of
+from xtrace._src.runtime.arrays import ConcreteArray, get_layout
 from xtrace._src.runtime.disk_cache import TRACE, DiskCache
 from xtrace._src.runtime.execute import Program, request_partitioning
 from xtrace._src.runtime.transfer import committed_sharding, current_device
 from xtrace._src.transforms.scopes import current_scopes
 from xtrace._src.xla import clients, executables, versions
-from xtrace._src.xla.pytree_registry import PyTreeDef, treedef_of
+from xtrace._src.xla.pytree_registry import PyTreeDef, make_treedef
 
 if TYPE_CHECKING:
     from xtrace._src.api.jit import Jitted
@@ -54,16 +54,16 @@ class KeptTrace:
         leaves: Sequence[Any],
     ) -> None:
         self._cache, self._jitted, self._static, self._in_tree = cache, jitted, static, in_tree
-        self._avals = list(map(record_of_aval, avals))
+        self._avals = list(map(record_aval, avals))
         self._places = [committed_sharding(leaf) for leaf in leaves]
-        self._layouts = [str(layout_of(leaf)) if type(leaf) is ConcreteArray else None for leaf in leaves]
+        self._layouts = [str(get_layout(leaf)) if type(leaf) is ConcreteArray else None for leaf in leaves]
         self._key = self._make_key()
 
     def _make_key(self) -> bytes:
         jitted, made = self._jitted, Fingerprint()
         made.add(_environment(), "the environment")
         made.add(tuple(config.changed_settings(config.cache_key()).items()), "the settings")
-        made.add(json.dumps([self._avals, [s and record_of_sharding(s) for s in self._places], self._layouts]))
+        made.add(json.dumps([self._avals, [s and record_sharding(s) for s in self._places], self._layouts]))
         made.add(self._in_tree, "the arguments")
         made.add((self._static.positional, self._static.named), "the static arguments")
         made.add(tuple(jitted.options), "the options of jit")
@@ -82,7 +82,7 @@ class KeptTrace:
             known = {d.id: d for d in clients.client(record["platform"]).devices()}
             reader = RecordReader(record, [known[number] for number in record["devices"]], False)
             described = reader.program(payload[8 + size :])
-            out_tree = _tree_of_record(record["out tree"], _subtrees(self._in_tree))
+            out_tree = _read_tree(record["out tree"], _subtrees(self._in_tree))
             key = bytes.fromhex(record["program"])
             executable, code = compilation_cache.load_at(
                 (self._cache, key), "", described.assignment.devices, record["options"], (), described.partitioned
@@ -123,11 +123,11 @@ class KeptTrace:
         )
         if key is None:
             return None
-        record, constants = record_of_program(self._jitted.name, program, assignment, traced)
+        record, constants = record_program(self._jitted.name, program, assignment, traced)
         options = executables.with_safe_fusions(made.text, assignment.device, made.options)
         record |= {
             "platform": assignment.device.platform, "program": key.hex(), "options": options,
-            "out tree": _record_of_tree(traced.out_tree, {tree: i for i, tree in enumerate(_subtrees(self._in_tree))}),
+            "out tree": _record_tree(traced.out_tree, {tree: i for i, tree in enumerate(_subtrees(self._in_tree))}),
         }
         head = json.dumps(record).encode()
         return len(head).to_bytes(8, "little") + head + constants
@@ -244,7 +244,7 @@ def _subtrees(tree: PyTreeDef) -> list[PyTreeDef]:
 _NODES: dict[str, type] = {"tuple": tuple, "list": list, "dict": dict, "NoneType": type(None)}
 
 
-def _record_of_tree(tree: PyTreeDef, known: dict[PyTreeDef, int]) -> Any:
+def _record_tree(tree: PyTreeDef, known: dict[PyTreeDef, int]) -> Any:
     """Return a JSON record of a result's structure: the number of an equal subtree of the arguments, or a node."""
     number = known.get(tree)
     if number is not None:
@@ -258,13 +258,13 @@ def _record_of_tree(tree: PyTreeDef, known: dict[PyTreeDef, int]) -> Any:
     if kind is dict and not all(type(key) in (str, int) for key in metadata):
         raise UncertainError("its result is a dictionary whose keys are neither texts nor integers")
     keys = list(metadata) if kind is dict else None
-    return [kind.__name__, keys, [_record_of_tree(child, known) for child in tree.children()]]
+    return [kind.__name__, keys, [_record_tree(child, known) for child in tree.children()]]
 
 
-def _tree_of_record(record: Any, known: Sequence[PyTreeDef]) -> PyTreeDef:
+def _read_tree(record: Any, known: Sequence[PyTreeDef]) -> PyTreeDef:
     if type(record) is int:
         return known[record]
     if record == "leaf":
-        return treedef_of(None, [])
+        return make_treedef(None, [])
     name, keys, children = record
-    return treedef_of((_NODES[name], keys), [_tree_of_record(child, known) for child in children])
+    return make_treedef((_NODES[name], keys), [_read_tree(child, known) for child in children])

@@ -21,7 +21,7 @@ from xtrace._src.core.avals import (
     int_aval,
     is_array_like,
 )
-from xtrace._src.core.callables import check_callable, debug_info_of, function_name
+from xtrace._src.core.callables import check_callable, function_name, make_debug_info
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.high_values import lower_result
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal
@@ -78,19 +78,19 @@ class TracedFunction:
         """Whether the input at a position is a reference."""
         return type(self.jaxpr.invars[position].aval) is AbstractRef
 
-    def places_of_references(self) -> list[int]:
+    def locate_references(self) -> list[int]:
         """Return the positions of the references among the constants and inputs."""
         variables = [*self.jaxpr.constvars, *self.jaxpr.invars]
         return [i for i, v in enumerate(variables) if type(v.aval) is AbstractRef]
 
     def donated_arrays(self, flags: Sequence[bool]) -> list[int]:
-        """Return the positions of the donated arguments of `function_of_arrays`: of the leaves, those in `flags`.
+        """Return the positions of the donated arguments of `make_array_function`: of the leaves, those in `flags`.
 
         Besides these are the arrays of references, which the program writes to in place.
         """
         count = len(self.consts)
         chosen = [count + i for i, flag in enumerate(flags) if flag and not self.is_reference(i)]
-        return [*self.places_of_references(), *chosen] if self.donates_references() else chosen
+        return [*self.locate_references(), *chosen] if self.donates_references() else chosen
 
     def discharge(self) -> TracedFunction:
         """Return the trace without references; none may be an input or a constant."""
@@ -106,7 +106,7 @@ class TracedFunction:
         """
         return not any(e.primitive.name in _MAY_FAIL for e in all_equations(self.jaxpr.eqns))
 
-    def function_of_arrays(self, name: str) -> tuple[Callable[..., list[Any]], int]:
+    def make_array_function(self, name: str) -> tuple[Callable[..., list[Any]], int]:
         """Return the trace as a function of arrays, and the number of its constants, which are the first arguments.
 
         The function takes the arrays in references, and returns their final arrays after the results.
@@ -136,7 +136,7 @@ class TracedFunction:
 
     def describe_results(self, places: Sequence[Sharding | Format | None]) -> Any:
         """Return the result as a tree of ShapeDtypeStructs; `places` are their shardings or formats, or empty."""
-        leaves = list(map(struct_of, self.jaxpr.out_avals))
+        leaves = list(map(make_struct, self.jaxpr.out_avals))
         for i, place in enumerate(places):
             if place is not None:
                 leaves[i] = leaves[i].update(sharding=place)
@@ -148,7 +148,7 @@ class TracedFunction:
         return self.jaxpr.out_avals
 
 
-def struct_of(aval: ShapedArray) -> Any:
+def make_struct(aval: ShapedArray) -> Any:
     """Return an aval as a ShapeDtypeStruct; the aval of a token is returned unchanged."""
     if type(aval) is AbstractToken:
         return aval
@@ -211,7 +211,7 @@ def trace(
 
     finish: a function of the results and their structure; it returns the results to record.
     """
-    info = debug_info_of(
+    info = make_debug_info(
         transformation, function, call_arguments.lazy_argument_paths(function, static, in_tree)
     )
     out_tree = None

@@ -17,10 +17,10 @@ from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
-from xtrace._src.core.callables import check_callable, debug_info_of, function_name
+from xtrace._src.core.callables import check_callable, function_name, make_debug_info
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.key_paths import keystr
-from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
+from xtrace._src.core.partition_spec import PartitionSpec, get_entry_axes
 from xtrace._src.core.references import Reference
 from xtrace._src.core.shardings import NamedSharding
 from xtrace._src.core.sizes import to_size
@@ -129,7 +129,7 @@ def vmap(
             return [*results, *map(read_reference, copies.values())] if copies else results
 
         mapped_axis = MappedAxis(size, axis_name, spmd_axis_name, split)
-        described: Callable[[], Any] = lambda: debug_info_of("vmap", fun, paths)  # noqa: E731
+        described: Callable[[], Any] = lambda: make_debug_info("vmap", fun, paths)  # noqa: E731
         with scope(VMAP):
             results, places = batch(flat, mapped_axis, values, axes, described)
         for i, reference in reversed(references.items()):
@@ -217,7 +217,7 @@ def _split_of_mapped(
         for i, aval in mapped.items()
     }
     split = [i for i, entry in entries.items() if entry is not None]
-    if split and spmd_axis_name is not None and axes_of_entry(entries[split[0]]) != axes_of_entry(spmd_axis_name):
+    if split and spmd_axis_name is not None and get_entry_axes(entries[split[0]]) != get_entry_axes(spmd_axis_name):
         raise ValueError(
             f"vmap: only one of spmd_axis_name or arrays sharded on Explicit mesh axes is allowed, got spmd_axis_name="
             f"{abbreviate(spmd_axis_name)} and argument {paths()[split[0]]} of {name}, "

@@ -10,7 +10,7 @@ from xtrace._src.api import memory_reports
 from xtrace._src.api.tracing import TracedFunction
 from xtrace._src.core.avals import physical_aval
 from xtrace._src.core.diagnostics.excerpts import excerpt
-from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_of
+from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, find_jaxprs
 from xtrace._src.core.printer import format_equation
 from xtrace._src.core.source import Position, resolve
 from xtrace._src.runtime.execute import Program
@@ -68,16 +68,16 @@ def explain_run(error: BaseException, traced: TracedFunction, program: Program |
     """Add notes to an out-of-memory error of a running program: its largest operation, and its memory report."""
     if not _is_out_of_memory(str(error)):
         return
-    largest = max(_equations(traced.jaxpr), key=_bytes_of_results, default=None)
+    largest = max(_equations(traced.jaxpr), key=_count_result_bytes, default=None)
     if largest is not None:
-        size = _bytes_of_results(largest)
+        size = _count_result_bytes(largest)
         error.add_note(
             f"The largest result of one operation of the program takes {size} bytes:\n{_describe_equation(largest)}"
         )
     if program is not None:
-        source = memory_reports.source_of(traced, program.kept)
+        source = memory_reports.make_source(traced, program.kept)
         name = traced.debug_info.function
-        report = memory_reports.report_of_executable(
+        report = memory_reports.report_executable(
             name, program.executable, source, program.executable.local_devices()
         )
         error.add_note(f"What the program takes:\n{report}")
@@ -90,14 +90,14 @@ def _is_out_of_memory(message: str) -> bool:
 def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
     """Yield the equations without inner jaxprs; an inner jaxpr's equations replace the equation that holds it."""
     for equation in jaxpr.eqns:
-        inner = list(jaxprs_of(equation.parameters))
+        inner = list(find_jaxprs(equation.parameters))
         if not inner:
             yield equation
         for each in inner:
             yield from _equations(each)
 
 
-def _bytes_of_results(equation: JaxprEqn) -> int:
+def _count_result_bytes(equation: JaxprEqn) -> int:
     stored = [physical_aval(v.aval) for v in equation.outvars]
     return sum(math.prod(a.shape) * getattr(a.dtype, "itemsize", 0) for a in stored)
 

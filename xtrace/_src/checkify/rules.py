@@ -45,8 +45,8 @@ from xtrace._src.ops.arrays.index_vectors import (
     window_sizes,
 )
 from xtrace._src.ops.arrays.sorting import sort, top_k
-from xtrace._src.ops.call_primitives import call_p, close_jaxpr, closed_call_p
-from xtrace._src.ops.calls import bind_jit, constrain_row, evaluate_as_program, jit_call
+from xtrace._src.ops.call_primitives import call_p, closed_call_p
+from xtrace._src.ops.calls import bind_jit, close_jaxpr, constrain_row, evaluate_as_program, jit_call
 from xtrace._src.ops.collectives import pmax, pmin
 from xtrace._src.ops.comparisons import eq, ne
 from xtrace._src.ops.composites import composite_p

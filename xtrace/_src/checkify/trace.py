@@ -13,15 +13,7 @@ from typing import Any, NamedTuple
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.checkify.checks import CHECK, Error, init_error
 from xtrace._src.checkify.errors import DivisionByZeroError, JaxException, NaNError, OOBError, Site, Slot
-from xtrace._src.checkify.leaves import (
-    NO_ERROR,
-    NUMBER,
-    any_element,
-    any_flag,
-    assign_slots,
-    first_element,
-    make_empty,
-)
+from xtrace._src.checkify.leaves import NO_ERROR, NUMBER, any_element, any_flag, assign_slots, first_element, make_empty
 from xtrace._src.checkify.rules import CALLS, CHECKS, NEVER_MAKES_NAN, OPAQUE
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.arrays import Array
@@ -125,7 +117,7 @@ class CheckTrace(Trace):
 
     def check_division(self, divisor: Array | Literal) -> None:
         """Add the check that no divisor is zero."""
-        known = _value_of_literal(divisor)
+        known = _get_literal_value(divisor)
         if DivisionByZeroError not in self.enabled or (isinstance(known, (int, float, complex)) and known):
             return
         aval = aval_of(divisor)
@@ -139,7 +131,7 @@ class CheckTrace(Trace):
 
         component: for index vectors, the position to check along the last axis of `index`.
         """
-        known = _value_of_literal(index)
+        known = _get_literal_value(index)
         if OOBError not in self.enabled or (isinstance(known, int) and 0 <= known <= last) or not aval_of(index).size:
             return
         if component is not None:
@@ -276,5 +268,5 @@ def run_checked(
     return Error(code, payload, sites, slots), result
 
 
-def _value_of_literal(operand: object) -> object:
+def _get_literal_value(operand: object) -> object:
     return operand.value if type(operand) is Literal else operand

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any, TypeVar
 
-from xtrace._src.core.boolean_parameters import check_flags, flags_of
+from xtrace._src.core.boolean_parameters import check_flags, find_flags
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -18,7 +18,7 @@ def operation(function: _Function) -> _Function:
     """Return the boundary of an operation on arrays, as `boundary` does; it accepts objects with ``__jax_array__``."""
     if "hide_frames" in function.__code__.co_names:
         return function
-    flags = flags_of(function)
+    flags = find_flags(function)
     # Flags are rarely given by position, and taking a slice needs no Python call.
     first = min((n for n in flags.values() if n is not None), default=sys.maxsize)
 

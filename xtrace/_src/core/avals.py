@@ -59,7 +59,7 @@ class MemorySpace(enum.Enum):
 _DEVICE = MemorySpace.Device
 
 
-def memory_space_of_kind(kind: str | None) -> MemorySpace:
+def find_memory_space(kind: str | None) -> MemorySpace:
     """Return the memory space of XLA's name of a kind: the host's for ``pinned_host``, the device's for all others."""
     return MemorySpace.Host if kind == MemorySpace.Host.kind else _DEVICE
 
@@ -476,7 +476,7 @@ class ShapeDtypeStruct:
             aval = aval.update(varying=manual.varying, manual_sums=Sums(manual.unreduced, manual.reduced))
         place = None if self._place is None else self.sharding
         if place is not None:
-            memory_space = memory_space_of_kind(place.memory_kind)
+            memory_space = find_memory_space(place.memory_kind)
             aval = aval.update(sharding=explicit_part(place, self.ndim), memory_space=memory_space)
         return AbstractRef(aval) if self.is_ref else aval
 

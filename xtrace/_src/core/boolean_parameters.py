@@ -13,7 +13,7 @@ from xtrace._src.core.trace import Tracer
 _UNCHECKED = frozenset(("check_finite", "copy", "debug", "inplace", "overwrite_a", "overwrite_b", "overwrite_c"))
 
 
-def flags_of(function: Callable[..., Any]) -> dict[str, int | None]:
+def find_flags(function: Callable[..., Any]) -> dict[str, int | None]:
     """Return the names of the flags of a plain function, each with its position (None: by keyword only)."""
     code, defaults = function.__code__, function.__defaults__ or ()
     first = code.co_argcount - len(defaults)

@@ -36,7 +36,7 @@ def innermost_function(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def signature_of(function: Callable[..., Any] | None) -> inspect.Signature | None:
+def find_signature(function: Callable[..., Any] | None) -> inspect.Signature | None:
     """Return the signature of `function`; None if it has none."""
     if function is None:
         return None
@@ -56,7 +56,7 @@ def positional_names(function: Callable[..., Any] | None, count: int) -> list[st
         names = list(code.co_varnames[: code.co_argcount])
         if code.co_flags & inspect.CO_VARARGS:
             rest = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
-    elif (signature := signature_of(function)) is not None:
+    elif (signature := find_signature(function)) is not None:
         for parameter in signature.parameters.values():
             if parameter.kind in POSITIONAL:
                 names.append(parameter.name)
@@ -73,7 +73,12 @@ def leaf_paths(names: Sequence[str], trees: Sequence[PyTreeDef]) -> list[str]:
     return paths
 
 
-def debug_info_of(
+def result_paths(tree: PyTreeDef) -> list[str]:
+    """Return the users' expressions for the leaves of a result, such as ``result['a'][0]``."""
+    return leaf_paths(["result"], [tree])
+
+
+def make_debug_info(
     transformation: str, function: Callable[..., Any], argument_paths: Callable[[], Sequence[str]] | None = None
 ) -> DebugInfo:
     """Return the function and the transformation of a jaxpr, for messages."""

@@ -10,7 +10,7 @@ from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.rule_error_notes import format_source
 from xtrace._src.core.effects import NamedAxis
 from xtrace._src.core.errors import JaxprTypeError
-from xtrace._src.core.ir import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
+from xtrace._src.core.ir import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, find_jaxprs
 from xtrace._src.core.printer import format_equation
 from xtrace._src.core.sizes import is_symbolic
 
@@ -63,19 +63,19 @@ def _check_equation(equation: JaxprEqn, bound: set[Var], checked: set[Jaxpr]) ->
         raise JaxprTypeError(
             f"{primitive.name} has {len(primitive.parameters)} parameters, the equation {len(parameters)}"
         )
-    for inner in jaxprs_of(parameters):
+    for inner in find_jaxprs(parameters):
         if inner.constvars:
             raise JaxprTypeError(f"the inner jaxpr of {primitive.name} has constvars: they must be operands")
         if inner not in checked:
             _check(inner, checked)
-    if any(type(effect) is NamedAxis for effect in equation.effects) and not jaxprs_of(parameters):
+    if any(type(effect) is NamedAxis for effect in equation.effects) and not find_jaxprs(parameters):
         # The type of a collective depends on the axes in scope, and the jaxpr does not record these.
         for variable in equation.outvars:
             _bind(bound, variable, primitive.name)
         return
     try:
         types = primitive.abstract_eval(tuple(a.aval for a in equation.invars), parameters)
-        effects = primitive.effects_of(parameters, [a.aval for a in equation.invars])
+        effects = primitive.find_effects(parameters, [a.aval for a in equation.invars])
     except (TypeError, ValueError) as error:
         raise JaxprTypeError(f"{primitive.name} does not accept its operands or parameters: {error}") from error
     types = list(types) if primitive.multiple_results else [types]

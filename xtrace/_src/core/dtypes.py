@@ -19,6 +19,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.errors import StaticArgumentError, refusal_class
 from xtrace._src.core.tables import Table
+from xtrace._src.core.values import EqualByKey
 
 finfo = ml_dtypes.finfo
 iinfo = ml_dtypes.iinfo
@@ -175,7 +176,7 @@ class ExtendedDType:
         return self.name
 
 
-class StoredDType(ExtendedDType):
+class StoredDType(ExtendedDType, EqualByKey):
     """An extended dtype of xtrace itself, for tokens and random keys; its elements have no tangents.
 
     `maker` is the object that makes the elements, such as a generator of random keys. Two dtypes are equal if their
@@ -203,12 +204,6 @@ class StoredDType(ExtendedDType):
 
     def _key(self) -> tuple[Any, ...]:
         return self.name, self.physical, self.trailing_shape, self.type, self.maker
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, StoredDType) and self._key() == other._key())
-
-    def __hash__(self) -> int:
-        return hash(self._key())
 
 
 # The element type of tokens, which order operations and hold no data. The runtime stores an empty array of booleans.

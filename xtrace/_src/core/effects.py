@@ -6,6 +6,8 @@ import functools
 from collections.abc import Hashable, Iterable
 from typing import Any
 
+from xtrace._src.core.abbreviation import abbreviate
+
 
 class Effect:
     """A kind of effect; dead-code elimination keeps equations that have one.
@@ -27,6 +29,43 @@ class Effect:
 
     def __repr__(self) -> str:
         return self.name
+
+
+class EffectTypes:
+    """A set of classes of effects.
+
+    Example:
+        >>> class Logged(xtrace.extend.core.Effect): pass
+        >>> xtrace.interpreters.mlir.lowerable_effects.add_type(Logged)
+        >>> xtrace.interpreters.mlir.lowerable_effects.contains(Logged())
+        True
+    """
+
+    def __init__(self, types: Iterable[type[Effect]] = ()) -> None:
+        self._types = set(types)
+
+    def add_type(self, effect_type: type[Effect]) -> None:
+        """Add a class of effects."""
+        if not (isinstance(effect_type, type) and issubclass(effect_type, Effect)):
+            raise TypeError(
+                "add_type: effect_type must be a class derived from xtrace.extend.core.Effect, got "
+                f"{abbreviate(effect_type)}"
+            )
+        self._types.add(effect_type)
+
+    def contains(self, eff: object) -> bool:
+        """Return whether an effect is of one of the classes, or one of the library's own effects."""
+        return type(eff) is Effect or isinstance(eff, tuple(self._types))
+
+    __contains__ = contains
+
+    def filter_in(self, effects: Iterable[Effect]) -> list[Effect]:
+        """Return the effects of these classes."""
+        return [e for e in effects if self.contains(e)]
+
+    def filter_not_in(self, effects: Iterable[Effect]) -> list[Effect]:
+        """Return the effects of other classes."""
+        return [e for e in effects if not self.contains(e)]
 
 
 class NamedAxis(Effect):
@@ -98,7 +137,7 @@ def ordered_effects(effects: Effects) -> list[Effect]:
     return sorted([e for e in effects if e.ordered], key=repr) if effects else []
 
 
-def effects_of_all(equations: Iterable[Any]) -> Effects:
+def join_effects(equations: Iterable[Any]) -> Effects:
     """Return the union of the effects of equations."""
     return NO_EFFECTS.union(*[e.effects for e in equations if e.effects])
 

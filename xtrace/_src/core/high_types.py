@@ -7,15 +7,33 @@ tree of its arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import AbstractValue, aval_rules, high_types
-from xtrace._src.core.effects import Effect
+from xtrace._src.core.effects import EffectTypes
 
 
-class HiType(AbstractValue):
+class _UsersType(AbstractValue):
+    """The base class of types that users define."""
+
+    is_high = True
+
+    def to_tangent_aval(self) -> Any:
+        """Return the type of tangents of values of this type."""
+        raise _missing(self, "to_tangent_aval", "returns the type of tangents")
+
+    def to_ct_aval(self) -> Any:
+        """Return the type of cotangents of values of this type: that of tangents."""
+        return self.to_tangent_aval()
+
+    def str_short(self, short_dtypes: bool = False, **_: object) -> str:
+        """Return the type as jaxprs print it."""
+        return str(self)
+
+
+class HiType(_UsersType):
     """The base class of types that users define for immutable values.
 
     A subclass is hashable and has the methods `lo_ty`, `lower_val`, `raise_val` and, for derivatives,
@@ -27,7 +45,6 @@ class HiType(AbstractValue):
     """
 
     __module__ = "xtrace.experimental.hijax"
-    is_high = True
 
     def lo_ty(self) -> list[Any]:
         """Return the types of the arrays that hold a value."""
@@ -41,14 +58,6 @@ class HiType(AbstractValue):
         """Return the value with the given arrays."""
         raise _missing(self, "raise_val", "returns the value with the given arrays")
 
-    def to_tangent_aval(self) -> Any:
-        """Return the type of tangents of values of this type."""
-        raise _missing(self, "to_tangent_aval", "returns the type of tangents")
-
-    def to_ct_aval(self) -> Any:
-        """Return the type of cotangents of values of this type: that of tangents."""
-        return self.to_tangent_aval()
-
     def vspace_zero(self) -> Any:
         """Return the zero of the vector space with this tangent type."""
         raise _missing(self, "vspace_zero", "returns the zero tangent")
@@ -57,12 +66,8 @@ class HiType(AbstractValue):
         """Return the sum of values of the vector space with this tangent type."""
         raise _missing(self, "vspace_add", "returns the sum of tangents")
 
-    def str_short(self, short_dtypes: bool = False, **_: object) -> str:
-        """Return the type as jaxprs print it."""
-        return str(self)
 
-
-class MutableHiType(AbstractValue):
+class MutableHiType(_UsersType):
     """The base class of types that users define for mutable values.
 
     A subclass is hashable and has the methods `lo_ty_qdd`, `new_from_loval`, `read_loval` and `update_from_loval`,
@@ -74,7 +79,7 @@ class MutableHiType(AbstractValue):
     """
 
     __module__ = "xtrace.experimental.hijax"
-    is_high = has_qdd = True
+    has_qdd = True
 
     def lo_ty_qdd(self, state: Any) -> list[Any]:
         """Return the types of the arrays that hold a value with the quasi-dynamic data `state`."""
@@ -91,18 +96,6 @@ class MutableHiType(AbstractValue):
     def update_from_loval(self, state: Any, value: Any, *lo_vals: Any) -> None:
         """Give a value the given arrays, in place."""
         raise _missing(self, "update_from_loval", "gives a value the given arrays, in place")
-
-    def to_tangent_aval(self) -> Any:
-        """Return the type of tangents of values of this type."""
-        raise _missing(self, "to_tangent_aval", "returns the type of tangents")
-
-    def to_ct_aval(self) -> Any:
-        """Return the type of cotangents of values of this type: that of tangents."""
-        return self.to_tangent_aval()
-
-    def str_short(self, short_dtypes: bool = False, **_: object) -> str:
-        """Return the type as jaxprs print it."""
-        return str(self)
 
 
 def _missing(aval: AbstractValue, method: str, contract: str) -> NotImplementedError:
@@ -225,30 +218,9 @@ class aval_property(NamedTuple):
     fget: Callable[..., Any]
 
 
-class EffectTypeSet:
-    """A set of classes of effects; an effect is in it if its class is, or a base class."""
-
-    def __init__(self) -> None:
-        self._types: set[type] = set()
-
-    def add_type(self, effect_type: type[Effect]) -> None:
-        """Add a class of effects."""
-        self._types.add(effect_type)
-
-    def contains(self, effect: object) -> bool:
-        """Whether an effect is in the set."""
-        return isinstance(effect, tuple(self._types))
-
-    __contains__ = contains
-
-    def filter_not_in(self, effects: Iterable[object]) -> list[object]:
-        """Return the effects that are not in the set."""
-        return [e for e in effects if e not in self]
-
-
 # The effects that loops and branches may have. Tracing turns operations on high types into operations on arrays, so
 # their effects are never refused.
-control_flow_allowed_effects = EffectTypeSet()
+control_flow_allowed_effects = EffectTypes()
 
 
 def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:

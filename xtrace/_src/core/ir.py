@@ -323,7 +323,7 @@ class ClosedJaxpr:
         return ClosedJaxpr(self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts)
 
 
-def jaxprs_of(parameters: Sequence[Any]) -> list[Jaxpr]:
+def find_jaxprs(parameters: Sequence[Any]) -> list[Jaxpr]:
     """Return the jaxprs among an equation's parameters, also inside tuples; a closed one gives its jaxpr."""
     jaxprs: list[Jaxpr] = []
     for value in parameters:
@@ -332,13 +332,11 @@ def jaxprs_of(parameters: Sequence[Any]) -> list[Jaxpr]:
         elif isinstance(value, ClosedJaxpr):
             jaxprs.append(value.jaxpr)
         elif isinstance(value, (tuple, list)):
-            jaxprs.extend(jaxprs_of(value))
+            jaxprs.extend(find_jaxprs(value))
     return jaxprs
 
 
-def called_jaxpr(
-    primitive: Primitive, parameters: Sequence[Any], avals: Iterable[ShapedArray]
-) -> ClosedJaxpr | None:
+def called_jaxpr(primitive: Primitive, parameters: Sequence[Any], avals: Iterable[ShapedArray]) -> ClosedJaxpr | None:
     """Return the jaxpr that an equation calls on its operands of types `avals`: its only closed jaxpr.
 
     Returns None if there is no closed jaxpr; functions of elements, such as the body of a reduction, are open ones.

@@ -18,7 +18,7 @@ _WORD = re.compile(
 _STYLES = {"operation": "font-weight:600;color:#3565d8", "keyword": "color:#a03fb4", "type": "color:#0d8299"}
 
 
-def html_of_jaxpr(jaxpr: Jaxpr) -> str:
+def write_jaxpr_html(jaxpr: Jaxpr) -> str:
     """Return the HTML of a jaxpr, cut after `_MAX_LINES` lines."""
     lines, begun, names = format_lines(jaxpr)
     types = {name: v.aval.str_short(True) for v, name in names.items()}

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from xtrace._src.core.mesh import BaseMesh
+from xtrace._src.core.values import EqualByKey
 
 
-class ManualAxisType:
+class ManualAxisType(EqualByKey):
     """The manual mesh axes along which the values of an array differ from device to device, inside of `shard_map`.
 
     Args:
@@ -56,11 +57,8 @@ class ManualAxisType:
         """Return the type with `varying`, `unreduced` or `reduced` changed."""
         return ManualAxisType(**({name: getattr(self, name) for name in self.__slots__} | kwargs))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ManualAxisType) and all(getattr(self, n) == getattr(other, n) for n in self.__slots__)
-
-    def __hash__(self) -> int:
-        return hash((self.varying, self.unreduced, self.reduced))
+    def _key(self) -> Any:
+        return self.varying, self.unreduced, self.reduced
 
     def __repr__(self) -> str:
         return f"ManualAxisType(varying={self.varying}, unreduced={self.unreduced}, reduced={self.reduced})"

@@ -20,6 +20,7 @@ from xtrace._src.core import config
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.axis_names import name_tuple
 from xtrace._src.core.jax_version import is_newer
+from xtrace._src.core.values import Immutable
 
 
 class AxisType(enum.Enum):
@@ -70,7 +71,7 @@ class PlannedDevice(NamedTuple):
     platform: str
 
 
-class BaseMesh:
+class BaseMesh(Immutable):
     """The names, sizes and types of a mesh's axes."""
 
     __slots__ = ("axis_names", "axis_sizes", "axis_types", "_hash", "__weakref__", "__dict__")
@@ -116,23 +117,23 @@ class BaseMesh:
         """Return the mesh with some of its fields changed."""
         raise NotImplementedError
 
-    def _axes_of_type(self, wanted: AxisType) -> tuple[Any, ...]:
+    def _select_axes(self, wanted: AxisType) -> tuple[Any, ...]:
         return tuple([n for n, kind in zip(self.axis_names, self.axis_types, strict=True) if kind is wanted])
 
     @functools.cached_property
     def auto_axes(self) -> tuple[Any, ...]:
         """The names of the axes of type Auto."""
-        return self._axes_of_type(AxisType.Auto)
+        return self._select_axes(AxisType.Auto)
 
     @functools.cached_property
     def explicit_axes(self) -> tuple[Any, ...]:
         """The names of the axes of type Explicit."""
-        return self._axes_of_type(AxisType.Explicit)
+        return self._select_axes(AxisType.Explicit)
 
     @functools.cached_property
     def manual_axes(self) -> tuple[Any, ...]:
         """The names of the axes of type Manual."""
-        return self._axes_of_type(AxisType.Manual)
+        return self._select_axes(AxisType.Manual)
 
     @property
     def are_all_axes_auto(self) -> bool:
@@ -148,6 +149,12 @@ class BaseMesh:
     def are_all_axes_manual(self) -> bool:
         """Whether all axes are of type Manual."""
         return len(self.manual_axes) == len(self.axis_names)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
 
     def _axes_shown(self) -> str:
         axes = "".join([f"{name!r}: {size}, " for name, size in self.shape_tuple])
@@ -242,12 +249,6 @@ class AbstractMesh(BaseMesh):
     def __repr__(self) -> str:
         device = f", {self.abstract_device._fields_shown()}" if self.abstract_device is not None else ""
         return f"AbstractMesh({self._axes_shown()}{device})"
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
 
     def __reduce__(self) -> Any:
         return _restore_abstract_mesh, (self.axis_sizes, self.axis_names, self.axis_types, self.abstract_device)
@@ -375,18 +376,6 @@ class Mesh(BaseMesh):
 
     def __str__(self) -> str:
         return "Mesh()" if self.empty else f"Mesh({self._axes_shown()})"
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __copy__(self) -> Mesh:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Mesh:
-        return self
 
     def __reduce__(self) -> Any:
         raise TypeError("a mesh has devices of this process and cannot be pickled; pickle mesh.abstract_mesh")

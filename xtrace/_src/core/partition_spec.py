@@ -23,7 +23,7 @@ class _Unconstrained:
 UNCONSTRAINED = _Unconstrained()
 
 
-def axes_of_entry(entry: Any) -> tuple[Any, ...]:
+def get_entry_axes(entry: Any) -> tuple[Any, ...]:
     """Return the mesh axes in an entry of a specification, the slowest first."""
     if entry is None or entry is UNCONSTRAINED:
         return ()
@@ -72,7 +72,7 @@ class PartitionSpec:
         self._hash = hash((self._partitions, self.unreduced, self.reduced))
 
     def _check_disjoint(self) -> None:
-        used = {axis for entry in self._partitions for axis in axes_of_entry(entry)}
+        used = {axis for entry in self._partitions for axis in get_entry_axes(entry)}
         pairs = (
             ("partitions", used, "unreduced", self.unreduced), ("partitions", used, "reduced", self.reduced),
             ("unreduced", self.unreduced, "reduced", self.reduced),
@@ -185,7 +185,7 @@ def full_entries(spec: PartitionSpec, ndim: int) -> tuple[Any, ...]:
 
 def restrict_spec(spec: PartitionSpec, ndim: int, kept: Set[Any]) -> PartitionSpec:
     """Return the specification for each of `ndim` dimensions that has of `spec` the mesh axes `kept` only."""
-    entries = [tuple([axis for axis in axes_of_entry(entry) if axis in kept]) for entry in full_entries(spec, ndim)]
+    entries = [tuple([axis for axis in get_entry_axes(entry) if axis in kept]) for entry in full_entries(spec, ndim)]
     return PartitionSpec(*entries, unreduced=spec.unreduced & kept, reduced=spec.reduced & kept)
 
 

@@ -11,12 +11,12 @@ from xtrace._src.core import sum_rules
 from xtrace._src.core.array_protocol import convert_array_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, common_memory_space
-from xtrace._src.core.boolean_parameters import check_flags, flags_of
+from xtrace._src.core.boolean_parameters import check_flags, find_flags
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.docstrings import complete_docstring
 from xtrace._src.core.effects import NO_EFFECTS, Effects
 from xtrace._src.core.errors import ShardingTypeError
-from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
+from xtrace._src.core.partition_spec import PartitionSpec, get_entry_axes
 from xtrace._src.core.sharding_rules import Split, different_meshes, join, whole
 from xtrace._src.core.shardings import NamedSharding, explicit_part
 from xtrace._src.core.source import describe, user_position
@@ -228,7 +228,7 @@ class Primitive:
         if operation is not None:
             self.__name__ = self.__qualname__ = operation.__name__
             self.__doc__, self.__signature__ = operation.__doc__, inspect.signature(operation)
-            self.flags = flags_of(operation)
+            self.flags = find_flags(operation)
         if not self.is_users:
             _primitives[name] = self
 
@@ -342,11 +342,11 @@ class Primitive:
         result = self.abstract(*plain, **named)
         results = result if self.multiple_results else [result]
         varying = self.varying(varying, **named) if self.varying is not None else varying
-        sums = self._sums_of_results(avals, plain, len(results), named, requested)
+        sums = self._find_result_sums(avals, plain, len(results), named, requested)
         manual = frozenset().union(*[axes for a in avals for axes in a.manual_sums])
         explicit = [s.without(manual) for s in sums]
         if requested is not None:
-            shardings = [_sharding_of(requested, a, s) for a, s in zip(results, explicit, strict=True)]
+            shardings = [_choose_sharding(requested, a, s) for a, s in zip(results, explicit, strict=True)]
         else:
             shardings = result_shardings(self, avals, plain, result, named, explicit)
         inner = [s.within(manual) for s in sums]
@@ -358,7 +358,7 @@ class Primitive:
         ]
         return types if self.multiple_results else types[0].update(memory_space=space)
 
-    def _sums_of_results(
+    def _find_result_sums(
         self, avals: Sequence[ShapedArray], plain: Sequence[ShapedArray], count: int, named: dict[str, Any],
         requested: NamedSharding | None,
     ) -> list[Sums]:
@@ -366,10 +366,10 @@ class Primitive:
         asked = requested.sums if requested is not None else None
         if not any(asked or ()) and not any(any(a.sums) for a in avals):
             return [NO_SUMS] * count
-        meshes = _meshes_of(avals)
+        meshes = _find_meshes(avals)
         mesh = meshes[0] if meshes else None
         operands = [
-            Split(p, _entries_of(a), mesh, a.sums, a.varying, a.explicit_sharding is not None or not mesh)
+            Split(p, _get_entries(a), mesh, a.sums, a.varying, a.explicit_sharding is not None or not mesh)
             for a, p in zip(avals, plain, strict=True)
         ]
         sums = self.sums(self.name, operands, asked, **named)
@@ -457,7 +457,7 @@ class Primitive:
             raise NotImplementedError(f"{words} for '{self.name}' not implemented{advice}")
         return rule  # type: ignore[no-any-return]
 
-    def effects_of(self, parameters: tuple[Any, ...], avals: Sequence[ShapedArray] | None = None) -> Effects:
+    def find_effects(self, parameters: tuple[Any, ...], avals: Sequence[ShapedArray] | None = None) -> Effects:
         """Return the effects of an equation with these parameters and types of operands."""
         if self.effects is None:
             return NO_EFFECTS
@@ -478,19 +478,19 @@ def result_shardings(
     named: dict[str, Any], sums: Sequence[Sums],
 ) -> list[NamedSharding | None]:
     """Return the sharding of each result over explicit mesh axes, with its axes `sums`; None without a mesh."""
-    meshes = _meshes_of(avals)
+    meshes = _find_meshes(avals)
     if not meshes:
         return [None] * len(sums)
     if len(meshes) > 1:
         placed = [(a.str_short(short_dtypes=False), a.explicit_sharding) for a in avals]
         raise different_meshes(primitive.name, [(text, s.mesh) for text, s in placed if s is not None])
     (mesh,) = meshes
-    operands = [Split(p, _entries_of(a), mesh) for a, p in zip(avals, plain, strict=True)]
+    operands = [Split(p, _get_entries(a), mesh) for a, p in zip(avals, plain, strict=True)]
     rule = primitive.sharding or whole
     entries = rule(primitive.name, operands, result, **named)
     entries = entries if primitive.multiple_results else [entries]
     for each, axes in zip(entries, sums, strict=True):
-        used = {axis for entry in each for axis in axes_of_entry(entry)} & (axes.unreduced | axes.reduced)
+        used = {axis for entry in each for axis in get_entry_axes(entry)} & (axes.unreduced | axes.reduced)
         if used:
             shown = ", ".join([a.str_short(short_dtypes=False) for a in avals])
             raise ShardingTypeError(
@@ -503,11 +503,11 @@ def result_shardings(
     ]
 
 
-def _meshes_of(avals: Sequence[ShapedArray]) -> list[Any]:
+def _find_meshes(avals: Sequence[ShapedArray]) -> list[Any]:
     return list(dict.fromkeys([a.explicit_sharding.mesh for a in avals if a.explicit_sharding is not None]))
 
 
-def _entries_of(aval: ShapedArray) -> tuple[Any, ...]:
+def _get_entries(aval: ShapedArray) -> tuple[Any, ...]:
     sharding = aval.explicit_sharding
     return sharding.spec.partitions if sharding is not None else (None,) * aval.ndim
 
@@ -523,7 +523,7 @@ def _check_no_terms(name: str, avals: Sequence[ShapedArray], varying: frozenset[
             )
 
 
-def _sharding_of(requested: NamedSharding, result: ShapedArray, sums: Sums) -> NamedSharding | None:
+def _choose_sharding(requested: NamedSharding, result: ShapedArray, sums: Sums) -> NamedSharding | None:
     requested.check_compatible_aval(result.shape)
     requested.check_divisible(result.shape)
     return explicit_part(requested.update(spec=requested.spec.update(**sums._asdict())), result.ndim)

@@ -13,9 +13,9 @@ import numpy as np
 
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import physical_aval
-from xtrace._src.core.ir import NEVER_PRINTED, Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
+from xtrace._src.core.ir import NEVER_PRINTED, Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, find_jaxprs
 from xtrace._src.core.sizes import is_symbolic
-from xtrace._src.core.source import describe, format_scopes, scopes_of
+from xtrace._src.core.source import describe, format_scopes, get_scopes
 from xtrace._src.core.text_layout import Break, Document, Group, Nest, Remark, lay_out
 from xtrace._src.xla.late_modules import late_modules
 
@@ -60,7 +60,7 @@ def format_equations(equations: Sequence[JaxprEqn], names: Mapping[Var, str]) ->
     printer = _Printer(Jaxpr([], [], [], []), _PLAIN)
     printer.names.update(names)
     printer.fresh = _names(frozenset(names.values()))
-    printer.named = {inner: "..." for e in equations for inner in jaxprs_of(e.parameters)}
+    printer.named = {inner: "..." for e in equations for inner in find_jaxprs(e.parameters)}
     return [lay_out(printer.equation(e), _WIDTH) for e in equations]
 
 
@@ -99,7 +99,7 @@ def _find_named_jaxprs(jaxpr: Jaxpr) -> list[tuple[Jaxpr, str]]:
     left = deque([jaxpr])
     while left:
         for equation in left.popleft().eqns:
-            for inner in jaxprs_of(equation.parameters):
+            for inner in find_jaxprs(equation.parameters):
                 uses[inner] = uses.get(inner, 0) + 1
                 called.setdefault(inner, str(_parameters(equation).get("name", "jaxpr")))
                 # A second use repeats the jaxprs inside, too; further uses add nothing.
@@ -175,7 +175,7 @@ class _Printer:
         if not self.remarks or equation.source is None:
             return ""
         parts = [describe(equation.source)] if self.style.source_info else []
-        parts += [f"[{format_scopes(scopes_of(equation.source))}]"] if self.style.name_stack else []
+        parts += [f"[{format_scopes(get_scopes(equation.source))}]"] if self.style.name_stack else []
         return Remark(f"# {' '.join(parts)}")
 
     def share_names(self, inner: Sequence[Atom], outer: Sequence[Atom]) -> None:
@@ -191,7 +191,7 @@ class _Printer:
             value = value.jaxpr
         if isinstance(value, Jaxpr):
             return self.named.get(value) or Group(self.jaxpr(value))
-        if isinstance(value, (tuple, list)) and jaxprs_of(value):
+        if isinstance(value, (tuple, list)) and find_jaxprs(value):
             return Group("(", Nest(2, Break(""), _separate([self.value(v) for v in value])), Break(""), ")")
         if isinstance(value, np.dtype):
             return str(value.name)
@@ -299,7 +299,7 @@ def _colour(text: str) -> str:
 
 def _jaxpr_html(self: Jaxpr | ClosedJaxpr) -> str:
     # Only notebooks need this module.
-    return jaxpr_views.html_of_jaxpr(self.jaxpr if isinstance(self, ClosedJaxpr) else self)
+    return jaxpr_views.write_jaxpr_html(self.jaxpr if isinstance(self, ClosedJaxpr) else self)
 
 
 Jaxpr.__repr__ = _print_jaxpr  # type: ignore[method-assign, assignment]

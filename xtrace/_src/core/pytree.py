@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.key_paths import ignore_path
 from xtrace._src.core.pytree_differences import explain_flatten_error, structure_difference
-from xtrace._src.core.unspecified import UNSPECIFIED, Unspecified
+from xtrace._src.core.sentinels import UNSPECIFIED, Unspecified
 from xtrace._src.xla import pytree_registry
 from xtrace._src.xla.pytree_registry import (
     DictKey,

@@ -9,7 +9,7 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.errors import NoMeshError
 from xtrace._src.core.memory_layout import Format, refuse_layout
 from xtrace._src.core.mesh import naming_mesh
-from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
+from xtrace._src.core.partition_spec import PartitionSpec, get_entry_axes
 from xtrace._src.core.shardings import NamedSharding, Sharding
 
 
@@ -60,7 +60,7 @@ def requested_out_sharding(given: Any, *, function: str = "") -> NamedSharding |
 def check_explicit(place: str, sharding: NamedSharding) -> None:
     """Raise ValueError if a user's specification names an axis that is not explicit; `place` is for the message."""
     spec = sharding.spec
-    axes = [axis for entry in spec.partitions for axis in axes_of_entry(entry)]
+    axes = [axis for entry in spec.partitions for axis in get_entry_axes(entry)]
     for axis in [*axes, *sorted(spec.unreduced | spec.reduced, key=str)]:
         if axis not in sharding.mesh.explicit_axes:
             raise ValueError(

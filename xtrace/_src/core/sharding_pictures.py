@@ -19,7 +19,7 @@ _COLORS = (
 Grid = list[list[tuple[Any, ...]]]
 
 
-def grid_of(sharding: Any, shape: Shape) -> Grid:
+def make_grid(sharding: Any, shape: Shape) -> Grid:
     """Return the devices of each piece, in rows and columns; an array of one axis is a row."""
     pieces: dict[tuple[int, ...], list[Any]] = {}
     for device, index in sharding.devices_indices_map(shape).items():
@@ -36,7 +36,7 @@ def format_devices(devices: Sequence[Any]) -> str:
     return f"{devices[0].platform.upper()} {','.join([str(d.id) for d in devices])}"
 
 
-def lines_of(grid: Grid, shape: Shape, scale: float, min_width: int, max_width: int) -> list[list[tuple[str, Any]]]:
+def draw_lines(grid: Grid, shape: Shape, scale: float, min_width: int, max_width: int) -> list[list[tuple[str, Any]]]:
     """Return the lines of a picture, lists of pairs: a string, and the devices of its piece (None for borders)."""
     rows, columns = len(grid), len(grid[0])
     high = int(_LINES * scale)
@@ -67,7 +67,7 @@ def _center(text: str, width: int) -> str:
     return " " * left + text + " " * (width - len(text) - left)
 
 
-def colors_of(grid: Grid, color_map: Any = None) -> dict[Any, str]:
+def choose_colors(grid: Grid, color_map: Any = None) -> dict[Any, str]:
     """Return a colour for each set of devices; `color_map` maps numbers from 0 to 1 to red, green, blue and alpha."""
     held = list(dict.fromkeys([devices for row in grid for devices in row]))
     if color_map is None:
@@ -79,16 +79,16 @@ def colors_of(grid: Grid, color_map: Any = None) -> dict[Any, str]:
     return colors
 
 
-def html_of(sharding: Any, caption: str) -> str | None:
+def draw_html(sharding: Any, caption: str) -> str | None:
     """Return the HTML of a table for notebooks; None for a sharding without devices, or of more than two axes."""
     spec = getattr(sharding, "spec", ())
     try:
         # One element for each part: the picture does not depend on sizes.
         shape = sharding.tiles(min(max(len(spec), 1), 2)).parts
-        grid = grid_of(sharding, shape)
+        grid = make_grid(sharding, shape)
     except ValueError:
         return None
-    colors = colors_of(grid)
+    colors = choose_colors(grid)
     rows = "".join([
         "<tr>" + "".join([
             f'<td style="background:{colors[devices]};color:#000;border:1px solid #000;padding:0.4em 1em;'

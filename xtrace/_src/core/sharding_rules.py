@@ -7,15 +7,14 @@ ShardingTypeError if the split does not follow from the operands, or needs commu
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.errors import ShardingTypeError
 from xtrace._src.core.mesh import BaseMesh
-from xtrace._src.core.partition_spec import axes_of_entry
-from xtrace._src.core.shardings import NamedSharding, insert_entry
+from xtrace._src.core.partition_spec import get_entry_axes
+from xtrace._src.core.shardings import NamedSharding, count_parts, insert_entry
 from xtrace._src.core.sums import NO_SUMS, Sums, format_axes
 
 Entries = tuple[Any, ...]
@@ -43,7 +42,7 @@ class Split(NamedTuple):
 
     def parts(self, dimension: int) -> int:
         """Return the number of parts of a dimension."""
-        return parts_of(self.entries[dimension], self.mesh)
+        return count_parts(self.entries[dimension], self.mesh)
 
     def show(self) -> str:
         """Return the text of the type in messages."""
@@ -52,13 +51,8 @@ class Split(NamedTuple):
 
 
 def _format_entry(entry: Any) -> str:
-    axes = axes_of_entry(entry)
+    axes = get_entry_axes(entry)
     return "" if not axes else f"@{axes[0]}" if len(axes) == 1 else f"@({','.join(map(str, axes))})"
-
-
-def parts_of(entry: Any, mesh: BaseMesh) -> int:
-    """Return the number of parts of a dimension with the entry `entry`."""
-    return math.prod([mesh.shape[axis] for axis in axes_of_entry(entry)])
 
 
 _RESHARD = "Split it otherwise with xtrace.reshard(x, xtrace.P(...)) first"
@@ -106,7 +100,7 @@ def join(name: str, operands: Sequence[Split], result: ShapedArray, **_: object)
 
 def _distinct(name: str, operands: Sequence[Split], entries: Entries) -> Entries:
     """Return entries that use each mesh axis once; ShardingTypeError if one is used twice."""
-    used = [axis for entry in entries for axis in axes_of_entry(entry)]
+    used = [axis for entry in entries for axis in get_entry_axes(entry)]
     for axis in used:
         if used.count(axis) > 1:
             shown = ", ".join([x.show() for x in operands])
@@ -180,10 +174,10 @@ def leading(*kept: int) -> Rule:
             next((b[i] for b in batches if len(b) > i and b[i] is not None), None) for i in range(len(longest))
         ])
 
-        def entries_of(aval: ShapedArray) -> Entries:
+        def get_entries(aval: ShapedArray) -> Entries:
             return batch[: aval.ndim] + (None,) * (aval.ndim - len(batch))
 
-        return [entries_of(r) for r in result] if isinstance(result, list) else entries_of(result)
+        return [get_entries(r) for r in result] if isinstance(result, list) else get_entries(result)
 
     return rule
 
@@ -289,17 +283,17 @@ def reshape(
         # If several split dimensions are divided again, each but the last must be in parts of size 1.
         if len(places) > 1 and any(x.aval.shape[i] != x.parts(i) for i in split[:-1]):
             raise refusal
-        axes = [axis for i in split for axis in axes_of_entry(x.entries[i])]
+        axes = [axis for i in split for axis in get_entry_axes(x.entries[i])]
         for place in places:
             size, last = result.shape[place], place == places[-1]
             own: list[Any] = []
-            while axes and size % (parts_of(tuple(own), x.mesh) * x.mesh.shape[axes[0]]) == 0:
-                if not last and own and parts_of(tuple(own), x.mesh) == size:
+            while axes and size % (count_parts(tuple(own), x.mesh) * x.mesh.shape[axes[0]]) == 0:
+                if not last and own and count_parts(tuple(own), x.mesh) == size:
                     break
                 own.append(axes.pop(0))
             if own:
                 entries[place] = own[0] if len(own) == 1 else tuple(own)
-            if axes and parts_of(tuple(own), x.mesh) != size:
+            if axes and count_parts(tuple(own), x.mesh) != size:
                 raise refusal
         if axes:
             raise refusal

@@ -14,9 +14,10 @@ from xtrace._src.core.annotations import Shape
 from xtrace._src.core.axis_names import suggest_name
 from xtrace._src.core.errors import DuplicateSpecError, IndivisibleError
 from xtrace._src.core.mesh import AxisType, BaseMesh, Mesh, size_tuple
-from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry, full_entries, restrict_spec
+from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, full_entries, get_entry_axes, restrict_spec
 from xtrace._src.core.sums import Sums
 from xtrace._src.core.tables import memoize
+from xtrace._src.core.values import EqualByKey, Immutable
 from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
@@ -41,7 +42,7 @@ class Tiles(NamedTuple):
         return len(self.numbers) // math.prod(self.parts)
 
 
-class Sharding:
+class Sharding(Immutable):
     """The placement of an array's pieces on devices; the base class of all shardings.
 
     Example:
@@ -155,18 +156,12 @@ class Sharding:
         """Return the mesh axes along which the array is the sum of the devices' pieces."""
         return frozenset()
 
-    def __copy__(self) -> Sharding:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Sharding:
-        return self
-
     def _repr_html_(self) -> str | None:
         """Return the picture that notebooks show."""
-        return sharding_pictures.html_of(self, repr(self))
+        return sharding_pictures.draw_html(self, repr(self))
 
 
-class SingleDeviceSharding(Sharding):
+class SingleDeviceSharding(Sharding, EqualByKey):
     """All of an array on one device.
 
     Args:
@@ -213,12 +208,6 @@ class SingleDeviceSharding(Sharding):
     def _key(self) -> tuple[Any, ...]:
         return self.device, self.memory_kind
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SingleDeviceSharding) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
     def __repr__(self) -> str:
         return f"SingleDeviceSharding(device={self.device!r}, memory_kind={self.memory_kind})"
 
@@ -226,7 +215,7 @@ class SingleDeviceSharding(Sharding):
         raise TypeError("a sharding names a device of this process and cannot be pickled")
 
 
-class TiledSharding(Sharding):
+class TiledSharding(Sharding, EqualByKey):
     """A placement that no `PartitionSpec` describes: tiles that the compiler chose for a result.
 
     Args:
@@ -262,14 +251,13 @@ class TiledSharding(Sharding):
     def _key(self) -> tuple[Any, ...]:
         return self._devices, self._tiles, self.memory_kind
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TiledSharding) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
     def __repr__(self) -> str:
         return f"TiledSharding(parts={self._tiles.parts}, device_numbers={self._tiles.numbers})"
+
+
+def count_parts(entry: Any, mesh: BaseMesh) -> int:
+    """Return the number of parts of a dimension with the entry `entry`."""
+    return math.prod([mesh.shape[axis] for axis in get_entry_axes(entry)])
 
 
 class NamedSharding(Sharding):
@@ -351,17 +339,13 @@ class NamedSharding(Sharding):
     @functools.cached_property
     def is_fully_replicated(self) -> bool:
         """Whether every device holds all of the array."""
-        return not self.spec.unreduced and all(self.parts_of(entry) == 1 for entry in self.spec)
+        return not self.spec.unreduced and all(count_parts(entry, self.mesh) == 1 for entry in self.spec)
 
     @property
     def replicated_axes(self) -> frozenset[Any]:
         """The names of the mesh axes that split no dimension."""
-        used = {axis for entry in self.spec for axis in axes_of_entry(entry)}
+        used = {axis for entry in self.spec for axis in get_entry_axes(entry)}
         return frozenset(self.mesh.axis_names) - used - self.spec.unreduced
-
-    def parts_of(self, entry: Any) -> int:
-        """Return the number of parts of a dimension with the entry `entry`."""
-        return math.prod([self.mesh.shape[axis] for axis in axes_of_entry(entry)])
 
     def tiles(self, ndim: int) -> Tiles:
         """Return the tiles of an array of `ndim` axes."""
@@ -379,7 +363,7 @@ class NamedSharding(Sharding):
             )
 
     def _describe_split(self, dimension: int) -> str:
-        axes = [f"{abbreviate(a)} of size {self.mesh.shape[a]}" for a in axes_of_entry(self.spec[dimension])]
+        axes = [f"{abbreviate(a)} of size {self.mesh.shape[a]}" for a in get_entry_axes(self.spec[dimension])]
         return f": it is split over the mesh axes {', '.join(axes)}"
 
     def _key(self) -> tuple[Any, ...]:
@@ -418,7 +402,7 @@ def check_axes(spec: PartitionSpec, mesh: BaseMesh) -> None:
             "so there is no choice for the compiler. Write None to leave the dimension whole"
         )
     for dimension, entry in enumerate(spec):
-        for axis in axes_of_entry(entry):
+        for axis in get_entry_axes(entry):
             if axis not in mesh.axis_names:
                 raise ValueError(
                     f"{_unknown_axis(axis, spec, mesh)}. For dimension {dimension} "
@@ -443,9 +427,9 @@ def _unknown_axis(axis: object, spec: PartitionSpec, mesh: BaseMesh) -> str:
 @memoize(4096)
 def _tiles_on_mesh(sharding: NamedSharding, ndim: int) -> Tiles:
     mesh, entries = sharding.mesh, full_entries(sharding.spec, ndim)
-    order = [mesh.axis_names.index(axis) for entry in entries for axis in axes_of_entry(entry)]
+    order = [mesh.axis_names.index(axis) for entry in entries for axis in get_entry_axes(entry)]
     order += [i for i in range(len(mesh.axis_names)) if i not in order]
-    parts = tuple([sharding.parts_of(p) for p in entries])
+    parts = tuple([count_parts(p, sharding.mesh) for p in entries])
     numbers = np.arange(mesh.size).reshape(mesh.axis_sizes).transpose(order).reshape(math.prod(parts), -1)
     return Tiles(parts, tuple(np.sort(numbers, axis=1).ravel().tolist()))
 

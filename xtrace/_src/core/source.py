@@ -78,7 +78,7 @@ def drop_scopes(position: Position | None) -> Position | None:
     return position and (position[0], position[1], ())
 
 
-def scopes_of(position: Position | None) -> Scopes:
+def get_scopes(position: Position | None) -> Scopes:
     """Return the scopes around a position, outermost first."""
     return position[2] if position is not None else ()
 
@@ -164,7 +164,7 @@ def user_position(depth: int = 1) -> Position | None:
     return None
 
 
-def position_of(frame: FrameType) -> Position | None:
+def find_position(frame: FrameType) -> Position | None:
     """Return the position of a frame; for `call_at`, the position of its equation; None for xtrace's other frames."""
     if not is_internal(frame.f_code.co_filename):
         return frame.f_code, frame.f_lasti, ()
@@ -178,14 +178,14 @@ def resolve(position: Position) -> Location:
         itertools.islice(code.co_positions(), max(offset, 0) // 2, None), (None, None, None, None)
     )
     first = line or code.co_firstlineno
-    return Location(code.co_filename, _function_of(code), first, end_line or first, column or 0, end_column or 0)
+    return Location(code.co_filename, _find_function_name(code), first, end_line or first, column or 0, end_column or 0)
 
 
 # Before Python 3.12 comprehensions are functions of their own.
 _COMPREHENSIONS = frozenset(["<listcomp>", "<setcomp>", "<dictcomp>"])
 
 
-def _function_of(code: CodeType) -> str:
+def _find_function_name(code: CodeType) -> str:
     """Return the name of a code's function; a comprehension belongs to the function around it."""
     names = [name for name in code.co_qualname.split(".") if name not in _COMPREHENSIONS and name != "<locals>"]
     return code.co_name if code.co_name not in _COMPREHENSIONS else names[-1] if names else "<module>"

@@ -9,6 +9,7 @@ from typing import Any
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.source import Annotation, Position, Scopes, Transformation, format_scopes, resolve
+from xtrace._src.core.values import EqualByKey
 from xtrace._src.xla.source_locations import Location
 
 
@@ -26,7 +27,7 @@ class Transform:
     name: str
 
 
-class NameStack:
+class NameStack(EqualByKey):
     """The names of the scopes and transformations around an equation, outermost first.
 
     Args:
@@ -70,11 +71,8 @@ class NameStack:
     def __len__(self) -> int:
         return len(self.stack)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, NameStack) and self.stack == other.stack
-
-    def __hash__(self) -> int:
-        return hash(self.stack)
+    def _key(self) -> Any:
+        return self.stack
 
     def __str__(self) -> str:
         return format_scopes(self.scopes)

@@ -13,7 +13,7 @@ from typing import Any
 
 from xtrace._src.core.dtypes import is_inexact
 from xtrace._src.core.errors import ShardingTypeError
-from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
+from xtrace._src.core.partition_spec import PartitionSpec, get_entry_axes
 from xtrace._src.core.sharding_rules import Split
 from xtrace._src.core.sums import NO_SUMS, Sums
 
@@ -64,7 +64,7 @@ def _common_reduced(name: str, operands: Sequence[Split], unreduced: frozenset[A
             f"xtrace.reshard(x, xtrace.P(..., reduced={_set_text(reduced)}))"
         )
     for x in operands:
-        split = x.varying.union(*[axes_of_entry(p) for p in x.entries]) & reduced
+        split = x.varying.union(*[get_entry_axes(p) for p in x.entries]) & reduced
         if split:
             raise ShardingTypeError(
                 f"{name}: {x.show()} is split along the mesh axes {_names(split)}, along which another operand is "
@@ -160,7 +160,7 @@ def contract(
             f"{name}: contracting dimensions should be split identically where out_sharding has unreduced axes, got "
             f"{shown}. Split one otherwise with xtrace.reshard(x, xtrace.P(...)) first"
         )
-    contracted = frozenset([axis for entry in entries[0] for axis in axes_of_entry(entry)])
+    contracted = frozenset([axis for entry in entries[0] for axis in get_entry_axes(entry)])
     if contracted != requested.unreduced:
         advice = f"Write unreduced={_set_text(contracted)}" if contracted else "Split these with xtrace.reshard"
         raise ShardingTypeError(
@@ -177,7 +177,7 @@ def summation(
     (x,) = operands
     if requested is None:
         return x.sums
-    summed = x.sums.unreduced.union(*[axes_of_entry(x.entries[i]) for i in axes])
+    summed = x.sums.unreduced.union(*[get_entry_axes(x.entries[i]) for i in axes])
     if not requested.unreduced <= summed:
         raise ShardingTypeError(
             f"{name}: the unreduced axes of out_sharding should be among those that the summed dimensions are split "

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from xtrace._src.core.symbolic_terms import Factor, Term, divide_terms, multiply_terms, terms_of
+from xtrace._src.core.symbolic_terms import Factor, Term, divide_terms, get_terms, multiply_terms
 
 _Polynomial = dict[Term, int]
 _Interval = tuple[Any, Any]
@@ -25,7 +25,7 @@ _SPLITS = 3
 _INFINITY = math.inf
 
 
-def bounds_of(size: Any) -> _Interval:
+def find_bounds(size: Any) -> _Interval:
     """Return a lower and an upper bound of a size; infinite if none is known."""
     if not hasattr(size, "terms"):
         return size, size
@@ -34,7 +34,7 @@ def bounds_of(size: Any) -> _Interval:
     if known is None:
         polynomial = dict(size.terms)
         # What the search itself takes where a fact of the scope is about an operation on this size.
-        lows, highs = zip(*[_times(_interval_of_term(scope, t), c) for t, c in polynomial.items()], strict=True)
+        lows, highs = zip(*[_times(_bound_term(scope, t), c) for t, c in polynomial.items()], strict=True)
         scope.bounds[size.key] = sum(lows), sum(highs)
         lower = _Search(scope, polynomial).lower_bound()
         upper = -_Search(scope, {t: -c for t, c in polynomial.items()}).lower_bound()
@@ -47,12 +47,12 @@ class _Search:
 
     def __init__(self, scope: Any, polynomial: _Polynomial, splits: int = _SPLITS, *known: _Polynomial) -> None:
         self.scope, self.polynomial, self.left, self.splits, self.known = scope, polynomial, _SEARCHED, splits, known
-        self.facts = [*_facts_of_operations(polynomial), *known, *scope.facts]
+        self.facts = [*_find_operation_facts(polynomial), *known, *scope.facts]
 
     def lower_bound(self) -> Any:
-        return max(self._search(self.polynomial, _DEPTH), self._lower_bound_of_cases())
+        return max(self._search(self.polynomial, _DEPTH), self._bound_cases())
 
-    def _lower_bound_of_cases(self) -> Any:
+    def _bound_cases(self) -> Any:
         """Return the smaller bound of two cases: the first maximum or minimum equals one operand, or the other."""
         factors = [f for term in self.polynomial for f, _ in term if f.operands and f.name in ("max", "min")]
         if not factors or not self.splits:
@@ -67,7 +67,7 @@ class _Search:
 
     def _search(self, polynomial: _Polynomial, depth: int) -> Any:
         self.left -= 1
-        lows = {term: _times(_interval_of_term(self.scope, term), c)[0] for term, c in polynomial.items()}
+        lows = {term: _times(_bound_term(self.scope, term), c)[0] for term, c in polynomial.items()}
         best = sum(lows.values())
         if depth == 0 or self.left <= 0:
             return best
@@ -75,7 +75,7 @@ class _Search:
         # One fact may improve a finite bound. An infinite one needs a fact for each term without a bound.
         depth = depth - 1 if unbounded else 0
         for term in unbounded or [term for term in polynomial if term]:
-            for fact in (*self.facts, *_facts_of_products(self.scope, polynomial, term, self.facts)):
+            for fact in (*self.facts, *_find_product_facts(self.scope, polynomial, term, self.facts)):
                 share = fact.get(term, 0)
                 if share * polynomial[term] <= 0:
                     continue
@@ -90,16 +90,16 @@ class _Search:
         return best
 
 
-def _facts_of_products(
+def _find_product_facts(
     scope: Any, polynomial: _Polynomial, term: Term, facts: Iterable[_Polynomial]
 ) -> Iterator[_Polynomial]:
     """Yield facts with `term`: products of facts and terms that are at least 0."""
     for other, _ in list(polynomial.items()):
         for larger, smaller in ((other, term), (term, other)):
             rest = divide_terms(larger, smaller) if smaller and larger != smaller else None
-            if rest is None or _interval_of_term(scope, smaller)[0] < 0:
+            if rest is None or _bound_term(scope, smaller)[0] < 0:
                 continue
-            low, high = _interval_of_term(scope, rest)
+            low, high = _bound_term(scope, rest)
             if low > 0 and low != _INFINITY:
                 yield {larger: 1, smaller: -low}
             if high != _INFINITY:
@@ -107,11 +107,11 @@ def _facts_of_products(
     for fact in facts:
         for each in fact:
             rest = divide_terms(term, each) if each and each != term else None
-            if rest and _interval_of_term(scope, rest)[0] >= 0:
+            if rest and _bound_term(scope, rest)[0] >= 0:
                 yield {multiply_terms(t, rest): c for t, c in fact.items()}
 
 
-def _facts_of_operations(polynomial: _Polynomial) -> Iterator[_Polynomial]:
+def _find_operation_facts(polynomial: _Polynomial) -> Iterator[_Polynomial]:
     """Yield the facts that follow from the meaning of the operations in `polynomial`."""
     factors: dict[Factor, None] = {}
     pending = [factor for term in polynomial for factor, _ in term]
@@ -119,7 +119,7 @@ def _facts_of_operations(polynomial: _Polynomial) -> Iterator[_Polynomial]:
         factor = pending.pop()
         if factor.operands and factor not in factors:
             factors[factor] = None
-            pending += [f for x in factor.operands for term, _ in terms_of(x) for f, _ in term]
+            pending += [f for x in factor.operands for term, _ in get_terms(x) for f, _ in term]
     for factor in factors:
         x, y = factor.operands
         own: _Polynomial = {((factor, 1),): 1}
@@ -128,14 +128,14 @@ def _facts_of_operations(polynomial: _Polynomial) -> Iterator[_Polynomial]:
             for operand in (x, y):
                 yield _sum((own, sign), (operand, -sign))
             continue
-        least = bounds_of(y)[0]
+        least = find_bounds(y)[0]
         if least < 1:
             continue
-        is_natural = bounds_of(x)[0] >= 0
+        is_natural = find_bounds(x)[0] >= 0
         if factor.name == "mod":
             yield _sum((y, 1), (1, -1), (own, -1))
         else:
-            multiple = {multiply_terms(((factor, 1),), term): c for term, c in terms_of(y)}
+            multiple = {multiply_terms(((factor, 1),), term): c for term, c in get_terms(y)}
             yield _sum((x, 1), (multiple, -1))
             yield _sum((multiple, 1), (x, -1), (y, 1), (1, -1))
         if is_natural:
@@ -145,7 +145,7 @@ def _facts_of_operations(polynomial: _Polynomial) -> Iterator[_Polynomial]:
 def _sum(*parts: tuple[Any, int]) -> _Polynomial:
     total: _Polynomial = {}
     for part, factor in parts:
-        for term, coefficient in part.items() if isinstance(part, dict) else terms_of(part):
+        for term, coefficient in part.items() if isinstance(part, dict) else get_terms(part):
             total[term] = total.get(term, 0) + factor * coefficient
     return {term: coefficient for term, coefficient in total.items() if coefficient}
 
@@ -156,7 +156,7 @@ def _replace(polynomial: _Polynomial, factor: Factor, operand: Any) -> _Polynomi
     for term, coefficient in polynomial.items():
         product = {tuple([pair for pair in term if pair[0] != factor]): 1}
         for _ in range(dict(term).get(factor, 0)):
-            product = _sum(*[({multiply_terms(t, u): c for t, c in product.items()}, d) for u, d in terms_of(operand)])
+            product = _sum(*[({multiply_terms(t, u): c for t, c in product.items()}, d) for u, d in get_terms(operand)])
         parts.append((product, coefficient))
     return _sum(*parts)
 
@@ -164,10 +164,10 @@ def _replace(polynomial: _Polynomial, factor: Factor, operand: Any) -> _Polynomi
 # Interval arithmetic
 
 
-def _interval_of_term(scope: Any, term: Term) -> _Interval:
+def _bound_term(scope: Any, term: Term) -> _Interval:
     result: _Interval = (1, 1)
     for factor, power in term:
-        interval = _interval_of_factor(scope, factor)
+        interval = _bound_factor(scope, factor)
         for _ in range(power):
             result = _product(result, interval)
     return result
@@ -183,10 +183,10 @@ def _product(x: _Interval, y: _Interval) -> _Interval:
     return min(corners), max(corners)
 
 
-def _interval_of_factor(scope: Any, factor: Factor) -> _Interval:
+def _bound_factor(scope: Any, factor: Factor) -> _Interval:
     if not factor.operands:
         return scope.variable_bounds.get(factor.name, (1, _INFINITY))  # type: ignore[no-any-return]
-    (low, high), (least, most) = [bounds_of(x) for x in factor.operands]
+    (low, high), (least, most) = [find_bounds(x) for x in factor.operands]
     if factor.name == "max":
         return max(low, least), max(high, most)
     if factor.name == "min":

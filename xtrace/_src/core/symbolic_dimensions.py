@@ -17,15 +17,15 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_rules, scalar_aval
 from xtrace._src.core.errors import InconclusiveDimensionOperation
 from xtrace._src.core.source import describe, user_position
-from xtrace._src.core.symbolic_bounds import bounds_of
+from xtrace._src.core.symbolic_bounds import find_bounds
 from xtrace._src.core.symbolic_terms import (
     Factor,
     Term,
     divide_terms,
+    get_terms,
     multiply_terms,
     polynomial_key,
     term_key,
-    terms_of,
 )
 from xtrace._src.core.trace import current_trace
 
@@ -258,7 +258,7 @@ def evaluate(size: Any, values: Mapping[str, Any]) -> Any:
     return size.evaluate(values) if isinstance(size, SymbolicDimension) else size
 
 
-def variables_of(size: Any) -> set[str]:
+def list_variables(size: Any) -> set[str]:
     """Return the names of the variables in a size."""
     return size.variables() if isinstance(size, SymbolicDimension) else set()
 
@@ -287,7 +287,7 @@ def combine(parts: Iterable[tuple[Any, int]], scope: Any) -> Any:
     pairs = []
     for size, factor in parts:
         check_scopes(scope, size)
-        pairs += [(term, coefficient * factor) for term, coefficient in terms_of(size)]
+        pairs += [(term, coefficient * factor) for term, coefficient in get_terms(size)]
     return build(pairs, scope)
 
 
@@ -317,7 +317,7 @@ def _apply_rule(rule: tuple[Term, int, Any], coefficients: dict[Term, int]) -> b
             continue
         applied = True
         multiple = coefficients.pop(term) // rule_factor
-        for other, coefficient in terms_of(replacement):
+        for other, coefficient in get_terms(replacement):
             product = multiply_terms(rest, other)
             coefficients[product] = coefficients.get(product, 0) + coefficient * multiple
     return applied
@@ -339,7 +339,7 @@ def choose(name: str, x: Any, y: Any) -> Any:
     """Return the larger ("max") or the smaller ("min") of two sizes."""
     if not isinstance(x, SymbolicDimension) and not isinstance(y, SymbolicDimension):
         return max(x, y) if name == "max" else min(x, y)
-    low, high = bounds_of(x - y)
+    low, high = find_bounds(x - y)
     if low >= 0:
         return x if name == "max" else y
     if high <= 0:
@@ -355,7 +355,7 @@ def divide(x: Any, y: Any) -> tuple[Any, Any]:
         raise ZeroDivisionError(f"division of the symbolic dimension '{x}' by zero")
     quotient: Any = 0
     rest: Any = x
-    (leading, factor), *_ = terms_of(y)
+    (leading, factor), *_ = get_terms(y)
     # Polynomial division, while leading terms divide.
     while isinstance(rest, SymbolicDimension):
         term, coefficient = rest.terms[0]
@@ -368,13 +368,13 @@ def divide(x: Any, y: Any) -> tuple[Any, Any]:
         piece = build([(part, coefficient // factor)], scope)
         quotient = quotient + piece
         rest = rest - piece * y
-        if len(terms_of(rest)) > 1 + len(terms_of(x)) + len(terms_of(y)):
+        if len(get_terms(rest)) > 1 + len(get_terms(x)) + len(get_terms(y)):
             break
     if not isinstance(rest, SymbolicDimension):
         if not isinstance(y, SymbolicDimension):
             more, rest = divmod(rest, y)
             return quotient + more, rest
-        if rest == 0 or (rest > 0 and bounds_of(y - rest)[0] >= 1):
+        if rest == 0 or (rest > 0 and find_bounds(y - rest)[0] >= 1):
             return quotient, rest
     return _operation("floordiv", x, y), _operation("mod", x, y)
 
@@ -382,7 +382,7 @@ def divide(x: Any, y: Any) -> tuple[Any, Any]:
 def _as_multiple(term: Term, coefficient: int, factor: int, scope: Any) -> tuple[Term, int]:
     """Return a term and its coefficient as a multiple of `factor`, by a rule applied backwards, if there is one."""
     for rule_term, multiple, replacement in scope.rules:
-        replaced = terms_of(replacement)
+        replaced = get_terms(replacement)
         rest = divide_terms(term, replaced[0][0]) if len(replaced) == 1 and replaced[0][1] == 1 else None
         if rest is not None and (coefficient * multiple) % factor == 0:
             return multiply_terms(rest, rule_term), coefficient * multiple
@@ -393,7 +393,7 @@ def inconclusive_error(question: str, about: Any, constraint: str) -> Inconclusi
     """Return the error for a `question` about the size `about` that has no answer for all values of its variables."""
     return InconclusiveDimensionOperation(
         f"Symbolic dimension comparison is inconclusive: {question} depends on the values of "
-        f"{', '.join(sorted(variables_of(about)))}, at {describe(user_position())}. If it always holds, say so where "
+        f"{', '.join(sorted(list_variables(about)))}, at {describe(user_position())}. If it always holds, say so where "
         f'the shapes are made: symbolic_shape(..., constraints=["{constraint}"])'
     )
 
@@ -402,7 +402,7 @@ def _compare(x: SymbolicDimension, y: Any, sign: str, method: str) -> Any:
     if not is_size(y):
         return _apply_to_value(method, x, y)
     check_scopes(x.scope, y)
-    low, high = bounds_of(x - y)
+    low, high = find_bounds(x - y)
     true, false = {
         ">=": (low >= 0, high < 0), ">": (low > 0, high <= 0), "<=": (high <= 0, low > 0), "<": (high < 0, low >= 0),
     }[sign]

@@ -8,9 +8,9 @@ from typing import Any
 
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.source import describe, user_position
-from xtrace._src.core.symbolic_bounds import bounds_of
+from xtrace._src.core.symbolic_bounds import find_bounds
 from xtrace._src.core.symbolic_dimensions import SymbolicDimension, build
-from xtrace._src.core.symbolic_terms import Term, divide_terms, multiply_terms, terms_of
+from xtrace._src.core.symbolic_terms import Term, divide_terms, get_terms, multiply_terms
 from xtrace._src.core.symbolic_texts import parse_constraint
 
 
@@ -79,7 +79,7 @@ class SymbolicScope:
         self.bounds.clear()
         for fact in self.facts:
             size = build(fact.items(), self)
-            if bounds_of(size)[1] < 0:
+            if find_bounds(size)[1] < 0:
                 raise self._unsatisfiable(constraint)
 
     def _unsatisfiable(self, constraint: str) -> ValueError:
@@ -92,7 +92,7 @@ class SymbolicScope:
 
     def _add_fact(self, size: Any, constraint: str) -> None:
         """Record that a size is at least 0."""
-        fact = dict(terms_of(size))
+        fact = dict(get_terms(size))
         self.facts.append(fact)
         variables = [term for term in fact if term]
         if len(variables) != 1 or len(variables[0]) != 1:
@@ -113,11 +113,11 @@ class SymbolicScope:
     def _add_equality(self, left: Any, right: Any) -> None:
         """Record an equality as a rule that replaces a multiple of a term, if one side is such a multiple."""
         for size, other in ((left, right), (right, left)):
-            terms = terms_of(size)
+            terms = get_terms(size)
             if len(terms) != 1 or not terms[0][0]:
                 continue
             ((term, coefficient),) = terms
-            if any(divide_terms(t, term) is not None for t, _ in terms_of(other)):
+            if any(divide_terms(t, term) is not None for t, _ in get_terms(other)):
                 continue
             self._add_rule(term, coefficient, other)
             ((factor, power), *more) = term
@@ -125,7 +125,7 @@ class SymbolicScope:
                 # y * floordiv(x, y) == x - mod(x, y).
                 x, y = factor.operands
                 quotient = x // y
-                divisors = terms_of(y)
+                divisors = get_terms(y)
                 if isinstance(quotient, SymbolicDimension) and len(divisors) == 1 and len(quotient.terms) == 1:
                     (whole, one), (divisor, multiple) = quotient.terms[0], divisors[0]
                     self._add_rule(multiply_terms(whole, divisor), one * multiple, x - other)
@@ -135,6 +135,6 @@ class SymbolicScope:
         if coefficient < 0:
             coefficient, size = -coefficient, -size
         self.rules.append((term, coefficient, size))
-        self.rules[:] = [(t, c, build(terms_of(s), self)) for t, c, s in self.rules]
-        self.facts[:] = [dict(terms_of(build(fact.items(), self))) for fact in self.facts]
+        self.rules[:] = [(t, c, build(get_terms(s), self)) for t, c, s in self.rules]
+        self.facts[:] = [dict(get_terms(build(fact.items(), self))) for fact in self.facts]
         self.bounds.clear()

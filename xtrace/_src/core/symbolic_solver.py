@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.core.sizes import is_symbolic
-from xtrace._src.core.symbolic_dimensions import build, check_scopes, divide, evaluate, variables_of
+from xtrace._src.core.symbolic_dimensions import build, check_scopes, divide, evaluate, list_variables
 from xtrace._src.core.symbolic_terms import Factor, Term
 
 
@@ -63,9 +63,9 @@ def solve(shapes: Sequence[Sequence[Any]], name_of: Callable[[int], str]) -> Sol
         left.remove(step.dimension)
         steps.append(step)
         known.add(step.variable)
-    missing = set().union(*[variables_of(d.size) for d in left]) - known
+    missing = set().union(*[list_variables(d.size) for d in left]) - known
     if missing:
-        unsolved = ", ".join([f"{d.name} = {d.size}" for d in left if variables_of(d.size) - known])
+        unsolved = ", ".join([f"{d.name} = {d.size}" for d in left if list_variables(d.size) - known])
         raise ValueError(
             f"Cannot solve for values of dimension variables {', '.join(sorted(missing))}: {unsolved}. A program finds "
             "them in the shapes of its arguments, of which one must be linear in the variable, such as n or 2 * n + 1. "
@@ -76,7 +76,7 @@ def solve(shapes: Sequence[Sequence[Any]], name_of: Callable[[int], str]) -> Sol
 
 def _step(dimension: Dimension, known: set[str]) -> Step | None:
     """Return the step for a dimension that is linear in one unknown variable; None for others."""
-    unknown = variables_of(dimension.size) - known
+    unknown = list_variables(dimension.size) - known
     if len(unknown) != 1:
         return None
     (name,) = unknown
@@ -84,7 +84,7 @@ def _step(dimension: Dimension, known: set[str]) -> Step | None:
     coefficients = dict(dimension.size.terms)
     coefficient = coefficients.pop(own, 0)
     rest = build(coefficients.items(), dimension.size.scope)
-    if not coefficient or name in variables_of(rest):
+    if not coefficient or name in list_variables(rest):
         return None
     return Step(name, dimension, coefficient, rest)
 
@@ -117,7 +117,7 @@ def find_values(
         if expected != actual:
             raise fail(dimension, f"the size is {actual}, and {dimension.size} is {expected} for {described()}")
     for left, sign, right, text in solution.scope.checks if solution.scope is not None else ():
-        if not (variables_of(left) | variables_of(right)) <= values.keys():
+        if not (list_variables(left) | list_variables(right)) <= values.keys():
             continue
         x, y = evaluate(left, values), evaluate(right, values)
         if not (x == y if sign == "==" else x >= y if sign == ">=" else x <= y):

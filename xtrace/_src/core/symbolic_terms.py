@@ -12,7 +12,7 @@ class Factor:
 
     def __init__(self, name: str, operands: tuple[Any, ...] = ()) -> None:
         self.name, self.operands = name, operands
-        keys = tuple([key_of(x) for x in operands])
+        keys = tuple([make_sort_key(x) for x in operands])
         self.key = (1 + sum(key[0] for key in keys), name, keys)
         self._hash = hash(self.key)
 
@@ -47,7 +47,7 @@ def polynomial_key(terms: tuple[tuple[Term, int], ...]) -> tuple[Any, ...]:
     return sum([1 + abs(coefficient) * key[0] for key, coefficient in keys]), keys
 
 
-def terms_of(size: Any) -> tuple[tuple[Term, int], ...]:
+def get_terms(size: Any) -> tuple[tuple[Term, int], ...]:
     """Return the terms of an integer or a symbolic dimension, with their coefficients."""
     terms: tuple[tuple[Term, int], ...] | None = getattr(size, "terms", None)
     if terms is not None:
@@ -55,7 +55,7 @@ def terms_of(size: Any) -> tuple[tuple[Term, int], ...]:
     return (((), int(size)),) if size else ()
 
 
-def key_of(size: Any) -> tuple[Any, ...]:
+def make_sort_key(size: Any) -> tuple[Any, ...]:
     """Return the sort key of an integer or a symbolic dimension."""
     key = getattr(size, "key", None)
     return key if key is not None else polynomial_key((((), int(size)),))

@@ -8,6 +8,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
+from xtrace._src.core.sentinels import MISSING
+
 T = TypeVar("T")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -15,7 +17,6 @@ _lock = threading.RLock()
 # The living tables by identity, and functions that clear caches of other kinds.
 _tables: dict[int, weakref.ref[Table]] = {}
 _clearings: list[Callable[[], object]] = []
-_MISSING = object()
 
 
 class Table(dict[Any, Any]):
@@ -90,10 +91,10 @@ def memoize_by_owner(
             results = tables.get(owner)
             if results is None:
                 results = tables.setdefault(owner, Table(limit, nested=True))
-            result = results.get(arguments, _MISSING)
+            result = results.get(arguments, MISSING)
         except TypeError:
             return function(owner, *arguments)
-        if result is _MISSING:
+        if result is MISSING:
             result = function(owner, *arguments)
             if when is None or when(result):
                 results.remember(arguments, result)

@@ -152,17 +152,17 @@ class _Search:
         if self.entered:
             self.entered[-1][1].append(cause)
 
-    def cause_of(self, value: object) -> _Cause | None:
+    def find_cause(self, value: object) -> _Cause | None:
         """Return the recorded cause of a bad value; None for a good value."""
         entry = self.known.get(id(value))
         return entry[1] if entry is not None else None
 
     def find_first_cause(self, values: Sequence[Any]) -> _Cause | None:
-        return min((c for v in values if (c := self.cause_of(v)) is not None), key=lambda c: c.order, default=None)
+        return min((c for v in values if (c := self.find_cause(v)) is not None), key=lambda c: c.order, default=None)
 
     def record_input(self, value: object, phrase: str) -> None:
         """Record an input as its own cause if it is bad; `phrase` names it."""
-        if self.cause_of(value) is None and self.wanted.find(value) is not None:
+        if self.find_cause(value) is None and self.wanted.find(value) is not None:
             self.record(value, _Cause(-1, phrase, value))
 
     def evaluate(self, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
@@ -202,7 +202,7 @@ class _Search:
             self.number += 1
             cause = _Cause(self.number, None, results[bad[0]], equation, operands, self.steps)
         for i in bad:
-            inner = self.cause_of(inside[i]) if i < len(inside) else None
+            inner = self.find_cause(inside[i]) if i < len(inside) else None
             self.record(results[i], inner or cause)
         return results
 
@@ -231,7 +231,7 @@ class _Search:
         outer = self.entered[-1][0]
         for x in operands:
             # A part of a bad operand, such as an element of a scanned array.
-            if self.cause_of(x) is None and self.wanted.find(x) is not None and outer is not None:
+            if self.find_cause(x) is None and self.wanted.find(x) is not None and outer is not None:
                 self.record(x, outer)
         if not step:
             return self.evaluate(closed, operands)
@@ -246,7 +246,7 @@ class _Search:
             return results
         outside, self.steps = self.steps, (*self.steps, step)
         for result, evaluated in zip(results, self.evaluate(closed, operands), strict=True):
-            if (inner := self.cause_of(evaluated)) is not None:
+            if (inner := self.find_cause(evaluated)) is not None:
                 self.record(result, inner)
         self.steps = outside
         return results
@@ -315,7 +315,7 @@ def _find_cause(
         scopes.enter_context(use_trace(base_trace))
         for setting in (config.debug_nans, config.debug_infs, config.debug_key_reuse, config.disable_jit):
             scopes.enter_context(setting(False))
-        return search.cause_of(search.evaluate(program.closed, operands)[position])
+        return search.find_cause(search.evaluate(program.closed, operands)[position])
 
 
 def _kind(value: object, wanted: _WantedKinds) -> str:

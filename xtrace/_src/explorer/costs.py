@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from xtrace._src.xla.hlo_text import PrintedComputation, PrintedInstruction
-from xtrace._src.xla.hlo_types import ArrayType, arrays_of
+from xtrace._src.xla.hlo_types import ArrayType, read_array_types
 
 
 class Device(NamedTuple):
@@ -82,7 +82,7 @@ def count_flops(instruction: PrintedInstruction, types: Mapping[str, str]) -> fl
     opcode = instruction.opcode
     if opcode.endswith("-done") or (opcode in _MOVES and opcode not in ("scatter", "custom-call")):
         return 0.0
-    operands = [arrays_of(types.get(name, "")) for name in instruction.operands]
+    operands = [read_array_types(types.get(name, "")) for name in instruction.operands]
     first = operands[0][0] if operands and operands[0] else ArrayType("f32", ())
     size = sum([a.size for a in instruction.arrays()])
     if opcode == "dot":
@@ -111,7 +111,7 @@ def takes_half(instruction: PrintedInstruction, types: Mapping[str, str]) -> boo
     """Return whether an instruction multiplies matrices of 16-bit numbers."""
     if instruction.opcode not in ("dot", "convolution", "custom-call"):
         return False
-    return any(a.dtype in _HALF for name in instruction.operands[:1] for a in arrays_of(types.get(name, "")))
+    return any(a.dtype in _HALF for name in instruction.operands[:1] for a in read_array_types(types.get(name, "")))
 
 
 def count_bytes(instruction: PrintedInstruction, types: Mapping[str, str]) -> float:
@@ -167,4 +167,4 @@ def count_fused(computation: PrintedComputation, by_name: Mapping[str, PrintedCo
 
 
 def _count_type_bytes(kind: str) -> int:
-    return sum([a.bytes for a in arrays_of(kind)])
+    return sum([a.bytes for a in read_array_types(kind)])

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_of
-from xtrace._src.core.source import Position, format_scopes, resolve, scopes_of
+from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, find_jaxprs
+from xtrace._src.core.source import Position, format_scopes, get_scopes, resolve
 from xtrace._src.stablehlo.builder import Locations, location_text
 from xtrace._src.transforms.lower import LoweredModule
 from xtrace._src.xla.source_locations import Location
@@ -62,7 +62,7 @@ class Equations:
     def _walk(self, jaxpr: Jaxpr, seen: set[Jaxpr]) -> None:
         for equation in jaxpr.eqns:
             self.all.append(equation)
-            for inner in jaxprs_of(equation.parameters):
+            for inner in find_jaxprs(equation.parameters):
                 if inner not in seen:
                     seen.add(inner)
                     self._walk(inner, seen)
@@ -143,7 +143,7 @@ def make_equation_origins(equations: Iterable[JaxprEqn]) -> list[Origin]:
         place = source and source[:2]
         if place not in spans:
             spans[place] = find_span(source)
-        origins.append(Origin("equation", equation.primitive.name, format_scopes(scopes_of(source)), spans[place]))
+        origins.append(Origin("equation", equation.primitive.name, format_scopes(get_scopes(source)), spans[place]))
     return origins
 
 

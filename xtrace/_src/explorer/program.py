@@ -23,7 +23,7 @@ from xtrace._src.explorer.origins import (
 )
 from xtrace._src.stablehlo import attributes
 from xtrace._src.xla import hlo_text
-from xtrace._src.xla.hlo_collectives import Collective, collectives_of, count_runs
+from xtrace._src.xla.hlo_collectives import Collective, count_runs, read_collectives
 from xtrace._src.xla.hlo_frames import Frames
 from xtrace._src.xla.source_locations import Location
 
@@ -91,7 +91,7 @@ def describe_program(parts: Parts) -> Description:
         data["device"] = device._asdict()
         data["hlo"], data["coverage"], data["cost"] = _make_hlo_pane(parts.optimised, origins, places, device, seconds)
         if parts.devices > 1:
-            data["collectives"] = list(map(_describe_collective, collectives_of(parts.optimised, parts.devices)))
+            data["collectives"] = list(map(_describe_collective, read_collectives(parts.optimised, parts.devices)))
     spans = {o.span: 0 for o in origins if o.span is not None}
     numbers = {span: i for i, span in enumerate(spans)}
     data["spans"] = [list(span) for span in spans]

@@ -18,15 +18,9 @@ from xtrace._src.core.pytree_differences import treedef_difference
 from xtrace._src.core.sharding_rules import Entries, Split
 from xtrace._src.core.shardings import NamedSharding, explicit_part
 from xtrace._src.core.tables import memoize_by_owner
+from xtrace._src.export import symbolic_calls
 from xtrace._src.export.checks import PLATFORM_INDEX, has_platform_index
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
-from xtrace._src.export.symbolic_calls import (
-    find_symbolic_values,
-    fits,
-    has_symbolic_shapes,
-    name_argument,
-    substitute_sizes,
-)
 from xtrace._src.ops.host.mapped_calls import call_in_turn
 from xtrace._src.ops.references.binding import unwrap
 from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value
@@ -55,16 +49,16 @@ def call_exported(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 def _check_types(exported: Any, avals: Sequence[ShapedArray]) -> None:
     for i, (aval, expected) in enumerate(zip(avals, exported.in_avals, strict=True)):
-        has_shape = fits(aval.shape, expected.shape)
+        has_shape = symbolic_calls.fits(aval.shape, expected.shape)
         if has_shape and aval.dtype == expected.dtype:
             continue
         raise ValueError(
-            f"{'Dtype' if has_shape else 'Shape'} mismatch for {name_argument(exported, i)} of {exported.fun_name}: it "
-            f"was exported for {expected.str_short()} and is called with {aval.str_short()}. "
+            f"{'Dtype' if has_shape else 'Shape'} mismatch for {symbolic_calls.name_argument(exported, i)} of "
+            f"{exported.fun_name}: it was exported for {expected.str_short()} and is called with {aval.str_short()}. "
             "Convert it, or export the function for its type"
         )
-    if has_symbolic_shapes(exported):
-        find_symbolic_values(exported, avals)
+    if symbolic_calls.has_symbolic_shapes(exported):
+        symbolic_calls.find_symbolic_values(exported, avals)
 
 
 @functools.partial(custom_vjp, nondiff_argnums=(0,))
@@ -82,8 +76,9 @@ def _forward(exported: Any, *leaves: Any) -> tuple[list[Any], tuple[Any, ...]]:
 def _backward(exported: Any, leaves: tuple[Any, ...], cotangents: list[Any]) -> tuple[Any, ...]:
     derivative = exported.vjp()
     expected: Sequence[ShapedArray] = derivative.in_avals[len(leaves) :]
-    if has_symbolic_shapes(exported):
-        expected = substitute_sizes(expected, find_symbolic_values(exported, list(map(aval_of, leaves))))
+    if symbolic_calls.has_symbolic_shapes(exported):
+        sizes = symbolic_calls.find_symbolic_values(exported, list(map(aval_of, leaves)))
+        expected = symbolic_calls.substitute_sizes(expected, sizes)
     given = _fill_integer_cotangents(cotangents, expected)
     results = call_program(derivative, *leaves, *given)
     pairs = zip(results, derivative.out_avals, strict=True)
@@ -104,9 +99,9 @@ def _fill_integer_cotangents(cotangents: Sequence[Any], avals: Sequence[ShapedAr
 def _abstract(*avals: ShapedArray, exported: Any) -> list[ShapedArray]:
     """Call an exported function."""
     results = [aval.update(sharding=None) for aval in exported.out_avals]
-    if not has_symbolic_shapes(exported):
+    if not symbolic_calls.has_symbolic_shapes(exported):
         return results
-    return substitute_sizes(results, find_symbolic_values(exported, avals))
+    return symbolic_calls.substitute_sizes(results, symbolic_calls.find_symbolic_values(exported, avals))
 
 
 def _split(name: str, operands: Sequence[Split], result: list[ShapedArray], *, exported: Any) -> list[Entries]:
@@ -126,7 +121,7 @@ def _emit(builder: FunctionBuilder, *values: Value, exported: Any) -> list[Value
         for side, avals in (("in", values), ("out", results))
     ]
     operands = [_constrain(builder, values[i], given[i]) for i in exported.module_kept_var_idx]
-    if has_symbolic_shapes(exported) and not builder.module.variables:
+    if symbolic_calls.has_symbolic_shapes(exported) and not builder.module.variables:
         program = _refine_program(exported, builder.platform, tuple([x.aval for x in operands]), tuple(results))
         returned = _emit_functions(builder, exported, program, operands, results)
     else:
@@ -175,7 +170,7 @@ def _refine_program(
     main.return_values(_emit_program(main, exported, [main.argument(aval) for aval in operands], results))
     module.functions.append(main)
     try:
-        return artifacts.functions_of(artifacts.refine(module.inlined_text()))
+        return artifacts.read_functions(artifacts.refine(module.inlined_text()))
     except ValueError as error:
         types = ", ".join([aval.str_short() for aval in operands])
         raise ValueError(f"{exported.fun_name}, an Exported, cannot be called with ({types}): {error}") from None

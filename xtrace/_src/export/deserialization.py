@@ -13,7 +13,7 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.mesh import AbstractDevice, AbstractMesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.shardings import NamedSharding
-from xtrace._src.core.symbolic_bounds import bounds_of
+from xtrace._src.core.symbolic_bounds import find_bounds
 from xtrace._src.core.symbolic_scopes import SymbolicScope
 from xtrace._src.core.symbolic_texts import parse_dimension
 from xtrace._src.export import schema
@@ -144,9 +144,7 @@ def _check_versions(record: Record) -> None:
         raise ValueError(f"deserialize: the function has the effects {', '.join(map(str, effects))}, unknown here")
 
 
-def _check_derivative(
-    in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], vjp: Exported
-) -> None:
+def _check_derivative(in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], vjp: Exported) -> None:
     """Raise DamagedFileError unless a derivative has the types of the function's arguments and cotangents."""
     cotangents = [[_type_key(aval.to_tangent_aval()) for aval in avals] for avals in (in_avals, out_avals)]
     takes, returns = [[_type_key(aval) for aval in avals] for avals in (vjp.in_avals, vjp.out_avals)]
@@ -190,7 +188,7 @@ def _read_size(text: str, scope: SymbolicScope) -> Any:
     try:
         if len(text) <= _MAX_SIZE_LENGTH and text.isascii():
             size = parse_dimension(text, scope)
-            if bounds_of(size)[1] >= 0:
+            if find_bounds(size)[1] >= 0:
                 return size
     except (ValueError, RecursionError):
         pass

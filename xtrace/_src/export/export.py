@@ -8,7 +8,7 @@ from typing import Any
 from xtrace._src.api.grad import vjp
 from xtrace._src.api.jit import Jitted, jit
 from xtrace._src.api.stages import ExportedTrace, Traced, lower_for_export
-from xtrace._src.api.tracing import struct_of
+from xtrace._src.api.tracing import make_struct
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.tracebacks import boundary
@@ -106,9 +106,7 @@ def _canonical_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:
     return names
 
 
-def _export_trace(
-    traced: Traced, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]
-) -> Exported:
+def _export_trace(traced: Traced, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]) -> Exported:
     lowered = lower_for_export(traced, platforms)
     name, function = traced.fun_name, lowered.traced
     _check_effects(name, lowered)
@@ -125,7 +123,7 @@ def _export_trace(
             f"export: {name} has an operation that has no form for symbolic sizes; give the argument known sizes, or "
             f"leave it out. It would be\n  {line.strip()}"
         ) from None
-    check_custom_calls(name, artifacts.custom_calls_of(artifacts.read_artifact(data)), checks)
+    check_custom_calls(name, artifacts.find_custom_calls(artifacts.read_artifact(data)), checks)
     mesh, inputs, results = lowered.assignment.mesh, lowered.assignment.inputs, lowered.assignment.results
     kept = range(len(in_avals)) if lowered.kept is None else lowered.kept
     read = [sharding if i in kept else None for i, sharding in enumerate(inputs)]
@@ -201,5 +199,5 @@ def _make_derivative_exporter(
 
 def _make_struct(mesh: Mesh | None, aval: ShapedArray) -> Any:
     """Return the ShapeDtypeStruct of a type, with its sharding on the program's devices."""
-    struct, sharding = struct_of(aval), aval.explicit_sharding
+    struct, sharding = make_struct(aval), aval.explicit_sharding
     return struct if sharding is None or mesh is None else struct.update(sharding=NamedSharding(mesh, sharding.spec))

@@ -13,6 +13,7 @@ from xtrace._src.core.effects import Effect
 from xtrace._src.core.mesh import AbstractMesh, BaseMesh, Mesh
 from xtrace._src.core.shardings import NamedSharding, Sharding, sharding_with_tiles
 from xtrace._src.core.tables import memoize
+from xtrace._src.core.values import Immutable
 from xtrace._src.export import serialization
 from xtrace._src.export.calls import call_exported
 from xtrace._src.export.checks import check_signature
@@ -29,7 +30,7 @@ _Positions = tuple[int, ...]
 
 
 @dataclass(frozen=True, repr=False)
-class Exported:
+class Exported(Immutable):
     """A function lowered for files and other processes, the result of `export` or `deserialize`.
 
     Args:
@@ -83,12 +84,6 @@ class Exported:
     def __repr__(self) -> str:
         return f"Exported(fun_name={self.fun_name}, ...)"
 
-    def __copy__(self) -> Exported:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Exported:
-        return self
-
     def __reduce__(self) -> Any:
         raise TypeError(
             f"{self.fun_name}, an Exported, cannot be pickled, since that does not say how many derivatives to keep: "
@@ -103,20 +98,20 @@ class Exported:
             ValueError: the program's bytes are damaged.
         """
         module = self._read_module()
-        return modules.text_of(module, debug_info=True) if serialized else module
+        return modules.write_text(module, debug_info=True) if serialized else module
 
     def _read_module(self) -> Any:
         try:
             artifact = self.mlir_module_serialized
             module = artifacts.read_artifact(artifact if self._is_intact else _rewrite(artifact))
-            check_signature(self, *artifacts.signature_of(module))
+            check_signature(self, *artifacts.read_signature(module))
         except (RuntimeError, ValueError) as error:  # A name in the program may not be UTF-8.
             raise ValueError(f"{self.fun_name}, an Exported, cannot be used: {error}") from None
         return module
 
     def functions(self) -> Any:
         """Return the functions of the program as text, ``main`` last."""
-        return artifacts.functions_of(self._read_module())
+        return artifacts.read_functions(self._read_module())
 
     @boundary
     def in_shardings_jax(self, mesh: Mesh | AbstractMesh) -> Sequence[Sharding | None]:
@@ -164,7 +159,7 @@ class Exported:
         kinds = [aval.memory_space.kind for aval in getattr(self, f"{side}_avals")]
         return [
             given if given is not None or hlo is None
-            else sharding_with_tiles(mesh, *shardings.tiles_of(hlo, self.nr_devices)).with_memory_kind(kind)
+            else sharding_with_tiles(mesh, *shardings.read_tiles(hlo, self.nr_devices)).with_memory_kind(kind)
             for given, hlo, kind in zip(named, tiles, kinds, strict=True)
         ]
 

@@ -9,7 +9,7 @@ from typing import Any
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.mesh import BaseMesh
-from xtrace._src.core.partition_spec import axes_of_entry
+from xtrace._src.core.partition_spec import get_entry_axes
 from xtrace._src.core.shardings import NamedSharding
 from xtrace._src.export import schema
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
@@ -55,7 +55,7 @@ def _make_exported_record(exported: Any, vjp_order: int) -> Record:
     unique_avals = _number([*placed_inputs, *placed_results])
     shardings = {s: _make_sharding_record(s, unique_meshes) for s in unique_shardings}
 
-    def numbers_of(given: Sequence[NamedSharding | None]) -> list[int]:
+    def number_shardings(given: Sequence[NamedSharding | None]) -> list[int]:
         return [0 if s is None else 1 + unique_shardings[s] for s in given]
 
     def make_sharding_records(given: Sequence[NamedSharding | None]) -> list[Record]:
@@ -71,7 +71,7 @@ def _make_exported_record(exported: Any, vjp_order: int) -> Record:
         "out_aval_numbers": [unique_avals[pair] for pair in placed_results],
         "in_shardings": make_sharding_records(in_shardings), "out_shardings": make_sharding_records(out_shardings),
         "unique_shardings": list(shardings.values()), "unique_meshes": list(map(_make_mesh_record, unique_meshes)),
-        "in_sharding_numbers": numbers_of(in_shardings), "out_sharding_numbers": numbers_of(out_shardings),
+        "in_sharding_numbers": number_shardings(in_shardings), "out_sharding_numbers": number_shardings(out_shardings),
         "nr_devices": exported.nr_devices, "platforms": exported.platforms, "ordered_effects": [],
         "unordered_effects": [], "disabled_checks": list(map(_make_check_record, exported.disabled_safety_checks)),
         "module": exported.mlir_module_serialized, "calling_convention_version": exported.calling_convention_version,
@@ -106,7 +106,7 @@ def _make_sharding_record(sharding: NamedSharding, meshes: dict[Any, int]) -> Re
         "mesh": _make_mesh_record(sharding.mesh), "mesh_number": meshes[sharding.mesh],
         "memory_kind": sharding.memory_kind,
         "spec": {
-            "partitions": [{"axes": list(axes_of_entry(entry))} for entry in spec],
+            "partitions": [{"axes": list(get_entry_axes(entry))} for entry in spec],
             "reduced": sorted(spec.reduced), "unreduced": sorted(spec.unreduced),
         },
     }

@@ -82,12 +82,12 @@ class _Module:
     def __init__(self, data: bytes) -> None:
         self._data = _rewrite(data, ())
         module = artifacts.read_artifact(self._data)
-        self.takes, self.returns = artifacts.signature_of(module)
-        self.name = artifacts.name_of(module)
+        self.takes, self.returns = artifacts.read_signature(module)
+        self.name = artifacts.get_module_name(module)
         replicas, self._partitions = artifacts.count_copies(module)
         if replicas != 1:
             raise ValueError(f"from_stablehlo: the module is for {replicas} replicas; write it for partitions of one")
-        python = [name for name in artifacts.custom_calls_of(module) if "python" in name and "callback" in name]
+        python = [name for name in artifacts.find_custom_calls(module) if "python" in name and "callback" in name]
         if python:
             raise ValueError(
                 f"from_stablehlo: the module calls Python, by {', '.join(python)}, and the function was in the process "
@@ -129,7 +129,7 @@ class _Module:
         if types not in self._programs:
             try:
                 artifact = _rewrite(self._data, types)
-                takes, returns = artifacts.signature_of(artifacts.read_artifact(artifact))
+                takes, returns = artifacts.read_signature(artifacts.read_artifact(artifact))
             except ValueError as error:
                 raise ValueError(
                     f"{self.name}: the sizes of its module cannot be found for ({', '.join(types)}): {error}"

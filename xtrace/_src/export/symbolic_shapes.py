@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.api.tracing import struct_of
+from xtrace._src.api.tracing import make_struct
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import aval_of
@@ -123,5 +123,5 @@ def symbolic_args_specs(
                 f"Found {abbreviate(text)}"
             )
         shape = parse_shape("..." if text is None else text, aval.shape, scope)
-        structs.append(struct_of(aval.update(shape=shape, weak_type=False)))
+        structs.append(make_struct(aval.update(shape=shape, weak_type=False)))
     return pytree.tree_unflatten(tree, structs)

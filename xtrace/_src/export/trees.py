@@ -11,7 +11,7 @@ from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.export.flatbuffers import DamagedFileError, Record
 from xtrace._src.export.schema import CUSTOM, DICT, LEAF, LIST, NONE, TUPLE
-from xtrace._src.xla.pytree_registry import PyTreeDef, treedef_of
+from xtrace._src.xla.pytree_registry import PyTreeDef, make_treedef
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -130,7 +130,7 @@ def _check_names(function: str, nodetype: object, serialized_name: object) -> No
 
 def _is_registered(cls: type) -> bool:
     try:
-        treedef_of((cls, None), [])
+        make_treedef((cls, None), [])
     except RuntimeError:
         return False
     except Exception:
@@ -199,18 +199,18 @@ def read_tree(record: Record | None) -> PyTreeDef:
         raise DamagedFileError("it has no structure of arguments or results")
     kind, children = record["kind"], [read_tree(child) for child in record["children"] or []]
     if kind == LEAF and not children:
-        return treedef_of(None, [])
+        return make_treedef(None, [])
     if kind == NONE and not children:
-        return treedef_of((type(None), None), [])
+        return make_treedef((type(None), None), [])
     if kind == TUPLE:
-        return treedef_of((tuple, None), children)
+        return make_treedef((tuple, None), children)
     if kind == LIST:
-        return treedef_of((list, None), children)
+        return make_treedef((list, None), children)
     if kind == DICT:
         names = record["children_names"] or []
         if len(names) != len(children) or sorted(set(names)) != names:
             raise DamagedFileError("the keys of a dict in it do not fit its entries")
-        return treedef_of((dict, names), children)
+        return make_treedef((dict, names), children)
     if kind == CUSTOM:
         return _read_custom_tree(record, children)
     raise DamagedFileError(f"it has a node of the unknown kind {kind}")
@@ -231,7 +231,7 @@ def _read_custom_tree(record: Record, children: list[PyTreeDef]) -> PyTreeDef:
             objects = [child.unflatten([0] * child.num_leaves) for child in children]
             return pytree.tree_structure(node.from_children(metadata, objects))
         _check_child_count(node, metadata, len(children))
-        return treedef_of((node.cls, metadata), children)
+        return make_treedef((node.cls, metadata), children)
     except DamagedFileError:
         raise
     except Exception as error:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xtrace._src.core.effects import effects_of_all, has_side_effects
+from xtrace._src.core.effects import has_side_effects, join_effects
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.ops.call_primitives import call_p, close_jaxpr, closed_call_p
-from xtrace._src.ops.calls import jit_call
+from xtrace._src.ops.call_primitives import call_p, closed_call_p
+from xtrace._src.ops.calls import close_jaxpr, jit_call
 from xtrace._src.ops.control_flow.cond import cond_p
 from xtrace._src.ops.remat.rematerialization import remat_call
 from xtrace._src.transforms.dce import replace_equation
@@ -21,9 +21,7 @@ _Result = tuple[list[bool], JaxprEqn | None]
 dce_rules: dict[Primitive, Callable[[list[bool], JaxprEqn], _Result]] = {}
 
 
-def eliminate(
-    jaxpr: Jaxpr, wanted: Sequence[bool], always: Sequence[bool]
-) -> tuple[Jaxpr, list[bool], list[bool]]:
+def eliminate(jaxpr: Jaxpr, wanted: Sequence[bool], always: Sequence[bool]) -> tuple[Jaxpr, list[bool], list[bool]]:
     """Return `jaxpr` reduced to its `wanted` results, whether each constvar is read, and whether each input stays.
 
     always: inputs that stay even if nothing reads them. All constvars stay.
@@ -50,7 +48,7 @@ def eliminate(
             kept.append(rest)
     stays = [v in needed or keep for v, keep in zip(jaxpr.invars, always, strict=True)]
     smaller = jaxpr.replace(
-        invars=filter_by_mask(jaxpr.invars, stays), outvars=outvars, eqns=kept[::-1], effects=effects_of_all(kept)
+        invars=filter_by_mask(jaxpr.invars, stays), outvars=outvars, eqns=kept[::-1], effects=join_effects(kept)
     )
     return smaller, [v in needed for v in jaxpr.constvars], stays
 

@@ -21,6 +21,7 @@ from xtrace._src.core.jax_version import is_newer
 from xtrace._src.core.primitive import Parameters, Primitive, no_rule
 from xtrace._src.core.tangents import is_differentiable, tangent_aval
 from xtrace._src.core.trace import Trace, Tracer, current_trace
+from xtrace._src.core.values import EqualByKey
 from xtrace._src.extension.gradient_accumulators import ValAccum
 from xtrace._src.extension.rules import Zero, from_jax_axis_batcher, from_jax_jvp
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
@@ -101,7 +102,7 @@ def _owns_any(trace: Trace, values: Sequence[Any]) -> bool:
     return any(isinstance(x, Tracer) and x.owner is trace for x in values)
 
 
-class VJPHiPrimitive:
+class VJPHiPrimitive(EqualByKey):
     """The base class of operations with derivatives of their own, which may be recorded.
 
     A subclass sets `in_avals`, a tuple of trees of types, `out_aval`, a tree of types, and `params`, a dictionary of
@@ -149,12 +150,6 @@ class VJPHiPrimitive:
         static = tuple(sorted(self.params.items()))
         return type(self), self.in_tree, tuple(self.in_avals_flat), self.out_tree, tuple(self.out_avals_flat), static
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, VJPHiPrimitive) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
     def expand(self, *args: Any) -> Any:
         """Compute the result by other operations."""
         raise self._report_missing("expand", "computes the result by other operations")
@@ -171,7 +166,7 @@ class VJPHiPrimitive:
         """Add the cotangents of the arguments to the accumulators, in the arguments' structure."""
         leaves = [accumulator for one in arg_accums for accumulator in pytree.tree_leaves(one)]
         returned = self.vjp_bwd_retval(res, outgrad)
-        for accumulator, cotangent in zip(leaves, _cotangent_leaves(self, returned), strict=True):
+        for accumulator, cotangent in zip(leaves, pytree.tree_leaves(returned, is_leaf=_is_zero), strict=True):
             accumulator.accum(cotangent)
 
     def jvp(self, primals: Any, tangents: Any) -> Any:
@@ -221,11 +216,6 @@ class VJPHiPrimitive:
 
 def _has_own(prim: VJPHiPrimitive, method: str) -> bool:
     return getattr(type(prim), method) is not getattr(VJPHiPrimitive, method)
-
-
-def _cotangent_leaves(prim: VJPHiPrimitive, returned: Any) -> list[Any]:
-    """Return the cotangents of the leaves of the arguments; None and `Zero` stand for zero."""
-    return pytree.tree_leaves(returned, is_leaf=_is_zero)
 
 
 def _is_zero(x: Any) -> bool:
@@ -325,19 +315,16 @@ class _Mapped(VJPHiPrimitive):
         ]
 
 
-class _Hashable:
+class _Hashable(EqualByKey):
     """A tree as a static value."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
         leaves, tree = pytree.tree_flatten(value, is_leaf=lambda x: x is None)
-        self._key = (tuple(leaves), tree)
+        self._leaves = tuple(leaves), tree
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Hashable) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
+    def _key(self) -> Any:
+        return self._leaves
 
     def __repr__(self) -> str:
         return repr(self.value)
@@ -365,9 +352,7 @@ def _with_zeros(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any
     return [Zero(tangent_aval(a)) if t is None else to_user_operand(t) for t, a in zip(values, avals, strict=True)]
 
 
-def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, _prim: VJPHiPrimitive
-) -> tuple[list[Any], list[Any]]:
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, _prim: VJPHiPrimitive) -> tuple[list[Any], list[Any]]:
     return _apply_jvp(_prim, type(_prim).jvp, primals, tangents)
 
 
@@ -448,7 +433,7 @@ def _forward(prim: VJPHiPrimitive, nonzero: Any, args: Sequence[Any]) -> Sequenc
 def _backward(prim: VJPHiPrimitive, residuals: Any, cotangent: Any) -> list[Any]:
     """Return the cotangents of the leaves of the arguments."""
     if not _has_own(prim, "vjp_bwd"):
-        return _cotangent_leaves(prim, prim.vjp_bwd_retval(residuals, cotangent))
+        return pytree.tree_leaves(prim.vjp_bwd_retval(residuals, cotangent), is_leaf=_is_zero)
     accumulators = [ValAccum(a.to_cotangent_aval()) for a in prim.in_avals_flat]
     prim.vjp_bwd(residuals, cotangent, *pytree.tree_unflatten(prim.in_tree, accumulators))
     return [x.freeze() for x in accumulators]

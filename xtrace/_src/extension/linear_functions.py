@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.sentinels import MISSING
+from xtrace._src.core.values import EqualByKey
 
 _Result = TypeVar("_Result")
-_EMPTY: Any = object()
 
 
 class StoreException(Exception):
@@ -27,30 +28,30 @@ class Store:
     __slots__ = ("_value",)
 
     def __init__(self) -> None:
-        self._value: Any = _EMPTY
+        self._value: Any = MISSING
 
     @property
     def val(self) -> Any:
         """The value; StoreException if there is none."""
-        if self._value is _EMPTY:
+        if self._value is MISSING:
             raise StoreException("Store empty: the function has not been called, so it has left nothing")
         return self._value
 
     def store(self, value: object) -> None:
         """Store a value; StoreException if there is one already."""
-        if self._value is not _EMPTY:
+        if self._value is not MISSING:
             raise StoreException("Store occupied: the function has been called before")
         self._value = value
 
     def reset(self) -> None:
         """Remove the value."""
-        self._value = _EMPTY
+        self._value = MISSING
 
     def __bool__(self) -> bool:
-        return self._value is not _EMPTY
+        return self._value is not MISSING
 
 
-class WrappedFun:
+class WrappedFun(EqualByKey):
     """A function with transformations around it.
 
     Args:
@@ -103,13 +104,8 @@ class WrappedFun:
         around = "\n".join(f"{i}   : {getattr(t, '__name__', t)} {a}" for i, (t, a) in enumerate(self.transforms))
         return f"Wrapped function:\n{around}\nCore: {self.__name__}\n"
 
-    def __hash__(self) -> int:
-        return hash((self.f, self.transforms, self.params, self.in_type))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, WrappedFun) and (self.f, self.transforms, self.params, self.in_type) == (
-            other.f, other.transforms, other.params, other.in_type
-        )
+    def _key(self) -> Any:
+        return self.f, self.transforms, self.params, self.in_type
 
 
 def _make_decorator(function: Callable[..., _Result]) -> Callable[..., _Result]:
@@ -341,11 +337,11 @@ def cache(call: Callable[..., Any], *, explain: Any = None) -> Callable[..., Any
         if key in remembered:
             result, values = remembered[key]
             for store, value in zip(fun.stores, values, strict=True):
-                if store is not None and value is not _EMPTY:
+                if store is not None and value is not MISSING:
                     store.store(value)
             return result
         result = call(fun, *args)
-        remembered[key] = result, [store.val if store else _EMPTY for store in fun.stores]
+        remembered[key] = result, [store.val if store else MISSING for store in fun.stores]
         return result
 
     cached.cache_clear = remembered.clear  # type: ignore[attr-defined]

@@ -75,7 +75,7 @@ class LoweringRules:
         """Return the effects of the operation; ValueError if one is not in `lowerable_effects`."""
         if not self.primitive.is_users or self.primitive.effects is None:
             return NO_EFFECTS
-        effects = self.primitive.effects_of((Parameters(parameters),), [v.aval for v in values])
+        effects = self.primitive.find_effects((Parameters(parameters),), [v.aval for v in values])
         unknown = [e for e in effects if not lowerable_effects.contains(e)]
         if unknown:
             raise ValueError(

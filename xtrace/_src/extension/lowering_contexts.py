@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.effects import DebugEffect, Effect, NamedAxis
+from xtrace._src.core.effects import DebugEffect, Effect, EffectTypes, NamedAxis
 from xtrace._src.core.mesh import AbstractMesh, Mesh
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.source_info import NameStack
@@ -19,41 +19,6 @@ from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
     from xtrace._src.extension import mlir_functions
-
-
-class EffectTypes:
-    """A set of classes of effects.
-
-    Example:
-        >>> class Logged(xtrace.extend.core.Effect): pass
-        >>> xtrace.interpreters.mlir.lowerable_effects.add_type(Logged)
-        >>> xtrace.interpreters.mlir.lowerable_effects.contains(Logged())
-        True
-    """
-
-    def __init__(self, types: Iterable[type[Effect]]) -> None:
-        self._types = set(types)
-
-    def add_type(self, effect_type: type[Effect]) -> None:
-        """Add a class of effects."""
-        if not (isinstance(effect_type, type) and issubclass(effect_type, Effect)):
-            raise TypeError(
-                "add_type: effect_type must be a class derived from xtrace.extend.core.Effect, got "
-                f"{abbreviate(effect_type)}"
-            )
-        self._types.add(effect_type)
-
-    def contains(self, eff: Effect) -> bool:
-        """Return whether an effect is of one of the classes, or one of the library's own effects."""
-        return type(eff) is Effect or isinstance(eff, tuple(self._types))
-
-    def filter_in(self, effects: Iterable[Effect]) -> list[Effect]:
-        """Return the effects of these classes."""
-        return [e for e in effects if self.contains(e)]
-
-    def filter_not_in(self, effects: Iterable[Effect]) -> list[Effect]:
-        """Return the effects of other classes."""
-        return [e for e in effects if not self.contains(e)]
 
 
 lowerable_effects = EffectTypes([DebugEffect, NamedAxis])

@@ -19,14 +19,7 @@ from xtrace._src.extension.lowering_contexts import (
 )
 from xtrace._src.ops.ffi import ForeignLowering
 from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value
-from xtrace._src.transforms.lower import (
-    TOKEN,
-    constant_of_program,
-    count_occurrences_in,
-    emit_equations,
-    tokens_of,
-    with_tokens,
-)
+from xtrace._src.transforms import lower
 from xtrace._src.xla import mlir_rules
 
 create_token = mlir_rules.create_token
@@ -70,12 +63,13 @@ def emit_by_rule(
             )
         return [*[context.tokens_out.get(e) for e in ordered], *mlir_rules.flatten(returned)]
 
-    operands = [*tokens_of(builder, ordered), *values]
-    outputs: list[ShapedArray] = [*[TOKEN] * len(ordered), *results]
-    functions = mlir_rules.functions_of_rule(
+    operands = [*lower.get_tokens(builder, ordered), *values]
+    outputs: list[ShapedArray] = [*[lower.TOKEN] * len(ordered), *results]
+    functions = mlir_rules.write_rule_functions(
         primitive.name, build, [v.type for v in operands], [a.mlir_type for a in outputs]
     )
-    return with_tokens(builder, ordered, emit_call_of_functions(builder, primitive.name, functions, operands, outputs))
+    called = emit_call_of_functions(builder, primitive.name, functions, operands, outputs)
+    return lower.with_tokens(builder, ordered, called)
 
 
 def emit_call_of_functions(
@@ -114,9 +108,7 @@ def _make_context(
     )
 
 
-def _add_function(
-    module: ModuleBuilder, base: str, function: mlir_rules.RuleFunction, names: Mapping[str, str]
-) -> str:
+def _add_function(module: ModuleBuilder, base: str, function: mlir_rules.RuleFunction, names: Mapping[str, str]) -> str:
     """Add a function of a rule with a name from `base`; `names` renames the functions that it calls."""
     written = FunctionBuilder(module, base, "")
     for kind in function.argument_types:
@@ -217,16 +209,16 @@ def jaxpr_text(
     jaxpr = closed.jaxpr
 
     def write(function: FunctionBuilder) -> list[Value]:
-        count_occurrences_in(function.module, jaxpr)
+        lower.count_occurrences_in(function.module, jaxpr)
         function.tokens = dict(zip(effects, function.arguments, strict=False))
         given = function.arguments[len(effects) :]
         values: dict[Atom, Value] = dict(zip(jaxpr.invars, given, strict=True))
         for variable, constant in zip(jaxpr.constvars, closed.consts, strict=True):
-            values[variable] = constant_of_program(function, constant, variable.aval)
-        results = emit_equations(function, jaxpr, values)
-        return [*tokens_of(function, effects), *results]
+            values[variable] = lower.emit_program_constant(function, constant, variable.aval)
+        results = lower.emit_equations(function, jaxpr, values)
+        return [*lower.get_tokens(function, effects), *results]
 
-    tokens = [TOKEN] * len(effects)
+    tokens = [lower.TOKEN] * len(effects)
     return function_text(context, [*tokens, *jaxpr.in_avals], [*tokens, *jaxpr.out_avals], write, describe)
 
 

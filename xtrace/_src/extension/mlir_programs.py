@@ -19,7 +19,7 @@ from xtrace._src.extension.lowering_contexts import (
     TokenSet,
 )
 from xtrace._src.extension.mlir_functions import add_function, build_jaxpr_call, function_text, inline_text, jaxpr_text
-from xtrace._src.ops.call_primitives import close_jaxpr
+from xtrace._src.ops.calls import close_jaxpr
 from xtrace._src.ops.host.host_calls import emit_host_call
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -52,7 +52,7 @@ def merge_mlir_modules(dst_module: Any, sym_name: str, src_module: Any, dst_symt
     for name, module in (("dst_module", dst_module), ("src_module", src_module)):
         if not isinstance(module, mlir_rules.ir.Module):
             raise TypeError(f"merge_mlir_modules: {name} must be an MLIR module, got {abbreviate(module)}")
-    if "main" not in mlir_rules.names_of_functions(src_module):
+    if "main" not in mlir_rules.list_function_names(src_module):
         raise ValueError("merge_mlir_modules: src_module has no function called main")
     return mlir_rules.merge_modules(dst_module, dst_symtab, src_module, sym_name)
 

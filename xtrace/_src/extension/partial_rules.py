@@ -71,7 +71,7 @@ def make_equation(primitive: Primitive, avals: Sequence[Any], parameters: dict[s
     """Return an equation of a primitive on new variables of the types `avals`."""
     packed = primitive.pack_parameters(parameters)
     types = _to_list(primitive, primitive.abstract_eval(tuple(avals), packed))
-    effects = primitive.effects_of(packed, avals)
+    effects = primitive.find_effects(packed, avals)
     return JaxprEqn([Var(a) for a in avals], [Var(a) for a in types], primitive, packed, effects, None)
 
 

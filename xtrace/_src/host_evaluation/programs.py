@@ -24,7 +24,7 @@ from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.host_evaluation.rules import EXACT, MOVES, ROUNDED, Declined
 from xtrace._src.ops.calls import jit_call
 from xtrace._src.ops.elementwise import div
-from xtrace._src.ops.lower_fun import emit_bitcast, jaxpr_of_formula
+from xtrace._src.ops.lower_fun import emit_bitcast, find_formula_jaxpr
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.execute import Assignment
 from xtrace._src.runtime.transfer import array_from_host, to_input
@@ -150,7 +150,7 @@ class _Plan:
             return self.make(equation.params["jaxpr"])
         if primitive.emit is emit_bitcast:
             return list
-        formula = jaxpr_of_formula(primitive, avals, equation.params)
+        formula = find_formula_jaxpr(primitive, avals, equation.params)
         if formula is not None:
             return self.make(formula)
         rule = MOVES.get(primitive)
@@ -205,9 +205,7 @@ def _is_plain(aval: ShapedArray) -> bool:
     return not (aval.is_placed or has_symbolic(aval.shape)) and dtypes.bit_width(physical_aval(aval).dtype) >= 8
 
 
-def _run(
-    jaxpr: Jaxpr, rules: Sequence[_Run], constants: Sequence[_Values], inputs: Sequence[_Values]
-) -> list[_Values]:
+def _run(jaxpr: Jaxpr, rules: Sequence[_Run], constants: Sequence[_Values], inputs: Sequence[_Values]) -> list[_Values]:
     values: dict[Any, _Values] = dict(zip(jaxpr.constvars, constants, strict=True))
     values.update(zip(jaxpr.invars, inputs, strict=True))
 

@@ -11,7 +11,7 @@ from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Primitive, all_primitives
 from xtrace._src.extension.rules import RuleRegistry
 from xtrace._src.jet.rules import has_series
-from xtrace._src.jet.series import Series, value_of
+from xtrace._src.jet.series import Series, get_value
 from xtrace._src.jet.trace import JetTrace
 from xtrace._src.jet.transformation import jet, scale_terms, zero_series, zero_term
 from xtrace._src.runtime.transfer import to_constant
@@ -21,7 +21,7 @@ def _from_jax(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., A
     def expand_operation(
         _trace: JetTrace, order: int, operands: Sequence[Series], **named: Any
     ) -> tuple[list[Any], list[list[Any]]]:
-        values = [to_constant(x) if type(x) is Literal else x for x in map(value_of, operands)]
+        values = [to_constant(x) if type(x) is Literal else x for x in map(get_value, operands)]
         given = [
             scale_terms([zeros(s.aval) if t is None else t for t in s.terms(order)], lambda k: 1 / math.factorial(k))
             for s in operands

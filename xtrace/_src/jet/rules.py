@@ -29,7 +29,7 @@ from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import is_differentiable, tangent_aval
-from xtrace._src.jet.series import Patterns, Series, flatten_terms, patterns_of, unflatten_terms, value_of
+from xtrace._src.jet.series import Patterns, Series, find_patterns, flatten_terms, get_value, unflatten_terms
 from xtrace._src.ops import complex_numbers, elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate, split, stack, tile, unstack
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice, dynamic_update_slice
@@ -97,7 +97,7 @@ def _signed_sum(primitive: Any, n: int, operands: Sequence[Series], results: Seq
         term = s.term(n)
         if term is not None:
             total = _add(total, term if sign > 0 else elementwise.neg(term))
-    return None if total is None else broadcast_like(total, value_of(results[0]))
+    return None if total is None else broadcast_like(total, get_value(results[0]))
 
 
 def _gather(n: int, operands: Sequence[Series], results: Sequence[Series], **parameters: Any) -> Any:
@@ -107,7 +107,7 @@ def _gather(n: int, operands: Sequence[Series], results: Sequence[Series], **par
     if parameters["mode"] is GatherScatterMode.FILL_OR_DROP:
         # The fill value does not depend on the operand.
         parameters["fill_value"] = 0
-    return gather.bind(term, value_of(operands[1]), **parameters)
+    return gather.bind(term, get_value(operands[1]), **parameters)
 
 
 def _add(total: Any, term: Any) -> Any:
@@ -134,7 +134,7 @@ def _bilinear(
 ) -> Any:
     values = tuple(parameters.values())
     x, y, *others = operands
-    rest = [value_of(s) for s in others]
+    rest = [get_value(s) for s in others]
     return _convolve(n, x, y, lambda a, b: primitive.bind_positional((a, b, *rest), values))
 
 
@@ -157,7 +157,7 @@ def _div(n: int, operands: Sequence[Series], results: Sequence[Series]) -> Any:
     if rest is not None:
         rest = elementwise.neg(rest)
         numerator = rest if numerator is None else elementwise.add(numerator, rest)
-    return None if numerator is None else broadcast_like(elementwise.div(numerator, value_of(y)), value_of(z))
+    return None if numerator is None else broadcast_like(elementwise.div(numerator, get_value(y)), get_value(z))
 
 
 _LINEAR = (
@@ -183,7 +183,7 @@ TERMS: dict[Primitive, Callable[..., Any]] = {
 def _read_operands(order: int, operands: Sequence[Series]) -> tuple[list[Any], list[list[Any]], Patterns]:
     """Return the values of operands, their terms, and the patterns of the terms."""
     terms = [s.terms(order) if is_differentiable(s.aval) else [None] * order for s in operands]
-    return list(map(value_of, operands)), terms, patterns_of(terms)
+    return list(map(get_value, operands)), terms, find_patterns(terms)
 
 
 def _jit(
@@ -273,9 +273,7 @@ def _fill_carry_terms(terms: Sequence[Sequence[Any]], patterns: Patterns, avals:
     ]
 
 
-def _scan(
-    trace: JetTrace, order: int, operands: Sequence[Series], *, jaxpr: ClosedJaxpr, **details: Any
-) -> _Terms:
+def _scan(trace: JetTrace, order: int, operands: Sequence[Series], *, jaxpr: ClosedJaxpr, **details: Any) -> _Terms:
     loop = Loop(**details)
     values, terms, patterns = _read_operands(order, operands)
     before, carry, after = map(tuple, loop.split(patterns))

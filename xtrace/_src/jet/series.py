@@ -83,7 +83,7 @@ class Series:
         return self.compute is None and all(x is None for x in self.known[1:])
 
 
-def value_of(series: Series) -> Any:
+def get_value(series: Series) -> Any:
     """Return term 0 as an array, even if it is zero."""
     value = series.term(0)
     return zeros(series.aval) if value is None else value
@@ -142,6 +142,6 @@ def unflatten_terms(values: Iterable[Any], patterns: Patterns) -> tuple[list[Any
     return [x for x, _ in pairs], [terms for _, terms in pairs]
 
 
-def patterns_of(terms: Sequence[Sequence[Any]]) -> Patterns:
+def find_patterns(terms: Sequence[Sequence[Any]]) -> Patterns:
     """Return for each value whether its terms are nonzero."""
     return tuple([tuple([t is not None for t in own]) for own in terms])

@@ -31,9 +31,9 @@ from xtrace._src.jet.series import (
     Series,
     constant_series,
     flatten_terms,
+    get_value,
     open_derivations,
     unflatten_terms,
-    value_of,
 )
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import cast_weak_type, stage_to_jaxpr
@@ -56,7 +56,7 @@ class JetTracer(Tracer):
         parent = self.owner.parent
         assert parent is not None
         with use_trace(parent):
-            return value_of(self.series)
+            return get_value(self.series)
 
     def __bool__(self) -> bool:
         return bool(self.primal)
@@ -161,7 +161,7 @@ class JetTrace(Trace):
         assert parent is not None
 
         def compute(_: int) -> list[list[Any]]:
-            values = parent.process(primitive, list(map(value_of, given)), parameters)
+            values = parent.process(primitive, list(map(get_value, given)), parameters)
             return [list(values) if primitive.multiple_results else [values]]
 
         if all(s.known for s in given):
@@ -222,21 +222,21 @@ class JetTrace(Trace):
             if not self._depth:
                 self._results.clear()
         derivatives = moved if primitive.multiple_results else [moved]
-        slopes = [None if t is None else self.series_of(t) for t in derivatives]
+        slopes = [None if t is None else self.get_series(t) for t in derivatives]
         waiting = open_derivations([s for s in slopes if s is not None])
         derivation.closed, derivation.behind = True, waiting - {derivation}
         return slopes
 
     # Tracers and series
 
-    def series_of(self, value: Any) -> Series:
+    def get_series(self, value: Any) -> Series:
         """Return the series of a tracer of this trace; a constant series for any other value."""
         return value.series if type(value) is JetTracer and value.owner is self else constant_series(value)
 
     def tracer(self, series: Series, order: int) -> Any:
         """Return a tracer of a series up to `order`; the value itself if the series has no other terms."""
         if series.known and (not order or series.is_constant):
-            return value_of(series)
+            return get_value(series)
         return JetTracer(self, series, order)
 
     def tangent(self, series: Series, order: int) -> Any:
@@ -253,7 +253,7 @@ class JetTrace(Trace):
         """Return a jaxpr of series, for rules of operations with jaxprs; see `series_jaxpr`."""
         return series_jaxpr(closed, order, patterns, always)
 
-    def provenance_of(self, tracer: Tracer) -> Provenance:
+    def find_provenance(self, tracer: Tracer) -> Provenance:
         """Return the provenance of the tracer, for messages."""
         assert isinstance(tracer, JetTracer)
         note = (
@@ -288,8 +288,8 @@ def expand(
     try:
         with use_trace(trace):
             results = function(*inputs)
-        series = [trace.series_of(x) for x in results]
-        pairs = list(map(value_of, series)), [s.terms(order) for s in series]
+        series = [trace.get_series(x) for x in results]
+        pairs = list(map(get_value, series)), [s.terms(order) for s in series]
     finally:
         trace.end()
     if config.check_tracer_leaks.value:

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.core.abbreviation import abbreviate
-from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.effects import Effects
-from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr
+from xtrace._src.core.avals import aval_of
+from xtrace._src.core.ir import DebugInfo
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.ops.calls import jit_call
-from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-from xtrace._src.transforms.jaxpr_transforms import infer_result_types, move_constants_to_inputs, stage_to_jaxpr
+from xtrace._src.ops.calls import close_jaxpr, make_jit_rules
+from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs, stage_to_jaxpr
 
 
 class CallPrimitive(Primitive):
@@ -33,35 +31,8 @@ class CallPrimitive(Primitive):
     call_primitive = True
 
     def __init__(self, name: str) -> None:
-        super().__init__(
-            name, ("call_jaxpr",), abstract=self._infer, emit=self._emit, effects=self._find_effects,
-            jvp=self._rule_of_jit("jvp"), linearize=self._rule_of_jit("linearize"),
-            partial_evaluate=self._rule_of_jit("partial_evaluate"), transpose=self._rule_of_jit("transpose"),
-            batch=self._rule_of_jit("batch"), discharge=self._rule_of_jit("discharge"), multiple_results=True,
-            memoised=False,
-        )
+        super().__init__(name, ("call_jaxpr",), **make_jit_rules(name, "call_jaxpr", "Call a function."))
         self.__doc__ = CallPrimitive.__doc__
-
-    @staticmethod
-    def _infer(*avals: ShapedArray, call_jaxpr: Any) -> list[ShapedArray]:
-        """Call a function."""
-        return infer_result_types(close_jaxpr(call_jaxpr), avals)
-
-    @staticmethod
-    def _find_effects(*, call_jaxpr: ClosedJaxpr) -> Effects:
-        return call_jaxpr.effects
-
-    def _emit(self, builder: FunctionBuilder, *values: Value, call_jaxpr: Any) -> Any:
-        assert jit_call.emit is not None
-        return jit_call.emit(builder, *values, jaxpr=close_jaxpr(call_jaxpr), name=self.name)
-
-    def _rule_of_jit(self, kind: str) -> Any:
-        rule = getattr(jit_call, kind)
-
-        def apply(*args: Any, call_jaxpr: Any) -> Any:
-            return rule(*args, name=self.name, jaxpr=close_jaxpr(call_jaxpr), compiler_options=None, inline=False)
-
-        return apply
 
     def bind(self, *operands: Any, subfuns: Sequence[Any] = (), call_jaxpr: Any = None, **_: object) -> Any:  # type: ignore[override]
         """Call a function of flat operands, given as the only one of `subfuns` or as a jaxpr."""
@@ -75,11 +46,6 @@ class CallPrimitive(Primitive):
             call_jaxpr = stage_to_jaxpr(subfuns[0].call_wrapped, [aval_of(x) for x in operands], info)
         closed = close_jaxpr(call_jaxpr)
         return self.bind_positional([*closed.consts, *operands], (move_constants_to_inputs(closed),))
-
-
-def close_jaxpr(jaxpr: Any) -> ClosedJaxpr:
-    """Return an open or closed jaxpr, as users' calls hold them, as a closed one."""
-    return ClosedJaxpr(jaxpr, []) if isinstance(jaxpr, Jaxpr) else jaxpr
 
 
 def call_impl(f: Any, *args: Any, **params: Any) -> Any:

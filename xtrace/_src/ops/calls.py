@@ -9,14 +9,14 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.compiler_choices import Inline
 from xtrace._src.core.effects import Effects
-from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.core.ir import ClosedJaxpr, Jaxpr
 from xtrace._src.core.memory_layout import Layout
 from xtrace._src.core.primitive import ListPrimitive
+from xtrace._src.core.sentinels import UNSPECIFIED, Unspecified
 from xtrace._src.core.shardings import NamedSharding, insert_entry
 from xtrace._src.core.source import extend_scope_path
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
-from xtrace._src.core.unspecified import UNSPECIFIED, Unspecified
 from xtrace._src.ops.layout_constraints import batch_layout
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.ops.sharding_constraints import constrain_all, emit_constraint
@@ -38,7 +38,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
     transpose_jaxpr,
 )
 from xtrace._src.transforms.linearize import Tape
-from xtrace._src.transforms.lower import emit_call, emit_equations
+from xtrace._src.transforms.lower import emit_call, emit_jaxpr
 from xtrace._src.transforms.scopes import call_in_scopes
 from xtrace._src.transforms.stage import StagingTrace
 
@@ -107,9 +107,18 @@ def constrain_row(values: Sequence[Any], row: _Row) -> list[Any]:
     return constrain_all(values, [None if s is UNSPECIFIED else s for s in row])
 
 
-def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
-    """Call a jitted function."""
-    return infer_result_types(jaxpr, avals)
+def make_call_rules(parameter: str, description: str) -> dict[str, Any]:
+    """Return the rules on types and effects of an operation that calls the jaxpr in a parameter."""
+
+    def abstract(*avals: ShapedArray, **parameters: Any) -> list[ShapedArray]:
+        return infer_result_types(parameters[parameter], avals)
+
+    def effects(**parameters: Any) -> Effects:
+        called: ClosedJaxpr = parameters[parameter]
+        return called.effects
+
+    abstract.__doc__ = description
+    return {"abstract": abstract, "effects": effects, "multiple_results": True, "memoised": False}
 
 
 def _emit(
@@ -132,13 +141,9 @@ def _emit_body(
         source, path = builder.place
         builder.place = (source, extend_scope_path(path.removesuffix("jit").removesuffix("/"), f"jit({name})"))
     if inline is Inline.JAX_LATE:
-        return emit_equations(builder, jaxpr.jaxpr, dict(zip(jaxpr.jaxpr.invars, values, strict=True)))
+        return emit_jaxpr(builder, jaxpr.jaxpr, values)
     mark = f" {{mhlo.frontend_attributes = {{inlineable = \"{inline.value}\"}}}}" if isinstance(inline, Inline) else ""
     return emit_call(builder, jaxpr.jaxpr, name, values, attributes=mark)
-
-
-def _effects(*, jaxpr: ClosedJaxpr, **_: object) -> Effects:
-    return jaxpr.effects
 
 
 def _discharge(
@@ -267,14 +272,35 @@ def _with_axis(mapped: MappedAxis, place: Place, ndim: int, axis: int | None) ->
 
 jit_call = ListPrimitive(
     "jit", ("name", "jaxpr", "donated_invars", "keep_unused", "compiler_options", "inline", *Places._fields),
-    abstract=_abstract, emit=_emit, effects=_effects, jvp=_jvp, linearize=_linearize,
-    partial_evaluate=_partial_evaluate, transpose=_transpose, batch=_batch, multiple_results=True, memoised=False,
+    emit=_emit, jvp=_jvp, linearize=_linearize, partial_evaluate=_partial_evaluate, transpose=_transpose, batch=_batch,
     discharge=_discharge,
     unprinted={
         "donated_invars": (), "keep_unused": False, "inline": False, "in_shardings": (), "out_shardings": (),
         "in_layouts": (), "out_layouts": (),
     },
+    **make_call_rules("jaxpr", "Call a jitted function."),
 )
+
+
+def make_jit_rules(name: str, parameter: str, description: str) -> dict[str, Any]:
+    """Return the rules of an operation that calls the jaxpr in a parameter as a jitted function called `name`."""
+
+    def rename(kind: str) -> Callable[..., Any]:
+        rule = getattr(jit_call, kind)
+
+        def apply(*arguments: Any, **parameters: Any) -> Any:
+            closed = close_jaxpr(parameters[parameter])
+            return rule(*arguments, name=name, jaxpr=closed, compiler_options=None, inline=False)
+
+        return apply
+
+    kinds = ("emit", "jvp", "linearize", "partial_evaluate", "transpose", "batch", "discharge")
+    return make_call_rules(parameter, description) | {kind: rename(kind) for kind in kinds}
+
+
+def close_jaxpr(jaxpr: Any) -> ClosedJaxpr:
+    """Return an open or closed jaxpr, as users' calls hold them, as a closed one."""
+    return ClosedJaxpr(jaxpr, []) if isinstance(jaxpr, Jaxpr) else jaxpr
 
 
 def evaluate_as_program(closed: ClosedJaxpr, operands: Sequence[Any], name: str) -> list[Any]:

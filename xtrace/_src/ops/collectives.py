@@ -18,13 +18,7 @@ from xtrace._src.algebra.varying import (
     vary,
     vary_unreduced_cast,
 )
-from xtrace._src.algebra.vector_space import (
-    LINEAR,
-    broadcast_in_dim,
-    convert_to,
-    operand_aval,
-    reduce_sum,
-)
+from xtrace._src.algebra.vector_space import LINEAR, broadcast_in_dim, convert_to, operand_aval, reduce_sum
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Axes
@@ -48,7 +42,7 @@ from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 
-def size_of_axis(name: object) -> int:
+def find_axis_size(name: object) -> int:
     """Return the size of the mapped axis `name`; NameError if it is not in scope."""
     environment = axis_environment(current_trace.get())
     (name,) = name_tuple("axis_size", "axis_name", (name,))
@@ -80,7 +74,7 @@ def axis_size(axis_name: object) -> int:
         >>> xtrace.vmap(lambda x: x / lax.axis_size("i"), axis_name="i")(jnp.ones(2))
         Array([0.5, 0.5], dtype=float32)
     """
-    return math.prod(size_of_axis(n) for n in axis_names(axis_name))
+    return math.prod(find_axis_size(n) for n in axis_names(axis_name))
 
 
 def axis_names(axis_name: object) -> tuple[Any, ...]:
@@ -181,7 +175,7 @@ class AxisReduction(Primitive):
     def _public(self, x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         axes = axis_names(axis_name)
         for n in axes:
-            size_of_axis(n)
+            find_axis_size(n)
         groups, is_sum = canonical_index_groups(self.name, axis_index_groups, axes), self.name == "psum"
 
         def reduce_leaf(leaf: Any) -> Any:
@@ -387,7 +381,7 @@ def _cast(x: Any, axes: tuple[Any, ...], to: str) -> Any:
 
 def _axis_index_abstract(*, axis_name: object) -> ShapedArray:
     """Return the index along a mapped axis."""
-    size_of_axis(axis_name)
+    find_axis_size(axis_name)
     checked = axis_name in checked_axes(current_trace.get())
     return ShapedArray((), dtypes.int32, varying=frozenset([axis_name] if checked else []))
 
@@ -422,7 +416,7 @@ def axis_index(axis_name: object) -> Any:
         own = axis_index_p.bind_positional((), (n,))
         own = own if total == 1 else scale(own, total)
         index = own if index is None else add_any(own, index)
-        total *= size_of_axis(n)
+        total *= find_axis_size(n)
     return np.int32(0) if index is None else index
 
 

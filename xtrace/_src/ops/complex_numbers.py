@@ -5,14 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace._src.algebra.families import Binary, Elementwise, Unary, neg
-from xtrace._src.algebra.kinds import (
-    COMPLEX,
-    PART,
-)
-from xtrace._src.algebra.vector_space import (
-    LINEAR,
-    unbroadcast,
-)
+from xtrace._src.algebra.kinds import COMPLEX, PART
+from xtrace._src.algebra.vector_space import LINEAR, unbroadcast
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -32,12 +26,12 @@ def _part(name: str) -> Any:
     return emit
 
 
-def _complex_of(part: object, *_: Array, **parameters: object) -> Any:
+def _make_complex(part: object, *_: Array, **parameters: object) -> Any:
     return dtypes.complex128 if part in (dtypes.float64, dtypes.complex128) else dtypes.complex64
 
 
 def _complex(builder: FunctionBuilder, x: Value, y: Value) -> Value:
-    return builder.complex(x, y, ShapedArray(x.aval.shape, _complex_of(x.aval.dtype)))
+    return builder.complex(x, y, ShapedArray(x.aval.shape, _make_complex(x.aval.dtype)))
 
 
 @lower_fun
@@ -56,7 +50,7 @@ def _complex_transpose(cotangent: Array, x: Array | UndefinedPrimal, y: Array | 
 
 
 @Binary.define(
-    _complex, PART, result=_complex_of, jvp=LINEAR, transpose=_complex_transpose,
+    _complex, PART, result=_make_complex, jvp=LINEAR, transpose=_complex_transpose,
     returns="the dtype complex64 or complex128",
 )
 def complex(x: ArrayLike | Literal, y: ArrayLike | Literal) -> Array:
@@ -107,7 +101,7 @@ def _conj_transpose(cotangent: Array, x: Array, *, input_dtype: object) -> list[
 
 
 @Elementwise.define(
-    _conj, (*PART, COMPLEX), has_body=True, parameters=("input_dtype",), result=_complex_of, jvp=LINEAR,
+    _conj, (*PART, COMPLEX), has_body=True, parameters=("input_dtype",), result=_make_complex, jvp=LINEAR,
     transpose=_conj_transpose,
 )
 def conj(x: ArrayLike) -> Array:

@@ -12,7 +12,7 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.effects import Effect, Effects, ordered_effects
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.primitive import Primitive, no_rule
-from xtrace._src.ops.control_flow.bodies import leaves_of, same_type, stage_body
+from xtrace._src.ops.control_flow.bodies import flatten_argument, same_type, stage_body
 from xtrace._src.ops.ffi import CallAttribute
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -110,7 +110,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
         )
 
     def call(*args: Any, **keywords: Any) -> Any:
-        leaves, in_tree, avals = leaves_of("args", args)
+        leaves, in_tree, avals = flatten_argument("args", args)
         named = tuple(
             [(k, None if v is None else CallAttribute("composite", k, v)) for k, v in sorted(keywords.items())]
         )
@@ -171,5 +171,5 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
         >>> xtrace.make_jaxpr(lambda x: lax.dce_sink(x + 1))(1.0).eqns[-1].primitive
         dce_sink
     """
-    for leaf in leaves_of("val", val)[0]:
+    for leaf in flatten_argument("val", val)[0]:
         dce_sink_p.bind_positional((leaf,), (bool(prevent_mlir_dce),))

@@ -9,26 +9,9 @@ import numpy as np
 
 from xtrace._src.algebra import vector_space
 from xtrace._src.algebra.families import Binary, mul
-from xtrace._src.algebra.kinds import (
-    COMPLEX,
-    FLOAT,
-    INEXACT,
-    NUMBER,
-    check_kind,
-    kind_names,
-)
-from xtrace._src.algebra.monoids import (
-    MAXIMUM,
-    MINIMUM,
-    PRODUCT,
-    SUM,
-    Monoid,
-    lowest,
-)
-from xtrace._src.algebra.vector_space import (
-    LINEAR,
-    zeros,
-)
+from xtrace._src.algebra.kinds import COMPLEX, FLOAT, INEXACT, NUMBER, check_kind, kind_names
+from xtrace._src.algebra.monoids import MAXIMUM, MINIMUM, PRODUCT, SUM, Monoid, lowest
+from xtrace._src.algebra.vector_space import LINEAR, shift_axes, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -36,7 +19,6 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import ArrayPrimitive
 from xtrace._src.core.sharding_rules import whole_along
-from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import current_trace
 from xtrace._src.ops import complex_numbers, elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate
@@ -46,9 +28,8 @@ from xtrace._src.ops.comparisons import eq
 from xtrace._src.ops.constants import strong_scalar
 from xtrace._src.ops.reductions import check_axis, known_size, pad_axis, to_axis
 from xtrace._src.ops.selection import select
-from xtrace._src.stablehlo import attributes, symbolic_sizes
+from xtrace._src.ops.windows import Window, write_windows
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.jvp import jvp
 
 
@@ -81,7 +62,7 @@ class Cumulative(ArrayPrimitive):
     ) -> None:
         rules.setdefault("jvp", self._jvp)
         super().__init__(
-            function.__name__, ("axis", "reverse"), abstract=self._abstract, emit=self._emit, batch=self._batch,
+            function.__name__, ("axis", "reverse"), abstract=self._abstract, emit=self._emit, batch=shift_axes("axis"),
             operation=self._operation, sharding=whole_along("axis"), **rules,
         )
         self.monoid, self.kinds, self.combine = monoid, tuple(kinds), combine
@@ -107,23 +88,15 @@ class Cumulative(ArrayPrimitive):
         rank, size = x.aval.ndim, x.aval.shape[axis]
         if x.aval.size == 0 or size == 1:
             return x
-        window = [1] * rank
-        window[axis] = size
-        padding = [[0, 0] for _ in range(rank)]
-        padding[axis][int(reverse)] = size - 1
+        ones = (1,) * rank
+        window = tuple([size if i == axis else 1 for i in range(rank)])
+        edge = (0, size - 1) if reverse else (size - 1, 0)
+        padding = tuple([edge if i == axis else (0, 0) for i in range(rank)])
         neutral = self.monoid.neutral_value(builder, x.aval.dtype)
-        if is_symbolic(size):
-            ones = [1] * rank
-            return symbolic_sizes.write_reduce_window(
-                builder, [x, neutral], self.monoid.region(builder, x.aval), builder.results, dimensions=window,
-                strides=ones, base_dilations=ones, window_dilations=ones, padding=padding,
-            )[0]
         # XLA rewrites a window of the size of the axis into a scan of logarithmic depth.
-        return builder.op_with_regions(
-            "stablehlo.reduce_window", [x, neutral], [self.monoid.region(builder, x.aval)], builder.results,
-            window_dimensions=attributes.integers(window), window_strides=attributes.integers([1] * rank),
-            base_dilations=attributes.integers([1] * rank), window_dilations=attributes.integers([1] * rank),
-            padding=f"dense<{padding}> : tensor<{rank}x2xi64>",
+        return write_windows(
+            builder, [x], [neutral], lambda: self.monoid.region(builder, x.aval),
+            Window(window, ones, padding, ones, ones), builder.results,
         )[0]
 
     def _jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool) -> tuple[Any, Any]:
@@ -136,11 +109,6 @@ class Cumulative(ArrayPrimitive):
 
         results, moved = jvp(scan, primals, tangents)
         return results[0], moved[0]
-
-    def _batch(
-        self, mapped: MappedAxis, operands: Sequence[Any], where: Sequence[int], *, axis: int, reverse: bool
-    ) -> tuple[Any, int]:
-        return self.bind_positional(operands, (axis + (axis >= where[0]), reverse)), where[0]
 
 
 class LogSumExp(Monoid):

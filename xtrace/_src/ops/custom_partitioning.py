@@ -14,18 +14,18 @@ from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.effects import Effects
 from xtrace._src.core.factor_rules import SdyShardingRule, parse_rule
-from xtrace._src.core.ir import ALWAYS_PRINTED, Atom, ClosedJaxpr, DebugInfo
+from xtrace._src.core.ir import ALWAYS_PRINTED, ClosedJaxpr, DebugInfo
 from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.partition_spec import PartitionSpec, full_entries
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.shardings import NamedSharding, Sharding, sharding_with_tiles
 from xtrace._src.core.trace import Tracer, base_trace, use_trace
-from xtrace._src.ops.control_flow.bodies import leaves_of
+from xtrace._src.ops.control_flow.bodies import flatten_argument
 from xtrace._src.ops.shard_map import manual_axes_in_scope
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.jaxpr_transforms import stage_to_jaxpr
-from xtrace._src.transforms.lower import CALLING_PYTHON, emit_equations, lower
+from xtrace._src.transforms.lower import CALLING_PYTHON, emit_jaxpr, lower
 from xtrace._src.xla import shardings
 
 
@@ -145,10 +145,7 @@ def _emit(
 ) -> list[Value]:
     mesh, results = builder.module.mesh, builder.results
     if mesh is None or builder.module.manual_mesh is not None:
-        known: dict[Atom, Value] = dict(zip(call.jaxpr.invars, values, strict=True))
-        for variable, constant in zip(call.jaxpr.constvars, call.consts, strict=True):
-            known[variable] = builder.constant(np.asarray(constant), variable.aval)
-        return emit_equations(builder, call.jaxpr, known)
+        return emit_jaxpr(builder, call.jaxpr, values, list(map(np.asarray, call.consts)))
     avals = [v.aval for v in values]
     if callable(sharding_rule):
         sharding_rule = _as_rule(sharding_rule(*static_args, mesh.abstract_mesh, avals, list(results)))
@@ -281,7 +278,7 @@ class custom_partitioning:
         args = self._positional(args, kwargs)
         static = tuple([args[i] for i in self.static_argnums])
         dynamic = tuple([x for i, x in enumerate(args) if i not in self.static_argnums])
-        leaves, in_tree, avals = leaves_of("args", dynamic)
+        leaves, in_tree, avals = flatten_argument("args", dynamic)
         out_tree: Any = None
 
         def flat(*values: Any) -> Sequence[Any]:

@@ -6,8 +6,9 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
+from xtrace._src.algebra.vector_space import IN_PLACE
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
+from xtrace._src.core.avals import MemorySpace, ShapedArray, find_memory_space
 from xtrace._src.core.memory_layout import Format, Layout
 from xtrace._src.core.primitive import ListPrimitive, Primitive
 from xtrace._src.core.shardings import NamedSharding, Sharding, explicit_part
@@ -42,7 +43,7 @@ def _target_memory(target: object, aval: ShapedArray) -> MemorySpace:
         return target
     target = _sharding_in(target)
     if isinstance(target, Sharding):
-        return memory_space_of_kind(target.memory_kind)
+        return find_memory_space(target.memory_kind)
     return aval.memory_space
 
 
@@ -127,13 +128,13 @@ def _transpose(
     given = [i for i, c in enumerate(cotangents) if c is not None]
     if not given:
         return [None] * len(operands)
-    back = [_source_of(devices[i], srcs[i], operands[i].aval) for i in given]
+    back = [_describe_source(devices[i], srcs[i], operands[i].aval) for i in given]
     in_cotangents = put([cotangents[i] for i in given], back, [devices[i] for i in given])
     results = dict(zip(given, in_cotangents, strict=True))
     return [results.get(i) for i in range(len(operands))]
 
 
-def _source_of(device: object, source: object, aval: ShapedArray) -> Any:
+def _describe_source(device: object, source: object, aval: ShapedArray) -> Any:
     """Return the source of an operand of type `aval` that was put on `device`: its memory space, if that changed."""
     return source if _target_memory(device, aval) is aval.memory_space else aval.memory_space
 
@@ -207,15 +208,9 @@ def _placed_transpose(cotangent: Array, operand: Any, **_: object) -> list[Any]:
     return [cotangent if cotangent.aval.memory_space is space else place_result(cotangent, space)]
 
 
-def _placed_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, memory_space: MemorySpace
-) -> tuple[Any, int]:
-    return place_result(operands[0], memory_space), axes[0]
-
-
 place_result_p = Primitive(
     "place_result", ("memory_space",), abstract=_placed_abstract, emit=_placed_emit, evaluate=_placed_evaluate,
-    jvp=_placed_jvp, transpose=_placed_transpose, batch=_placed_batch, moves_elements=True, memoised=False,
+    jvp=_placed_jvp, transpose=_placed_transpose, batch=IN_PLACE, moves_elements=True, memoised=False,
 )
 
 

@@ -8,33 +8,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from xtrace._src.algebra.families import (
-    AccuracyMode,
-    Binary,
-    Elementwise,
-    Tolerance,
-    Unary,
-    as_bool,
-)
+from xtrace._src.algebra.families import AccuracyMode, Binary, Elementwise, Tolerance, Unary, as_bool
 from xtrace._src.algebra.families import mul as mul
 from xtrace._src.algebra.families import neg as neg
-from xtrace._src.algebra.kinds import (
-    ANY,
-    COMPLEX,
-    FLOAT,
-    INEXACT,
-    INTEGER,
-    NUMBER,
-    REAL,
-    SIGNED,
-    UNSIGNED,
-)
-from xtrace._src.algebra.vector_space import (
-    broadcast_like,
-    convert_to,
-    unbroadcast,
-    zeros,
-)
+from xtrace._src.algebra.kinds import ANY, COMPLEX, FLOAT, INEXACT, INTEGER, NUMBER, REAL, SIGNED, UNSIGNED
+from xtrace._src.algebra.vector_space import broadcast_like, convert_to, unbroadcast, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -86,7 +64,7 @@ def _integer_division(op: str, of_zero: Callable[[FunctionBuilder, Value], Value
     """
 
     def emit(builder: FunctionBuilder, x: Value, y: Value) -> Value:
-        text = builder.text_of_constant(y)
+        text = builder.find_constant_text(y)
         if builder.platform != "cpu" or (text is not None and not _zero_element.search(text)):
             return builder.elementwise(op, x, y)
         is_zero = builder.compare("EQ", y, constant(builder, 0, y))
@@ -152,7 +130,7 @@ def rem(x: ArrayLike | Literal, y: ArrayLike | Literal) -> Array:
 
 
 @lower_fun
-def _upper_half_of_product(x: Array, y: Array) -> Array:
+def _compute_upper_half(x: Array, y: Array) -> Array:
     """Return the upper half of products, computed from products of halves of the bits, which do not overflow."""
     dtype = aval_of(x).dtype
     shift = shift_right_arithmetic if dtypes.iinfo(dtype).min else shift_right_logical
@@ -167,7 +145,7 @@ def _upper_half_of_product(x: Array, y: Array) -> Array:
 def _mulhi(builder: FunctionBuilder, x: Value, y: Value) -> Value:
     if builder.module.num_partitions > 1:
         # XLA's partitioner cannot read the operation back.
-        return _upper_half_of_product(builder, x, y)
+        return _compute_upper_half(builder, x, y)
     kind = x.aval.mlir_type
     return builder.line(f"chlo.mulhi {x.name}, {y.name} : {kind}, {kind} -> {kind}", builder.results[0])
 
@@ -194,11 +172,11 @@ def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 # Signs and rounding
 
-def _sign_of_unsigned(builder: FunctionBuilder, x: Value) -> Value:
+def _emit_unsigned_sign(builder: FunctionBuilder, x: Value) -> Value:
     return builder.elementwise("minimum", x, constant(builder, 1, x))
 
 
-@Unary.define("stablehlo.sign", NUMBER, cases={UNSIGNED: _sign_of_unsigned}, derivatives=0)
+@Unary.define("stablehlo.sign", NUMBER, cases={UNSIGNED: _emit_unsigned_sign}, derivatives=0)
 def sign(x: ArrayLike | Literal) -> Array:
     """Return the sign of each element: -1, 0 or 1, zeros and NaN unchanged, and x / abs(x) for complex numbers.
 
@@ -453,12 +431,12 @@ def cbrt(x: ArrayLike | Literal, *, accuracy: AccuracyMode | Tolerance | None = 
     ...
 
 
-def _square_of_integer(builder: FunctionBuilder, x: Value) -> Value:
+def _emit_integer_square(builder: FunctionBuilder, x: Value) -> Value:
     return builder.elementwise("multiply", x, x)
 
 
 @Unary.define(
-    "chlo.square", NUMBER, cases={INTEGER: _square_of_integer},
+    "chlo.square", NUMBER, cases={INTEGER: _emit_integer_square},
     derivatives=lambda t, x, r: mul(t, mul(number_like(x, 2), x)),
 )
 def square(x: ArrayLike | Literal) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.algebra.varying import vary
@@ -23,7 +23,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import ALWAYS_PRINTED, scalar_literal
-from xtrace._src.core.primitive import Derived, Primitive
+from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.sums import Sums
 from xtrace._src.core.trace import checked_axes, current_trace
 from xtrace._src.ops.arrays.concatenation import concatenate
@@ -49,16 +49,34 @@ from xtrace._src.transforms.batch import MappedAxis
 # Data movement along the axis
 
 class _Exchange(Primitive):
-    """A collective that moves data along the mapped axis `axis_name`."""
+    """A collective that moves data along the mapped axis `axis_name`.
+
+    `axes` are the parameters that hold an axis of the operand. ``across(mapped, x, place, **parameters)`` is the batch
+    rule along an axis that the collective names; None for collectives of mesh axes only.
+    """
 
     def __init__(
-        self, name: str, parameters: Sequence[str], operation: Any, abstract: Any, emit: Any, **rules: Any
+        self, name: str, parameters: Sequence[str], operation: Any, abstract: Any, emit: Any, axes: Sequence[str] = (),
+        across: Callable[..., tuple[Any, int | None]] | None = None, **rules: Any,
     ) -> None:
         groups = {"axis_index_groups": ALWAYS_PRINTED} if "axis_index_groups" in parameters else None
         super().__init__(
-            name, parameters, abstract=abstract, emit=emit, operation=operation,
+            name, parameters, abstract=abstract, emit=emit, operation=operation, jvp=LINEAR, batch=self._batch,
             effects=make_axis_effects("axis_name"), memoised=False, unprinted=groups, **rules,
         )
+        self.axes, self.across = axes, across
+
+    def _batch(
+        self, mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], **parameters: Any
+    ) -> tuple[Any, int | None]:
+        (x,), (place,) = operands, places
+        if self.across is not None and mapped.name in axis_names(parameters["axis_name"]):
+            return self.across(mapped, x, place, **parameters)
+        place = place or 0
+        if self.axes:
+            x, place = move_axis(x, place, 0), 0
+        moved = {name: value + 1 if name in self.axes else value for name, value in parameters.items()}
+        return self.bind_positional((x,), tuple(moved.values())), place
 
     def apply_checked(self, x: object, parameters: tuple[Any, ...]) -> Any:
         """Bind after checking sizes, which batch rules do not check."""
@@ -71,14 +89,13 @@ class _Exchange(Primitive):
         return self.bind_positional((vary(x, names),), parameters)
 
 
-def _is_other_axis(mapped: MappedAxis, axis_name: object, name: str) -> bool:
-    """Return whether a collective leaves the mapped axis alone; NotImplementedError if it is one of several axes."""
+def _check_one_axis(axis_name: object, name: str) -> None:
+    """Raise NotImplementedError if a collective along a vmapped axis names others, too."""
     names = axis_names(axis_name)
-    if mapped.name in names and len(names) > 1:
+    if len(names) > 1:
         raise NotImplementedError(
             f"{name} over the axes {names}, one of them vmapped, is not supported; use one after the other"
         )
-    return mapped.name not in names
 
 
 def _gathered_shape(x: ShapedArray, dimension: int, size: int, tiled: bool) -> tuple[int, ...]:
@@ -108,16 +125,11 @@ def _all_gather_emit(
     )
 
 
-def _all_gather_batch(
-    mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, all_gather_dimension: int,
-    axis_index_groups: Any, axis_name: object, axis_size: int, tiled: bool,
+def _gather_across(
+    mapped: MappedAxis, x: Array, place: int | None, *, all_gather_dimension: int, axis_index_groups: Any,
+    axis_name: object, axis_size: int, tiled: bool,
 ) -> tuple[Any, int | None]:
-    (x,), (place,) = operands, places
-    if _is_other_axis(mapped, axis_name, "all_gather"):
-        x = move_axis(x, place or 0, 0)
-        return all_gather_p.bind_positional(
-            (x,), (all_gather_dimension + 1, axis_index_groups, axis_name, axis_size, tiled)
-        ), 0
+    _check_one_axis(axis_name, "all_gather")
     x = mapped.place(x, place)
     if axis_index_groups is not None:
         parts = {i: [slice_in_dim(x, j, j + 1) for j in g] for g in axis_index_groups for i in g}
@@ -193,7 +205,7 @@ def all_gather(
 
 all_gather_p = _Exchange(
     "all_gather", ("all_gather_dimension", "axis_index_groups", "axis_name", "axis_size", "tiled"), all_gather,
-    _all_gather_abstract, _all_gather_emit, jvp=LINEAR, transpose=_all_gather_transpose, batch=_all_gather_batch,
+    _all_gather_abstract, _all_gather_emit, ("all_gather_dimension",), _gather_across, transpose=_all_gather_transpose,
 )
 
 
@@ -208,18 +220,10 @@ def _invariant_transpose(
     return [part if tiled else reshape(part, own)]
 
 
-def _gather_along_mesh_batch(
-    primitive: Primitive, mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *,
-    all_gather_dimension: int, axis_name: Any, axis_size: int, tiled: bool,
-) -> tuple[Any, int]:
-    x = move_axis(operands[0], places[0] or 0, 0)
-    return primitive.bind_positional((x,), (all_gather_dimension + 1, axis_name, axis_size, tiled)), 0
-
-
 all_gather_invariant_p = _Exchange(
     "all_gather_invariant", ("all_gather_dimension", "axis_name", "axis_size", "tiled"), None,
-    _all_gather_abstract, _all_gather_emit, jvp=LINEAR, transpose=_invariant_transpose,
-    batch=Derived(_gather_along_mesh_batch), varying=lambda varying, *, axis_name, **_: varying - frozenset(axis_name),
+    _all_gather_abstract, _all_gather_emit, ("all_gather_dimension",), transpose=_invariant_transpose,
+    varying=lambda varying, *, axis_name, **_: varying - frozenset(axis_name),
 )
 
 
@@ -233,8 +237,8 @@ def _gather_reduced_transpose(
 
 all_gather_reduced_p = _Exchange(
     "all_gather_reduced", ("all_gather_dimension", "axis_name", "axis_size", "tiled"), None,
-    _all_gather_abstract, _all_gather_emit, jvp=LINEAR, transpose=_gather_reduced_transpose,
-    batch=Derived(_gather_along_mesh_batch), varying=lambda varying, *, axis_name, **_: varying - frozenset(axis_name),
+    _all_gather_abstract, _all_gather_emit, ("all_gather_dimension",), transpose=_gather_reduced_transpose,
+    varying=lambda varying, *, axis_name, **_: varying - frozenset(axis_name),
     manual_sums=lambda sums, *, axis_name, **_: Sums(sums.unreduced, sums.reduced | frozenset(axis_name)),
 )
 
@@ -271,16 +275,11 @@ def _reduce_scatter_emit(
     return scattered if tiled else builder.cast("reshape", scattered, result)
 
 
-def _reduce_scatter_batch(
-    mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, axis_index_groups: object,
-    axis_name: object, axis_size: int, scatter_dimension: int, tiled: bool,
+def _reduce_scatter_across(
+    mapped: MappedAxis, x: Array, place: int | None, *, axis_index_groups: object, axis_name: object, axis_size: int,
+    scatter_dimension: int, tiled: bool,
 ) -> tuple[Any, int]:
-    (x,), (place,) = operands, places
-    if _is_other_axis(mapped, axis_name, "psum_scatter"):
-        x = move_axis(x, place or 0, 0)
-        return reduce_scatter_p.bind_positional(
-            (x,), (axis_index_groups, axis_name, axis_size, scatter_dimension + 1, tiled)
-        ), 0
+    _check_one_axis(axis_name, "psum_scatter")
     if axis_index_groups is not None:
         raise NotImplementedError("psum_scatter: axis_index_groups are not supported along an axis of vmap")
     total = scale(x, mapped.size) if place is None else reduce_sum(x, (place,))
@@ -341,8 +340,8 @@ def psum_scatter(
 
 reduce_scatter_p = _Exchange(
     "reduce_scatter", ("axis_index_groups", "axis_name", "axis_size", "scatter_dimension", "tiled"), psum_scatter,
-    _reduce_scatter_abstract, _reduce_scatter_emit, jvp=LINEAR, transpose=_reduce_scatter_transpose,
-    batch=_reduce_scatter_batch,
+    _reduce_scatter_abstract, _reduce_scatter_emit, ("scatter_dimension",), _reduce_scatter_across,
+    transpose=_reduce_scatter_transpose,
 )
 
 
@@ -352,18 +351,10 @@ def _scatter_terms_transpose(
     return [all_gather_reduced_p.bind_positional((cotangent,), (scatter_dimension, axis_name, axis_size, tiled))]
 
 
-def _scatter_terms_batch(
-    mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, axis_name: Any, axis_size: int,
-    scatter_dimension: int, tiled: bool,
-) -> tuple[Any, int]:
-    x = move_axis(operands[0], places[0] or 0, 0)
-    return unreduced_reduce_scatter_p.bind_positional((x,), (axis_name, axis_size, scatter_dimension + 1, tiled)), 0
-
-
 unreduced_reduce_scatter_p = _Exchange(
     "unreduced_reduce_scatter", ("axis_name", "axis_size", "scatter_dimension", "tiled"), None,
-    _reduce_scatter_abstract, _reduce_scatter_emit, jvp=LINEAR, transpose=_scatter_terms_transpose,
-    batch=_scatter_terms_batch, varying=lambda varying, *, axis_name, **_: varying | frozenset(axis_name),
+    _reduce_scatter_abstract, _reduce_scatter_emit, ("scatter_dimension",), transpose=_scatter_terms_transpose,
+    varying=lambda varying, *, axis_name, **_: varying | frozenset(axis_name),
     manual_sums=lambda sums, *, axis_name, **_: Sums(sums.unreduced - frozenset(axis_name), sums.reduced),
 )
 
@@ -409,17 +400,11 @@ def _all_to_all_emit(
     return builder.cast("transpose", exchanged, result, f", dims = {order}")
 
 
-def _all_to_all_batch(
-    mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, axis_index_groups: object,
-    axis_name: object, concat_axis: int, split_axis: int, tiled: bool,
+def _exchange_across(
+    mapped: MappedAxis, x: Array, place: int | None, *, axis_index_groups: object, axis_name: object, concat_axis: int,
+    split_axis: int, tiled: bool,
 ) -> tuple[Any, int]:
-    (x,), (place,) = operands, places
     names = axis_names(axis_name)
-    if mapped.name not in names:
-        x = move_axis(x, place or 0, 0)
-        return all_to_all_p.bind_positional(
-            (x,), (axis_index_groups, axis_name, concat_axis + 1, split_axis + 1, tiled)
-        ), 0
     if axis_index_groups is not None:
         raise NotImplementedError("all_to_all: axis_index_groups are not supported along an axis of vmap")
     x = mapped.place(x, place)
@@ -497,7 +482,8 @@ def all_to_all(
 
 all_to_all_p = _Exchange(
     "all_to_all", ("axis_index_groups", "axis_name", "concat_axis", "split_axis", "tiled"), all_to_all,
-    _all_to_all_abstract, _all_to_all_emit, jvp=LINEAR, transpose=_all_to_all_transpose, batch=_all_to_all_batch,
+    _all_to_all_abstract, _all_to_all_emit, ("concat_axis", "split_axis"), _exchange_across,
+    transpose=_all_to_all_transpose,
 )
 
 
@@ -536,12 +522,10 @@ def _ppermute_emit(builder: FunctionBuilder, x: Value, *, axis_name: object, per
     return builder.collective_permute(x, pairs, builder.results[0])
 
 
-def _ppermute_batch(
-    mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, axis_name: object, perm: Any
+def _permute_across(
+    mapped: MappedAxis, x: Array, place: int | None, *, axis_name: object, perm: Any
 ) -> tuple[Any, int]:
-    (x,), (place,) = operands, places
-    if _is_other_axis(mapped, axis_name, "ppermute"):
-        return ppermute_p.bind_positional((x,), (axis_name, perm)), place or 0
+    _check_one_axis(axis_name, "ppermute")
     x = mapped.place(x, place)
     source = {destination: origin for origin, destination in perm}
     nothing = zeros(aval_of(x).update(shape=(1, *aval_of(x).shape[1:]))) if len(source) < mapped.size else None
@@ -578,8 +562,8 @@ def ppermute(x: Any, axis_name: object, perm: Sequence[tuple[int, int]]) -> Any:
 
 
 ppermute_p = _Exchange(
-    "ppermute", ("axis_name", "perm"), ppermute, _ppermute_abstract, _ppermute_emit,
-    jvp=LINEAR, transpose=_ppermute_transpose, batch=_ppermute_batch,
+    "ppermute", ("axis_name", "perm"), ppermute, _ppermute_abstract, _ppermute_emit, across=_permute_across,
+    transpose=_ppermute_transpose,
 )
 
 

@@ -11,6 +11,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, physical_aval
+from xtrace._src.core.values import EqualByKey
 from xtrace._src.ops.random.keys import random_wrap
 from xtrace._src.runtime.arrays import ConcreteArray, Placement, new_array, placement
 
@@ -74,7 +75,7 @@ class primal_tangent_scalar(dtypes.extended):
     """Abstract scalar class of `PrimalTangentDType`, for `issubdtype`; it has no instances."""
 
 
-class PrimalTangentDType(dtypes.ExtendedDType):
+class PrimalTangentDType(dtypes.ExtendedDType, EqualByKey):
     """An extended dtype that is stored as `primal_dtype`, and whose tangents are numbers of `tangent_dtype`.
 
     Two are equal when both dtypes and the names are.
@@ -95,12 +96,6 @@ class PrimalTangentDType(dtypes.ExtendedDType):
 
     def _key(self) -> tuple[Any, ...]:
         return self.primal_dtype, self.tangents, self.name
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PrimalTangentDType) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
 
 
 def primal_tangent_dtype(primal_dtype: DTypeLike, tangent_dtype: DTypeLike, name: str | None = None) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,8 +16,9 @@ from xtrace._src.core.effects import NO_EFFECTS, Effect, Effects
 from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.control_flow.bodies import leaves_of
-from xtrace._src.ops.host.mapped_calls import METHODS, call_in_turn, check_method, put_axis_first
+from xtrace._src.core.values import EqualByKey
+from xtrace._src.ops.control_flow.bodies import flatten_argument
+from xtrace._src.ops.host.mapped_calls import batch_by_method, check_method
 from xtrace._src.stablehlo import attributes as mlir
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
@@ -26,7 +26,7 @@ from xtrace._src.transforms.batch import MappedAxis
 _CALLED = Effect("ForeignCall")
 
 
-class CallAttribute:
+class CallAttribute(EqualByKey):
     """An attribute of an ffi or composite call; its MLIR text gives equality and hash, also of arrays and dicts."""
 
     __slots__ = ("value", "text")
@@ -34,11 +34,8 @@ class CallAttribute:
     def __init__(self, function: str, name: str, value: ArrayLike) -> None:
         self.value, self.text = value, attribute_text(function, name, value)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, CallAttribute) and self.text == other.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
+    def _key(self) -> Any:
+        return self.text
 
     def __repr__(self) -> str:
         return repr(self.value)
@@ -148,25 +145,17 @@ def _effects(*, has_side_effect: bool, **_: object) -> Effects:
 def _batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
 ) -> tuple[list[Any], list[int]]:
-    method, size = parameters["vmap_method"], mapped.size
-    if method is None:
-        raise NotImplementedError(
-            f"vmap of the foreign function {parameters['target_name']} needs a vmap_method: give ffi_call one of "
-            f"{', '.join(map(repr, METHODS))}; got None"
-        )
-    if method.startswith("sequential"):
-        results = call_in_turn(functools.partial(ffi_call_p.bind, **parameters), operands, axes)
-        return results, [0] * len(results)
-    if method == "legacy_vectorized" and any(i is None for i in axes):
+    if parameters["vmap_method"] == "legacy_vectorized" and None in axes:
         raise NotImplementedError(
             "vmap_method='legacy_vectorized' needs every operand to be mapped; use 'expand_dims' or 'broadcast_all'"
         )
-    moved = put_axis_first(method, operands, axes, size)
-    parameters["result_avals"] = tuple([a.update(shape=(size, *a.shape)) for a in parameters["result_avals"]])
-    for name in ("input_layouts", "output_layouts"):
-        # The mapped axis is the most major.
-        parameters[name] = tuple([(*[d + 1 for d in order], 0) for order in parameters[name]])
-    return ffi_call_p.bind(*moved, **parameters), [0] * len(parameters["result_avals"])
+    # The mapped axis is the most major.
+    layouts = {
+        name: tuple([(*[d + 1 for d in order], 0) for order in parameters[name]])
+        for name in ("input_layouts", "output_layouts")
+    }
+    described = f"the foreign function {parameters['target_name']} needs a vmap_method"
+    return batch_by_method(ffi_call_p, described, "ffi_call", mapped, operands, axes, parameters, layouts)
 
 
 ffi_call_p = Primitive(
@@ -242,7 +231,7 @@ def ffi_call(
                 f"ffi_call of {target_name}: attributes need custom_call_api_version=4, got {custom_call_api_version} "
                 f"and {', '.join(attributes)}; earlier versions take the string legacy_backend_config"
             )
-        leaves, _, avals = leaves_of("args", args)
+        leaves, _, avals = flatten_argument("args", args)
         if len(leaves) != len(args):
             raise TypeError(f"ffi_call of {target_name} takes arrays, not trees of them: {pytree.tree_structure(args)}")
         for operand, result in aliases:

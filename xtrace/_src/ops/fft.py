@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from xtrace._src.algebra.families import mul
-from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, linear, move_axis, operand_aval
+from xtrace._src.algebra.vector_space import AXIS_FIRST, broadcast_in_dim, convert_to, linear, operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, ShapeLike
@@ -24,7 +23,6 @@ from xtrace._src.ops.complex_numbers import conj
 from xtrace._src.ops.elementwise import div
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-from xtrace._src.transforms.batch import MappedAxis
 
 
 class FftType(enum.IntEnum):
@@ -136,16 +134,9 @@ def _fft_transpose(cotangent: Array, x: Array, *, fft_type: FftType, fft_lengths
     return conj(mul(mul(scale, _multiplicity(fft_lengths[-1], transformed)), transformed))
 
 
-def _fft_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], **parameters: object
-) -> tuple[Any, int]:
-    return fft.bind_positional((move_axis(operands[0], axes[0], 0),), tuple(parameters.values())), 0
-
-
 @linear(
     ("fft_type", "fft_lengths"), sharding=_split_of_transform, abstract=_fft_abstract, emit=_fft_emit,
-    transpose=_fft_transpose,
-    batch=_fft_batch, moves_elements=False,
+    transpose=_fft_transpose, batch=AXIS_FIRST, moves_elements=False,
 )
 def fft(x: ArrayLike, fft_type: object, fft_lengths: ShapeLike) -> Any:
     """Transform the last axes of an array, at most three, by a discrete Fourier transform.

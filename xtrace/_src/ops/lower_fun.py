@@ -11,13 +11,13 @@ from xtrace._src.core import config
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, are_cacheable
+from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, are_cacheable
 from xtrace._src.core.primitive import ListPrimitive, Primitive, no_rule
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.jvp import jvp
-from xtrace._src.transforms.lower import emit_call, emit_equations
+from xtrace._src.transforms.lower import emit_call, emit_jaxpr
 from xtrace._src.transforms.stage import stage
 
 
@@ -41,29 +41,26 @@ def lower_fun(function: Callable[..., Any], *, call: str | None = None) -> Calla
         jaxpr, constants, several = _stage_formula(function, [x.aval for x in values], parameters)
         if call is not None:
             return emit_call(builder, jaxpr, call, values, "func.call")
-        variables: dict[Atom, Value] = dict(zip(jaxpr.invars, values, strict=True))
-        for variable, constant in zip(jaxpr.constvars, constants, strict=True):
-            variables[variable] = builder.constant(constant, variable.aval)
         position, scope = builder.place or (None, builder.scope)
         builder.scope, outer = scope, builder.scope
         try:
-            results = emit_equations(builder, jaxpr, variables, position)
+            results = emit_jaxpr(builder, jaxpr, values, constants, position)
         finally:
             builder.scope = outer
         return results if several else results[0]
 
-    emit.formula_of = lambda avals, parameters: (function, avals, parameters)  # type: ignore[attr-defined]
+    emit.make_formula = lambda avals, parameters: (function, avals, parameters)  # type: ignore[attr-defined]
     return emit
 
 
-def jaxpr_of_formula(
+def find_formula_jaxpr(
     primitive: Primitive, avals: Sequence[ShapedArray], parameters: dict[str, Any]
 ) -> ClosedJaxpr | None:
     """Return the jaxpr, on physical types, of an operation lowered by `lower_fun`; None for another operation."""
-    formula_of = getattr(primitive.emit, "formula_of", None)
-    if formula_of is None:
+    make_formula = getattr(primitive.emit, "make_formula", None)
+    if make_formula is None:
         return None
-    jaxpr, constants, _ = _stage_formula(*formula_of(avals, parameters))
+    jaxpr, constants, _ = _stage_formula(*make_formula(avals, parameters))
     return ClosedJaxpr(jaxpr, constants)
 
 

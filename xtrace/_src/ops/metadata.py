@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xtrace._src.algebra.vector_space import IN_PLACE
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.stablehlo.frontend_attributes import annotate, find_operation
-from xtrace._src.transforms.batch import MappedAxis
 
 
 def _abstract(aval: ShapedArray, **_: object) -> ShapedArray:
@@ -38,11 +38,7 @@ def _transpose(cotangent: Array, operand: Any, **_: object) -> list[Any]:
     return [cotangent]
 
 
-def _batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, xla_metadata_kvs: Any) -> Any:
-    return xla_metadata_value_p.bind_positional(operands, (xla_metadata_kvs,)), axes[0]
-
-
 xla_metadata_value_p = Primitive(
     "xla_metadata_value", ("xla_metadata_kvs",), abstract=_abstract, emit=_emit, jvp=_jvp, transpose=_transpose,
-    batch=_batch, evaluate=_evaluate, moves_elements=True,
+    batch=IN_PLACE, evaluate=_evaluate, moves_elements=True,
 )

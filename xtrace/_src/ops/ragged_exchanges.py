@@ -25,18 +25,11 @@ from xtrace._src.core.ir import ALWAYS_PRINTED
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import checked_axes, current_trace
+from xtrace._src.ops import collectives
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import full, iota
 from xtrace._src.ops.arrays.indexing import index_take
 from xtrace._src.ops.arrays.slicing import slice_in_dim
-from xtrace._src.ops.collectives import (
-    axis_names,
-    axis_size,
-    canonical_index_groups,
-    canonical_pairs,
-    device_groups,
-    make_axis_effects,
-)
 from xtrace._src.ops.exchanges import all_gather_p, all_to_all_p
 from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.ops.reductions import reduce_max
@@ -70,7 +63,7 @@ def _abstract(
                 f"{name}: {', '.join(_RANGES)} must have the same shape and dtype, got "
                 f"{', '.join([a.str_short(True) for a in ranges])}"
             )
-    size = axis_size(axis_name) if axis_index_groups is None else len(axis_index_groups[0])
+    size = collectives.axis_size(axis_name) if axis_index_groups is None else len(axis_index_groups[0])
     if ranges[0].shape[0] % size:
         raise ValueError(
             f"{name}: the number of slices, {ranges[0].shape[0]}, must be a multiple of the number of indices that "
@@ -144,12 +137,12 @@ def _gather_and_receive(
 _emit_gathers = lower_fun(_gather_and_receive)
 
 
-def _text_of_rows(rows: Sequence[Sequence[int]]) -> str:
+def _format_rows(rows: Sequence[Sequence[int]]) -> str:
     return f"{attributes.dense(np.array(rows))} : tensor<{len(rows)}x{len(rows[0])}xi64>"
 
 
 def _emit(builder: FunctionBuilder, *values: Value, axis_index_groups: Any, axis_name: Any) -> Value:
-    groups, result = device_groups(builder, axis_name, axis_index_groups), builder.results[0]
+    groups, result = collectives.device_groups(builder, axis_name, axis_index_groups), builder.results[0]
     if builder.platform == "cpu":
         # XLA's runtime on CPUs has no such collective.
         scalar = ShapedArray((), dtypes.int32)
@@ -163,7 +156,7 @@ def _emit(builder: FunctionBuilder, *values: Value, axis_index_groups: Any, axis
             builder, *values, index, axis_name=axis_name, axis_index_groups=axis_index_groups, size=len(groups[0])
         )
     channel = builder.module.channel()
-    details = f"channel_id = {channel} : i64, replica_groups = {_text_of_rows(groups)}"
+    details = f"channel_id = {channel} : i64, replica_groups = {_format_rows(groups)}"
     operands, types = ", ".join([v.name for v in values]), ", ".join([v.type for v in values])
     return builder.line(
         f"stablehlo.custom_call @ragged_all_to_all({operands}) {{api_version = 4 : i32, backend_config = "
@@ -268,9 +261,9 @@ def ragged_all_to_all(
         >>> f(jnp.arange(1.0, 4.0), jnp.array([2]))
         Array([0., 0., 1., 2.], dtype=float32)
     """
-    names = axis_names(axis_name)
-    axis_size(names)
-    groups = canonical_index_groups("ragged_all_to_all", axis_index_groups, names)
+    names = collectives.axis_names(axis_name)
+    collectives.axis_size(names)
+    groups = collectives.canonical_index_groups("ragged_all_to_all", axis_index_groups, names)
     operands = (operand, output, input_offsets, send_sizes, output_offsets, recv_sizes)
     named = zip(("operand", "output", *_RANGES), operands, strict=True)
     avals = tuple([operand_aval(x, argument) for argument, x in named])
@@ -281,8 +274,8 @@ def ragged_all_to_all(
 
 ragged_all_to_all_p = Primitive(
     "ragged_all_to_all", ("axis_index_groups", "axis_name"), abstract=_abstract, emit=_emit,
-    operation=ragged_all_to_all, effects=make_axis_effects("axis_name"), jvp=_jvp, transpose=_transpose, batch=_batch,
-    memoised=False, unprinted={"axis_index_groups": ALWAYS_PRINTED},
+    operation=ragged_all_to_all, effects=collectives.make_axis_effects("axis_name"), jvp=_jvp, transpose=_transpose,
+    batch=_batch, memoised=False, unprinted={"axis_index_groups": ALWAYS_PRINTED},
 )
 
 
@@ -293,11 +286,12 @@ def _pairs_text(builder: FunctionBuilder, name: str, axis_name: Any, perm: Any) 
         raise NotImplementedError(
             f"{name} is for GPUs, and the program is for {builder.platform}; lax.ppermute moves values on all platforms"
         )
-    pairs = [[row[source], row[target]] for row in device_groups(builder, axis_name) for source, target in perm]
+    groups = collectives.device_groups(builder, axis_name)
+    pairs = [[row[source], row[target]] for row in groups for source, target in perm]
     builder.module.channel()
     return (
         "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, source_target_pairs = "
-        f"{_text_of_rows(pairs)}"
+        f"{_format_rows(pairs)}"
     )
 
 
@@ -356,7 +350,7 @@ def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
         (2,)
     """
     operand_aval(x, "x")
-    names, pairs = canonical_pairs(axis_name, perm)
+    names, pairs = collectives.canonical_pairs(axis_name, perm)
     return psend_p.bind_positional((x,), (names, pairs))
 
 
@@ -390,7 +384,7 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, 
             f"precv: out_shape must have a shape and a dtype, as ShapeDtypeStruct has, got {abbreviate(out_shape)}"
         )
     aval = ShapedArray(tuple(out_shape.shape), np.dtype(out_shape.dtype))
-    names, pairs = canonical_pairs(axis_name, perm)
+    names, pairs = collectives.canonical_pairs(axis_name, perm)
     return precv_p.bind_positional((token,), (names, aval, pairs))
 
 
@@ -399,11 +393,11 @@ _NOT_MAPPED = no_rule("psend and precv work between devices only; lax.ppermute w
 
 psend_p = Primitive(
     "psend", ("axis_name", "perm"), abstract=_send_abstract, emit=_send_emit, operation=psend,
-    effects=make_axis_effects("axis_name"), jvp=_NO_DERIVATIVE, batch=_NOT_MAPPED, memoised=False,
+    effects=collectives.make_axis_effects("axis_name"), jvp=_NO_DERIVATIVE, batch=_NOT_MAPPED, memoised=False,
     varying=lambda varying, **_: frozenset(),
 )
 precv_p = Primitive(
     "precv", ("axis_name", "out_shape", "perm"), abstract=_receive_abstract, emit=_receive_emit, operation=precv,
-    effects=make_axis_effects("axis_name"), jvp=_NO_DERIVATIVE, batch=_NOT_MAPPED, memoised=False,
+    effects=collectives.make_axis_effects("axis_name"), jvp=_NO_DERIVATIVE, batch=_NOT_MAPPED, memoised=False,
     varying=lambda varying, *, axis_name, **_: checked_axes(current_trace.get()).intersection(axis_name),
 )

@@ -220,9 +220,7 @@ class ExtremePosition(ArrayPrimitive):
     direction: the comparison that prefers its left operand. neutral: the least extreme element of a dtype.
     """
 
-    def __init__(
-        self, function: Callable[..., Any], direction: str, neutral: Callable[[Any], Any]
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], direction: str, neutral: Callable[[Any], Any]) -> None:
         super().__init__(
             function.__name__, ("axes", "index_dtype"), abstract=self._abstract, emit=self._emit, jvp=ZERO_DERIVATIVE,
             batch=self._batch, operation=self._operation, sharding=drop("axes"),

@@ -6,14 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.algebra.families import Elementwise
-from xtrace._src.algebra.kinds import (
-    FLOAT,
-)
-from xtrace._src.algebra.vector_space import (
-    LINEAR,
-    ZERO_DERIVATIVE,
-    move_axis,
-)
+from xtrace._src.algebra.kinds import FLOAT
+from xtrace._src.algebra.vector_space import AXIS_FIRST, LINEAR, ZERO_DERIVATIVE
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -96,17 +90,9 @@ def _bitcast_emit(builder: FunctionBuilder, x: Value, **_: object) -> Value:
     return builder.cast("bitcast_convert", x, builder.results[0])
 
 
-def _bitcast_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, new_dtype: object
-) -> tuple[Any, int]:
-    # A bitcast may add or remove the last axis, so the mapped axis goes first.
-    return bitcast_convert_type.bind_positional((move_axis(operands[0], axes[0], 0),), (new_dtype,)), 0
-
-
 @primitive(
     ("new_dtype",), sharding=append_axes, abstract=_bitcast_abstract, emit=_bitcast_emit,
-    jvp=ZERO_DERIVATIVE,
-    batch=_bitcast_batch,
+    jvp=ZERO_DERIVATIVE, batch=AXIS_FIRST,
 )
 def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
     """Reinterpret the bits of an array as elements of another dtype.

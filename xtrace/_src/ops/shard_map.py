@@ -15,9 +15,9 @@ from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.effects import Effects, named_axis
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.mesh import AbstractMesh, AxisType, BaseMesh, context_abstract_mesh, override_abstract_mesh
-from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry, full_entries
+from xtrace._src.core.partition_spec import PartitionSpec, full_entries, get_entry_axes
 from xtrace._src.core.primitive import ListPrimitive
-from xtrace._src.core.shardings import NamedSharding, explicit_part
+from xtrace._src.core.shardings import NamedSharding, count_parts, explicit_part
 from xtrace._src.core.sums import NO_SUMS, Sums
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import ManualAxisTrace, current_trace, use_trace
@@ -66,13 +66,12 @@ def _inner_mesh(mesh: BaseMesh, axes: frozenset[Any]) -> AbstractMesh:
 
 def named_axes(spec: PartitionSpec) -> frozenset[Any]:
     """Return the mesh axes of a specification."""
-    return frozenset([axis for entry in spec for axis in axes_of_entry(entry)])
+    return frozenset([axis for entry in spec for axis in get_entry_axes(entry)])
 
 
 def count_shards(mesh: BaseMesh, spec: PartitionSpec, ndim: int) -> Shape:
     """Return the number of shards of an array along each dimension."""
-    entries = full_entries(spec, ndim)
-    return tuple([math.prod([mesh.shape[axis] for axis in axes_of_entry(p)]) for p in entries])
+    return tuple([count_parts(entry, mesh) for entry in full_entries(spec, ndim)])
 
 
 def shard_aval(
@@ -88,15 +87,13 @@ def shard_aval(
     return aval.update(shape=shape, varying=varying, sharding=own, manual_sums=aval.manual_sums.join(sums))
 
 
-def unshard_aval(
-    aval: ShapedArray, mesh: BaseMesh, spec: PartitionSpec, manual: frozenset[Any]
-) -> ShapedArray:
+def unshard_aval(aval: ShapedArray, mesh: BaseMesh, spec: PartitionSpec, manual: frozenset[Any]) -> ShapedArray:
     """Return the type of an array with shards of type `aval`."""
     shape = tuple([n * k for n, k in zip(aval.shape, count_shards(mesh, spec, aval.ndim), strict=True)])
     own = aval.explicit_sharding
     if own is not None:
         pairs = zip(full_entries(spec, aval.ndim), own.spec, strict=True)
-        entries = [axes_of_entry(outer) + axes_of_entry(inner) for outer, inner in pairs]
+        entries = [get_entry_axes(outer) + get_entry_axes(inner) for outer, inner in pairs]
         spec = spec.update(partitions=tuple(entries))
     return aval.update(
         shape=shape, varying=aval.varying - manual, sharding=explicit_part(NamedSharding(mesh, spec), len(shape)),
@@ -381,7 +378,7 @@ def _count_mapped_shards(
 
     ValueError if the mapped function uses these mesh axes, or mesh axes that already split the mapped axis.
     """
-    names, split = axes_of_entry(mapped.spmd_name), named_axes(mapped.split.spec) if mapped.split is not None else ()
+    names, split = get_entry_axes(mapped.spmd_name), named_axes(mapped.split.spec) if mapped.split is not None else ()
     for name in split:
         if _uses(jaxpr.jaxpr, specs, name):
             raise ValueError(

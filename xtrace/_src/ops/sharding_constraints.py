@@ -14,7 +14,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import ALWAYS_PRINTED
 from xtrace._src.core.memory_layout import Format, Layout
 from xtrace._src.core.mesh import Mesh, context_abstract_mesh, context_mesh
-from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry, full_entries
+from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, full_entries, get_entry_axes
 from xtrace._src.core.primitive import ArrayPrimitive
 from xtrace._src.core.requested_shardings import check_explicit, requested_sharding
 from xtrace._src.core.sharding_rules import same
@@ -55,7 +55,7 @@ def emit_constraint(builder: FunctionBuilder, x: Value, sharding: Sharding) -> V
     if own is not None and isinstance(sharding, NamedSharding) and sharding.mesh.auto_axes:
         # The type has the split over explicit axes; the constraint adds the other axes.
         pairs = zip(own.spec.partitions, full_entries(sharding.spec, x.aval.ndim), strict=True)
-        entries = [q if q is UNCONSTRAINED and p is None else axes_of_entry(p) + axes_of_entry(q) for p, q in pairs]
+        entries = [q if q is UNCONSTRAINED and p is None else get_entry_axes(p) + get_entry_axes(q) for p, q in pairs]
         sharding = sharding.update(spec=own.spec.update(partitions=tuple(entries)))
     return builder.constrain(x, sharding, unconstrained_dims)
 
@@ -152,11 +152,11 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
         try:
             results.append(leaf if sharding is None else reshard_p.bind_positional((leaf,), (sharding,)))
         except ValueError as error:
-            raise type(error)(f"reshard: xs{_path_of_leaf(tree, i)}: {error}") from None
+            raise type(error)(f"reshard: xs{_format_leaf_path(tree, i)}: {error}") from None
     return pytree.tree_unflatten(tree, results)
 
 
-def _path_of_leaf(tree: Any, position: int) -> str:
+def _format_leaf_path(tree: Any, position: int) -> str:
     return key_paths.keystr(pytree.leaf_paths(tree)[position])
 
 
@@ -176,7 +176,7 @@ def _check_axes(x: Array, sharding: Sharding) -> None:
                 f"instead of {sharding.spec}; change it with xtrace.reshard(x, {sharding.spec})"
             )
         return
-    named = [axis for entry in sharding.spec.partitions for axis in axes_of_entry(entry)]
+    named = [axis for entry in sharding.spec.partitions for axis in get_entry_axes(entry)]
     # In `shard_map` a value is a shard along the manual axes.
     manual = {*mesh.manual_axes, *context_abstract_mesh().manual_axes}
     for axis in [*named, *sharding.spec.unreduced]:
@@ -250,7 +250,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
                 layout.check_compatible_aval(aval_of(leaf).shape)
             constrained.append(leaf if sharding is None else constrain(leaf, sharding, layout))
         except ValueError as error:
-            path = _path_of_leaf(tree, i)
+            path = _format_leaf_path(tree, i)
             raise type(error)(
                 f"One of with_sharding_constraint arguments, x{path}, is incompatible with it: {error}"
             ) from None

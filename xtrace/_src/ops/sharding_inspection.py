@@ -12,7 +12,7 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.effects import debug_effect
 from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.primitive import Primitive, no_rule
-from xtrace._src.core.sharding_pictures import colors_of, grid_of, lines_of
+from xtrace._src.core.sharding_pictures import choose_colors, draw_lines, make_grid
 from xtrace._src.core.shardings import Sharding, sharding_with_tiles
 from xtrace._src.core.trace import Tracer
 from xtrace._src.runtime.arrays import ConcreteArray, single_device_sharding
@@ -149,9 +149,9 @@ def visualize_sharding(
             f"visualize_sharding: pictures are of arrays of one or two axes, the shape is {whole}; reshape the array, "
             "or print its sharding"
         )
-    grid = grid_of(sharding, whole)
-    lines = lines_of(grid, whole, scale, min_width, max_width)
-    colors = colors_of(grid, color_map) if use_color else {}
+    grid = make_grid(sharding, whole)
+    lines = draw_lines(grid, whole, scale, min_width, max_width)
+    colors = choose_colors(grid, color_map) if use_color else {}
     if not (colors and _print_in_color(lines, colors)):
         print("\n".join(["".join([text for text, _ in line]) for line in lines]))
 

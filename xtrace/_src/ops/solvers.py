@@ -12,10 +12,10 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.effects import Effects
-from xtrace._src.core.ir import Atom, ClosedJaxpr, Var
+from xtrace._src.core.ir import ClosedJaxpr, Var
 from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.tangents import UndefinedPrimal, tangent_aval
-from xtrace._src.ops.control_flow.bodies import Body, check_function, leaves_of, same_type, stage_body
+from xtrace._src.ops.control_flow.bodies import Body, check_function, flatten_argument, same_type, stage_body
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
 from xtrace._src.ops.custom_rules.rule import Rule, to_user_operand
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -23,8 +23,8 @@ from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import batch_jaxpr, move_constants_to_inputs, transpose_jaxpr
 from xtrace._src.transforms.jvp import jvp
-from xtrace._src.transforms.lower import emit_equations
-from xtrace._src.transforms.scopes import JVP, TRANSPOSE, call_in_scopes, program_scopes, scope, scopes_of_program
+from xtrace._src.transforms.lower import emit_jaxpr
+from xtrace._src.transforms.scopes import JVP, TRANSPOSE, call_in_scopes, get_program_scopes, program_scopes, scope
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _Tree = TypeVar("_Tree")
@@ -77,9 +77,8 @@ def _abstract(*avals: ShapedArray, const_lengths: LinearSolve[int], jaxprs: _Jax
 
 def _emit(builder: FunctionBuilder, *values: Value, const_lengths: LinearSolve[int], jaxprs: _Jaxprs) -> list[Value]:
     consts, right = split_operands(const_lengths, values)
-    jaxpr, results = jaxprs.solve.jaxpr, builder.results
-    operands: dict[Atom, Value] = dict(zip(jaxpr.invars, [*consts.solve, *right], strict=True))
-    emitted = emit_equations(builder, jaxpr, operands)
+    results = builder.results
+    emitted = emit_jaxpr(builder, jaxprs.solve.jaxpr, [*consts.solve, *right])
     builder.results = results
     return emitted
 
@@ -104,7 +103,7 @@ def _jvp(
         moved = [_subtract_tangents(t, c) for t, c in zip(dright, change, strict=True)]
     if all(t is None for t in moved):
         return results, [None] * len(results)
-    filled = [zeros(tangent_aval(aval_of(x))) if t is None else t for x, t in zip(right, moved, strict=True)]
+    filled = _instantiate_zeros(moved, list(map(aval_of, right)))
     return results, [*_bind(consts, jaxprs, filled)[:count], *[None] * (len(results) - count)]
 
 
@@ -134,10 +133,7 @@ def _transpose(
         )
     if any(type(c) is UndefinedPrimal for part in consts for c in part):
         raise NotImplementedError("custom_linear_solve is linear in its right-hand side only, not in the system")
-    filled = [
-        zeros(tangent_aval(aval_of(x))) if c is None else c
-        for x, c in zip(right, cotangents[: len(right)], strict=True)
-    ]
+    filled = _instantiate_zeros(cotangents[: len(right)], list(map(aval_of, right)))
     in_cotangents = _bind(consts.transpose(), jaxprs.transpose(), filled)[: len(right)]
     return [*[None] * sum(const_lengths), *in_cotangents]
 
@@ -286,7 +282,7 @@ def custom_linear_solve(
     name = "custom_linear_solve"
     for argument, function in (("matvec", matvec), ("solve", solve)):
         check_function(argument, function)
-    leaves, tree, avals = leaves_of("b", b)
+    leaves, tree, avals = flatten_argument("b", b)
     problem = _stage_problem(name, "matvec", matvec, solve, tree, avals, has_aux)
     product, solver, count = problem.equation, problem.solver, len(leaves)
     vecmat: Any = None
@@ -300,7 +296,7 @@ def custom_linear_solve(
         linear = (*(False,) * len(product.consts), *(True,) * count)
         transposed, _ = transpose_jaxpr(product.jaxpr, linear, (True,) * count, True)
         vecmat, vecmat_consts = move_constants_to_inputs(transposed), [*transposed.consts, *product.consts]
-        closed, scopes = vecmat, (TRANSPOSE, *scopes_of_program())
+        closed, scopes = vecmat, (TRANSPOSE, *get_program_scopes())
 
         def times_transposed(x: Array) -> Any:
             leaves = zip(pytree.tree_leaves(x), avals, strict=True)
@@ -349,7 +345,7 @@ def custom_root(
     name = "custom_root"
     for argument, function in (("f", f), ("solve", solve), ("tangent_solve", tangent_solve)):
         check_function(argument, function)
-    leaves, tree, avals = leaves_of("initial_guess", initial_guess)
+    leaves, tree, avals = flatten_argument("initial_guess", initial_guess)
     problem = _stage_problem(name, "f", f, solve, tree, avals, has_aux)
     residual, solver, count = problem.equation, problem.solver, len(leaves)
     split = len(residual.consts)

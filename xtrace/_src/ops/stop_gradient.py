@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import ZERO_DERIVATIVE
+from xtrace._src.algebra.vector_space import IN_PLACE, ZERO_DERIVATIVE
 from xtrace._src.core import pytree
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -17,7 +16,6 @@ from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-from xtrace._src.transforms.batch import MappedAxis
 
 
 def _abstract(x: ShapedArray) -> ShapedArray:
@@ -29,10 +27,6 @@ def _emit(builder: FunctionBuilder, x: Value) -> Value:
     return x
 
 
-def _batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[Any, int | None]:
-    return stop_gradient_of_one.bind_positional(operands), axes[0]
-
-
 def _transpose(cotangent: Array, operand: Array) -> list[Any]:
     # Under vmap, cond also applies this to tangents of branches that are not selected: their cotangent is zero.
     return [None]
@@ -40,8 +34,7 @@ def _transpose(cotangent: Array, operand: Array) -> list[Any]:
 
 stop_gradient_of_one = ArrayPrimitive(
     "stop_gradient", sharding=same, sums=linear_in_all,
-    abstract=_abstract, emit=_emit, jvp=ZERO_DERIVATIVE, transpose=_transpose,
-    batch=_batch,
+    abstract=_abstract, emit=_emit, jvp=ZERO_DERIVATIVE, transpose=_transpose, batch=IN_PLACE,
 )
 
 

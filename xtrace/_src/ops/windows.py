@@ -34,7 +34,7 @@ from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jvp import jvp
-from xtrace._src.transforms.lower import emit_computation, emit_equations
+from xtrace._src.transforms.lower import emit_computation, emit_jaxpr
 from xtrace._src.transforms.stage import stage
 
 
@@ -152,7 +152,7 @@ def reduce_window_shape_tuple(
     return window.result_shape(operand_shape)
 
 
-def _write_windows(
+def write_windows(
     builder: FunctionBuilder, operands: Sequence[Value], start: Sequence[Value],
     region: Callable[[], tuple[FunctionBuilder, Sequence[Value]]], window: Window, results: Sequence[ShapedArray],
 ) -> list[Value]:
@@ -191,7 +191,7 @@ class WindowReduction(ArrayPrimitive):
 
     def _emit(self, builder: FunctionBuilder, x: Value, **window: Any) -> Value:
         start = self.monoid.neutral_value(builder, x.aval.dtype)
-        return _write_windows(
+        return write_windows(
             builder, [x], [start], lambda: self.monoid.region(builder, x.aval), Window(**window), builder.results
         )[0]
 
@@ -268,7 +268,7 @@ def _reduce_window_emit(
     builder: FunctionBuilder, *values: Value, jaxpr: Jaxpr, consts: Any, **window: Any
 ) -> list[Value]:
     count, results = len(values) // 2, builder.results
-    return _write_windows(
+    return write_windows(
         builder, values[:count], values[count:], lambda: _region(builder, jaxpr), Window(**window), results
     )
 
@@ -435,7 +435,7 @@ def _gather_emit(
         first = inner.compare(direction, x, y)
         return inner, [inner.select(first, x, y), inner.select(first, t, s)]
 
-    return _write_windows(builder, [operand, tangents], start, region, Window(**window), [result, result])[1]
+    return write_windows(builder, [operand, tangents], start, region, Window(**window), [result, result])[1]
 
 
 def _move_at_extremes(
@@ -576,7 +576,7 @@ def _select_and_scatter_emit(
     select_consts: object, scatter_jaxpr: Jaxpr, scatter_consts: object, **window: Any
 ) -> Value:
     if not operand.aval.shape:  # XLA aborts on scalars, which have one window of one element
-        return emit_equations(builder, scatter_jaxpr, dict(zip(scatter_jaxpr.invars, (start, source), strict=True)))[0]
+        return emit_jaxpr(builder, scatter_jaxpr, (start, source))[0]
     if not source.aval.size:
         return builder.broadcast_operand(start, operand.aval.shape)
     regions = _region(builder, select_jaxpr), _region(builder, scatter_jaxpr)

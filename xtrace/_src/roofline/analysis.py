@@ -23,7 +23,7 @@ from xtrace._src.ops.control_flow.cond import cond_p
 from xtrace._src.ops.control_flow.while_loop import while_p
 from xtrace._src.ops.shard_map import shard_map_p
 from xtrace._src.ops.solvers import linear_solve
-from xtrace._src.roofline.results import RooflineResult, RooflineRuleContext, RooflineShape, bytes_of
+from xtrace._src.roofline.results import RooflineResult, RooflineRuleContext, RooflineShape, count_bytes
 from xtrace._src.roofline.rules import RULES, Rule, count_nothing
 from xtrace._src.transforms.dce import eliminate_dead_code
 
@@ -84,7 +84,7 @@ class _Counting:
 
 
 def _sum_bytes(values: set[Any]) -> int:
-    return sum([bytes_of(v.aval) for v in values])
+    return sum([count_bytes(v.aval) for v in values])
 
 
 def register_roofline(prim: Primitive) -> Callable[[Rule], Rule]:

@@ -45,7 +45,7 @@ class RooflineShape:
     @property
     def bytes(self) -> int:
         """The number of bytes."""
-        return bytes_of(ShapedArray(self.shape, self.dtype))
+        return count_bytes(ShapedArray(self.shape, self.dtype))
 
     @classmethod
     def total_bytes(cls, avals: Iterable[ShapedArray]) -> int:
@@ -53,7 +53,7 @@ class RooflineShape:
         return sum([cls.from_aval(a).bytes for a in avals])
 
 
-def bytes_of(aval: ShapedArray) -> int:
+def count_bytes(aval: ShapedArray) -> int:
     """Return the number of bytes of a value of type `aval`; a token has none."""
     if not isinstance(aval, ShapedArray):
         return 0

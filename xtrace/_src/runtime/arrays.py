@@ -20,7 +20,7 @@ from xtrace._src.core.avals import (
     ShapedArray,
     aval_rules,
     check_truth,
-    memory_space_of_kind,
+    find_memory_space,
     own_aval,
     physical_aval,
 )
@@ -152,7 +152,7 @@ class ConcreteArray(Array):
     @property
     def format(self) -> Format:
         """The layout of the elements in memory, and the sharding."""
-        layout = None if self.is_deleted() else Layout(*buffers.layout_of(self.buffer))
+        layout = None if self.is_deleted() else Layout(*buffers.get_layout(self.buffer))
         return Format(layout, self.sharding)
 
     @property
@@ -179,8 +179,8 @@ class ConcreteArray(Array):
             return self.addressable_shards
         aval = self.aval.update(shape=sharding.shard_shape(self.shape), sharding=None)
         arrays = {
-            b._sharding._device: new_array(aval, b, placement(aval, b._sharding._device, layout=layout_of(self)))
-            for b in buffers.pieces_of(self._live_buffer())
+            b._sharding._device: new_array(aval, b, placement(aval, b._sharding._device, layout=get_layout(self)))
+            for b in buffers.get_pieces(self._live_buffer())
         }
         held = zip(sharding.devices, pieces(sharding, self.shape), strict=True)
         return [Shard(d, index, number, arrays.get(d)) for d, (index, number) in held]
@@ -319,7 +319,7 @@ class ConcreteArray(Array):
             if not sharding.is_fully_addressable:
                 # A wait for one piece would not watch the other processes, on which the computation depends.
                 buffers.wait_for(buffer)
-            return buffers.to_host(buffers.pieces_of(buffer)[0], dtype)
+            return buffers.to_host(buffers.get_pieces(buffer)[0], dtype)
         if not sharding.is_fully_addressable:
             raise RuntimeError(
                 f"the array {self.aval.str_short(short_dtypes=False)} has pieces on devices of other processes, so "
@@ -327,7 +327,7 @@ class ConcreteArray(Array):
                 "xtrace.experimental.multihost_utils.process_allgather(x)"
             )
         whole = np.empty(physical_aval(self.aval).shape, dtype)
-        for (index, number), piece in zip(pieces(sharding, self.shape), buffers.pieces_of(buffer), strict=True):
+        for (index, number), piece in zip(pieces(sharding, self.shape), buffers.get_pieces(buffer), strict=True):
             if number == 0:
                 whole[index] = buffers.to_host(piece, dtype)
         whole.flags.writeable = False
@@ -432,7 +432,7 @@ class ConcreteArray(Array):
         sharding = mesh_sharding(self)
         if sharding is None or sharding.num_devices < 2:
             return None
-        return sharding_pictures.html_of(sharding, repr(self))
+        return sharding_pictures.draw_html(sharding, repr(self))
 
     def __str__(self) -> str:
         is_extended = isinstance(self.aval.dtype, dtypes.ExtendedDType)
@@ -482,7 +482,7 @@ class ConcreteArray(Array):
     def __deepcopy__(self, memo: object) -> ConcreteArray:
         if type(self.aval) is AbstractToken:
             return self
-        if layout_of(self) is not None:
+        if get_layout(self) is not None:
             # As in JAX, the copy has the default layout. Few arrays have another one.
             copied = resharding.relayout(self, None)
         else:
@@ -495,7 +495,7 @@ class ConcreteArray(Array):
 @memoize(4096)
 def device_sharding(sharding: Sharding) -> DeviceSharding:
     """Return jaxlib's form of a sharding over a mesh."""
-    kind = None if memory_space_of_kind(sharding.memory_kind) is MemorySpace.Device else sharding.memory_kind
+    kind = None if find_memory_space(sharding.memory_kind) is MemorySpace.Device else sharding.memory_kind
     return DeviceSharding(sharding.devices, sharding.tiles, kind, sharding)
 
 
@@ -514,7 +514,7 @@ def single_device_sharding(device: Device, memory_kind: str | None = None) -> Si
     return SingleDeviceSharding(device, memory_kind)
 
 
-def layout_of(array: ConcreteArray) -> Layout | None:
+def get_layout(array: ConcreteArray) -> Layout | None:
     """Return the layout of an array, None for the default one."""
     signature = array.signature
     return signature.layout if type(signature) is Placement else None

@@ -38,8 +38,13 @@ _MAX_PENDING = 64
 
 
 @contextlib.contextmanager
-def inside_callback() -> Any:
-    """A block for a callback: it runs outside of all traces, and `effects_barrier` does not wait in it."""
+def inside_callback(ordered: bool = False) -> Any:
+    """A block for a callback: it runs outside of all traces, and `effects_barrier` does not wait in it.
+
+    ordered: whether the callback comes after those of the thread's last program with ordered effects.
+    """
+    if ordered:
+        wait_for_ordered()
     _thread.inside += 1
     try:
         with use_trace(base_trace):

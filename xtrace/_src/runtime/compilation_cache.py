@@ -94,7 +94,7 @@ def compile_or_load(*compilation: *_Compilation) -> tuple[Any, KeptCode | None]:
     The processes of a program load it only if all of them can: compilers of some platforms exchange data, so none may
     compile alone. The first process that uses a folder stores it.
     """
-    place = _place_of(*compilation, counted=True)
+    place = _find_place(*compilation, counted=True)
     loaded = _read_program(place, *compilation)
     text, devices = compilation[:2]
     agreement = distributed.agree_on_program(text, devices, loaded is not None, place[0].directory if place else "")
@@ -107,18 +107,18 @@ def compile_or_load(*compilation: *_Compilation) -> tuple[Any, KeptCode | None]:
 
 def load(*compilation: *_Compilation) -> tuple[Any, KeptCode | None]:
     """Load the executable of a module from the folder as `compile_or_load` does; None for both if it is not there."""
-    return load_at(_place_of(*compilation, counted=True), *compilation)
+    return load_at(_find_place(*compilation, counted=True), *compilation)
 
 
 def compile_and_keep(*compilation: *_Compilation) -> tuple[Any, KeptCode | None]:
     """Compile and store the executable of a module that `load` did not find; see `compile_or_load`."""
-    return _compile_and_keep(_place_of(*compilation), compilation), None
+    return _compile_and_keep(_find_place(*compilation), compilation), None
 
 
 _Place = tuple[DiskCache, bytes]
 
 
-def _place_of(
+def _find_place(
     text: str, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None,
     callbacks: Sequence[Callable[..., Any]], partitioned: executables.Partitioned | None, *, counted: bool = False,
 ) -> _Place | None:
@@ -133,7 +133,7 @@ def _place_of(
     cache = open_cache()
     if cache is None:
         return None
-    return cache, _key_of(text, executables.describe_compilation(text, devices, compiler_options, partitioned))
+    return cache, _make_key(text, executables.describe_compilation(text, devices, compiler_options, partitioned))
 
 
 def open_cache() -> DiskCache | None:
@@ -144,7 +144,7 @@ def open_cache() -> DiskCache | None:
 
 def key_in_cache(cache: DiskCache, *compilation: *_Compilation) -> bytes | None:
     """Return the key of a program if it is in the folder, else None."""
-    place = _place_of(*compilation)
+    place = _find_place(*compilation)
     return place[1] if place is not None and cache.has(place[1]) else None
 
 
@@ -220,7 +220,7 @@ def _open_cache(directory: str) -> DiskCache:
     return DiskCache(directory)
 
 
-def _key_of(text: str, compilation: bytes) -> bytes:
+def _make_key(text: str, compilation: bytes) -> bytes:
     if not cache_settings.include_locations.value:
         text = _LOCATIONS.sub(lambda match: match[0] if match[0].startswith('"') else "", text)
         text = "\n".join([line for line in text.split("\n") if not line.startswith("#loc")])

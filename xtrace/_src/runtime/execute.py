@@ -18,28 +18,19 @@ from xtrace._src.core.memory_layout import Format, Layout, Layouts
 from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.partition_spec import PartitionSpec, full_entries
 from xtrace._src.core.shardings import NamedSharding, Sharding, TiledSharding, explicit_part, sharding_with_tiles
+from xtrace._src.runtime import transfer
 from xtrace._src.runtime.arrays import (
     ConcreteArray,
     deleted_message,
     describe_types,
     device_sharding,
     explain_failure,
+    get_layout,
     known_layout,
-    layout_of,
     mesh_sharding,
     new_array,
     placement,
     single_device_sharding,
-)
-from xtrace._src.runtime.transfer import (
-    constant_on,
-    in_layout,
-    place_type,
-    put_at,
-    put_in_format,
-    put_on,
-    signature_on,
-    to_input,
 )
 from xtrace._src.xla import buffers, executables, shardings
 from xtrace._src.xla.clients import Device, lowering_platform
@@ -131,16 +122,17 @@ class Program:
         if assignment.mesh is None:
             # A type may have a mesh without known devices; the array itself is on no mesh.
             self.out_avals = [a if a.explicit_sharding is None else a.update(sharding=None) for a in self.out_avals]
-            self.constants = [constant_on(x, self.device) for x in hidden]
+            self.constants = [transfer.constant_on(x, self.device) for x in hidden]
         else:
-            self.constants = [put_in_format(x, Format(None, sharding_of_constant(x, assignment.mesh))) for x in hidden]
-            self.inputs, self.results = shardings_of(executable, assignment, hidden, self.out_avals)
+            formats = [Format(None, get_constant_sharding(x, assignment.mesh)) for x in hidden]
+            self.constants = list(map(transfer.put_in_format, hidden, formats))
+            self.inputs, self.results = find_shardings(executable, assignment, hidden, self.out_avals)
             places = [device_sharding(sharding) for sharding in self.results]
             meshes = [assignment.mesh, *[s.mesh for s in self.results if isinstance(s, NamedSharding)]]
             if any(mesh.explicit_axes for mesh in meshes):
                 # The types of results on explicit axes have their split.
                 pairs = zip(self.out_avals, self.results, strict=True)
-                self.out_avals = [place_type(aval, sharding) for aval, sharding in pairs]
+                self.out_avals = [transfer.place_type(aval, sharding) for aval, sharding in pairs]
         self.hidden = [x.buffer for x in self.constants]
         self.handlers = [
             buffers.result_handler(physical_aval(aval), place)
@@ -159,18 +151,18 @@ class Program:
         other.run = other._runner()
         return other
 
-    def signatures_of_results(self) -> list[Any]:
+    def list_result_signatures(self) -> list[Any]:
         """Return the `signature` of each result: committed if an input is, or if the program is on a mesh."""
         layouts: Sequence[Any] = [None] * len(self.out_avals) if self.layouts is None else self.layouts.results
         if self.results is not None:
             rows = zip(self.out_avals, self.results, layouts, strict=True)
             return [placement(aval, sharding, layout=layout) for aval, sharding, layout in rows]
         pairs = zip(self.out_avals, layouts, strict=True)
-        return [signature_on(aval, self.device, self.committed, layout) for aval, layout in pairs]
+        return [transfer.signature_on(aval, self.device, self.committed, layout) for aval, layout in pairs]
 
     def _read_layouts(self, given: Layouts) -> Layouts:
         """Return the layouts of the kept inputs and of the results, in which XLA's choices replace `Layout.AUTO`."""
-        inputs, results = executables.layouts_of(self.executable)
+        inputs, results = executables.get_layouts(self.executable)
 
         def read(chosen: Sequence[Any], given: Sequence[Any], avals: Sequence[ShapedArray]) -> tuple[Any, ...]:
             rows = zip(chosen, given, avals, strict=True)
@@ -185,7 +177,7 @@ class Program:
             ordered = any(e.ordered for e in self.effects)
             execute = callbacks.wrap_execution(executables.executor_with_end(self.executable), ordered)
         handlers, collect_garbage = self.handlers, buffers.collect_garbage
-        results = list(zip(self.out_avals, self.signatures_of_results(), strict=True))
+        results = list(zip(self.out_avals, self.list_result_signatures(), strict=True))
         hidden = self.hidden
         float0 = [aval for aval in self.out_avals if aval.dtype == dtypes.float0]
         if len(results) == 1 and not hidden and not float0:
@@ -238,17 +230,17 @@ class Program:
             )
             raise
 
-    def sharding_of_input(self, position: int) -> Sharding:
+    def get_input_sharding(self, position: int) -> Sharding:
         """Return the sharding in which the program takes an input; `position` counts kept inputs."""
         return self.inputs[position] if self.inputs is not None else single_device_sharding(self.device)
 
-    def layout_of_input(self, position: int) -> Layout | None:
-        """Return the layout in which the program takes an input, None for the default; as `sharding_of_input`."""
+    def get_input_layout(self, position: int) -> Layout | None:
+        """Return the layout in which the program takes an input, None for the default; as `get_input_sharding`."""
         return self.layouts.inputs[position] if self.layouts is not None else None
 
     def takes(self, arrays: Sequence[ConcreteArray]) -> bool:
         """Return whether all arrays have the places and layouts of the program's kept inputs."""
-        if any(layout_of(x) != self.layout_of_input(i) for i, x in enumerate(arrays)):
+        if any(get_layout(x) != self.get_input_layout(i) for i, x in enumerate(arrays)):
             return False
         if self.inputs is None:
             return all(x.device is self.device for x in arrays)
@@ -260,14 +252,14 @@ class Program:
         """Return a value as an array in the place and layout of the kept input at `position`."""
         wanted = self.inputs[position] if self.inputs is not None else None
         if wanted is None:
-            array = to_input(value, self.device)
-            array = array if array.device is self.device else put_on(array, self.device)
+            array = transfer.to_input(value, self.device)
+            array = array if array.device is self.device else transfer.put_on(array, self.device)
         elif type(value) is ConcreteArray and mesh_sharding(value) is wanted:
             array = value
         else:
-            array = put_at(value, wanted)
-        layout = self.layout_of_input(position)
-        return array if layout_of(array) == layout else in_layout(array, layout)
+            array = transfer.put_at(value, wanted)
+        layout = self.get_input_layout(position)
+        return array if get_layout(array) == layout else transfer.in_layout(array, layout)
 
     def _name(self, position: int, names: Callable[[], Sequence[str]] | None) -> str:
         index = self.kept[position] if self.kept is not None else position
@@ -315,7 +307,7 @@ def request_partitioning(assignment: Assignment, hidden: int) -> executables.Par
     return executables.Partitioned(free, [s is None for s in assignment.results])
 
 
-def sharding_of_constant(constant: object, mesh: Mesh) -> Sharding:
+def get_constant_sharding(constant: object, mesh: Mesh) -> Sharding:
     """Return the sharding of an array that a program on `mesh` closes over: its own if its devices are the mesh's.
 
     An array on an equal mesh of other devices, or in another order, keeps its specification. Any other array is
@@ -348,7 +340,7 @@ def _split_as_type(aval: ShapedArray, mesh: Mesh, parts: tuple[int, ...], number
     return chosen if fits else NamedSharding(mesh, own.spec)
 
 
-def shardings_of(
+def find_shardings(
     executable: Any, assignment: Assignment, hidden: Sequence[Any], out_avals: Sequence[ShapedArray]
 ) -> tuple[list[Sharding], list[Sharding]]:
     """Return the shardings of a compiled program's inputs and results: the given ones, and XLA's choices."""
@@ -367,10 +359,10 @@ def shardings_of(
     # XLA returns no shardings for a program on a mesh of one device.
     whole: tuple[tuple[int, ...], tuple[int, ...]] = (), tuple(range(mesh.size))
     if None in inputs:
-        tiles = shardings.tiles_of_parameters(executable, mesh.size)[len(hidden) :] or [whole] * len(inputs)
+        tiles = shardings.read_parameter_tiles(executable, mesh.size)[len(hidden) :] or [whole] * len(inputs)
         inputs = tuple([s or sharding_with_tiles(mesh, *t) for s, t in zip(inputs, tiles, strict=True)])
     if None in results:
-        tiles = shardings.tiles_of_results(executable, mesh.size) or [whole] * len(results)
+        tiles = shardings.read_result_tiles(executable, mesh.size) or [whole] * len(results)
         ranks = [physical_aval(aval).ndim for aval in out_avals]
         meshes = [other or mesh for other in assignment.apart or (None,) * len(results)]
         rows = zip(results, tiles, ranks, assignment.depending, meshes, strict=True)

@@ -8,7 +8,7 @@ from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.memory_layout import Layout, layout_mode
 from xtrace._src.core.shardings import Sharding, SingleDeviceSharding
 from xtrace._src.core.tables import memoize
-from xtrace._src.runtime.arrays import ConcreteArray, device_sharding, known_layout, layout_of, new_array, placement
+from xtrace._src.runtime.arrays import ConcreteArray, device_sharding, get_layout, known_layout, new_array, placement
 from xtrace._src.runtime.transfer import signature_on
 from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder
 from xtrace._src.xla import buffers, clients, executables
@@ -18,7 +18,7 @@ from xtrace._src.xla.buffers import Buffer
 def reshard(array: ConcreteArray, new: Sharding, layout: Layout | None = None) -> Buffer:
     """Return the buffer of an array in the sharding `new` over the same devices, in a layout; None is the default."""
     stored = physical_aval(array.aval.update(sharding=None))
-    run = _resharding_program(stored, array.sharding, new, layout_of(array), layout)
+    run = _resharding_program(stored, array.sharding, new, get_layout(array), layout)
     (buffer,) = run([array._live_buffer()])
     buffers.collect_garbage()
     return buffer

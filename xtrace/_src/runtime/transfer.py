@@ -22,7 +22,7 @@ from xtrace._src.core.avals import (
     aval_of,
     aval_of_value,
     check_fits,
-    memory_space_of_kind,
+    find_memory_space,
     physical_aval,
     scalar_aval,
 )
@@ -37,8 +37,8 @@ from xtrace._src.runtime.arrays import (
     DELETED,
     ConcreteArray,
     device_sharding,
+    get_layout,
     known_layout,
-    layout_of,
     mesh_sharding,
     new_array,
     placement,
@@ -112,7 +112,7 @@ def committed_sharding(value: object) -> Sharding | None:
 def committed_layout(value: object) -> Layout | None:
     """Return the layout to which an array, or a description of one, is committed; None for the default one."""
     if type(value) is ConcreteArray:
-        return layout_of(value) if value.committed else None
+        return get_layout(value) if value.committed else None
     layout: Any = value.format.layout if isinstance(value, ShapeDtypeStruct) else None
     return None if layout is None or is_default(layout) else layout
 
@@ -313,7 +313,7 @@ def scalar_buffers(aval: ShapedArray, device: Any) -> Callable[[Any], Any]:
     """Return the function from Python numbers, which must fit, to buffers of their type `aval`, which may be shared."""
     known = Table(_SCALARS_PER_SIGNATURE, nested=True)
 
-    def buffer_of(value: Any) -> Buffer:
+    def get_buffer(value: Any) -> Buffer:
         key = value or repr(value)
         buffer = known.get(key)
         if buffer is None:
@@ -321,7 +321,7 @@ def scalar_buffers(aval: ShapedArray, device: Any) -> Callable[[Any], Any]:
             known.remember(key, buffer)
         return buffer
 
-    return buffer_of
+    return get_buffer
 
 
 def to_operand(value: Any) -> ConcreteArray:
@@ -397,14 +397,14 @@ def put_on(value: object, device: Device, space: MemorySpace | None = None) -> C
     if type(array) is not ConcreteArray:
         return array
     aval = array.aval.update(sharding=None) if space is None else array.aval.update(memory_space=space, sharding=None)
-    signature = placement(aval, device, layout=layout_of(array))
+    signature = placement(aval, device, layout=get_layout(array))
     if mesh_sharding(array) is not None:
         return _put_piece_on(array, aval, device)
     if array.device == device and aval is array.aval:
         return new_array(aval, array._live_buffer(), signature)
-    if layout_of(array) is not None:
+    if get_layout(array) is not None:
         # A copy between CPU devices has the default layout, although it reports another one.
-        return in_layout(put_on(in_layout(array, None), device, space), layout_of(array))
+        return in_layout(put_on(in_layout(array, None), device, space), get_layout(array))
     if array.device.client is device.client:
         return new_array(aval, buffers.move(physical_aval(aval), array._live_buffer(), device), signature)
     return array_from_host(array.physical_array(), aval, device)
@@ -413,9 +413,9 @@ def put_on(value: object, device: Device, space: MemorySpace | None = None) -> C
 def _put_piece_on(array: ConcreteArray, aval: ShapedArray, device: Device) -> ConcreteArray:
     """Return an array on a mesh, committed to one device; a replicated array gives its copy on the device."""
     if array.is_fully_replicated and aval.memory_space is array.aval.memory_space:
-        for buffer in buffers.pieces_of(array._live_buffer()):
+        for buffer in buffers.get_pieces(array._live_buffer()):
             if buffer._sharding._device == device:
-                return new_array(aval, buffer, placement(aval, device, layout=layout_of(array)))
+                return new_array(aval, buffer, placement(aval, device, layout=get_layout(array)))
     with guards.between_devices():
         return array_from_host(array.physical_array(), aval, device)
 
@@ -426,7 +426,7 @@ def put_at(value: Any, sharding: Sharding, aval: ShapedArray | None = None) -> C
     Raises IndivisibleError if a dimension is not a multiple of its number of parts.
     """
     if isinstance(sharding, SingleDeviceSharding):
-        return put_on(value, sharding.device, memory_space_of_kind(sharding.memory_kind))
+        return put_on(value, sharding.device, find_memory_space(sharding.memory_kind))
     own = mesh_sharding(value) if type(value) is ConcreteArray else None
     if sharding.is_unreduced and not (own is not None and own.is_equivalent_to(sharding, value.ndim)):
         return _put_unreduced(value, sharding, aval)
@@ -443,10 +443,10 @@ def put_at(value: Any, sharding: Sharding, aval: ShapedArray | None = None) -> C
     sharding.shard_shape(value.shape)
     aval = place_type(value.aval, sharding)
     if own is not None and own.is_equivalent_to(sharding, value.ndim):
-        return new_array(aval, value._live_buffer(), placement(aval, sharding, layout=layout_of(value)))
+        return new_array(aval, value._live_buffer(), placement(aval, sharding, layout=get_layout(value)))
     if own is not None and _has_same_pieces(own, sharding, value.ndim):
         copied = buffers.copy(in_layout(value, None)._live_buffer(), device_sharding(sharding))
-        return in_layout(new_array(aval, copied, placement(aval, sharding)), layout_of(value))
+        return in_layout(new_array(aval, copied, placement(aval, sharding)), get_layout(value))
     if own is not None and _needs_program(own, sharding):
         return new_array(aval, resharding.reshard(value, sharding), placement(aval, sharding))
     # An array joined from its pieces is new memory, which can be shared.
@@ -455,7 +455,7 @@ def put_at(value: Any, sharding: Sharding, aval: ShapedArray | None = None) -> C
     with guards.between_devices() if aval.shape else contextlib.nullcontext():
         array = array_from_pieces(value.physical_array(), aval, sharding, shared=is_joined)
     # As in JAX, copies keep the layout, and pieces do not.
-    return in_layout(array, layout_of(value)) if sharding.is_fully_replicated and own is None else array
+    return in_layout(array, get_layout(value)) if sharding.is_fully_replicated and own is None else array
 
 
 def _put_unreduced(value: Any, sharding: Any, aval: ShapedArray | None) -> ConcreteArray:
@@ -466,7 +466,7 @@ def _put_unreduced(value: Any, sharding: Any, aval: ShapedArray | None) -> Concr
     first = set(mesh.devices[tuple([slice(1 if n in spec.unreduced else None) for n in mesh.axis_names])].flat)
     stored = physical_aval(array.aval)
     zeros = np.zeros(sharding.shard_shape(stored.shape), stored.dtype)
-    held = [(piece, piece._sharding._device) for piece in buffers.pieces_of(array.buffer)]
+    held = [(piece, piece._sharding._device) for piece in buffers.get_pieces(array.buffer)]
     with guards.lift_guards():
         parts = [piece if device in first else buffers.put(stored, zeros, device) for piece, device in held]
         return array_on_mesh(place_type(array.aval, sharding), sharding, parts, [device for _, device in held])
@@ -474,7 +474,7 @@ def _put_unreduced(value: Any, sharding: Any, aval: ShapedArray | None) -> Concr
 
 def place_type(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
     """Return the type of an array of type `aval` after it is put in `sharding`."""
-    space = memory_space_of_kind(sharding.memory_kind)
+    space = find_memory_space(sharding.memory_kind)
     return aval.update(sharding=explicit_part(sharding, aval.ndim), memory_space=space)
 
 
@@ -501,12 +501,12 @@ def in_memory(array: ConcreteArray, space: MemorySpace, committed: bool) -> Conc
         return put_at(array, own.with_memory_kind(space.kind))
     aval = array.aval.update(memory_space=space)
     buffer = buffers.move(physical_aval(aval), in_layout(array, None)._live_buffer(), array.device)
-    return in_layout(new_array(aval, buffer, signature_on(aval, array.device, committed)), layout_of(array))
+    return in_layout(new_array(aval, buffer, signature_on(aval, array.device, committed)), get_layout(array))
 
 
 def in_layout(array: ConcreteArray, layout: Any) -> ConcreteArray:
     """Return an array in a layout, None for the default one; the array itself if it has this layout."""
-    own = layout_of(array)
+    own = get_layout(array)
     if own is layout or isinstance(array.aval.dtype, dtypes.ExtendedDType):
         # Keys have the default layout, as in JAX.
         return array
@@ -517,7 +517,7 @@ def in_layout(array: ConcreteArray, layout: Any) -> ConcreteArray:
 
 def has_layout(array: ConcreteArray, layout: Layout) -> bool:
     """Return whether an array has a layout."""
-    own = layout_of(array)
+    own = get_layout(array)
     return (own is None and is_default(layout)) or is_met(layout, own or array.format.layout)  # type: ignore[arg-type]
 
 

@@ -72,9 +72,7 @@ def split_permutation(n_batch: int, n_sparse: int, permutation: Sequence[int]) -
     return parts
 
 
-def _transpose(
-    data: Array, indices: Array, *, permutation: Sequence[int], spinfo: SparseInfo
-) -> tuple[Array, Array]:
+def _transpose(data: Array, indices: Array, *, permutation: Sequence[int], spinfo: SparseInfo) -> tuple[Array, Array]:
     """Return the buffers of a BCOO array with its axes permuted."""
     n_batch, n_sparse, _, _ = coordinate_layout(data, indices, spinfo.shape, function="bcoo_transpose")
     batch, sparse, dense = split_permutation(n_batch, n_sparse, permutation)

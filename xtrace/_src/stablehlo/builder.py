@@ -353,7 +353,7 @@ class FunctionBuilder:
             constant = self._constants[key] = self.line(f"stablehlo.constant {text} : {kind}", aval)
         return constant
 
-    def text_of_constant(self, value: Value) -> str | None:
+    def find_constant_text(self, value: Value) -> str | None:
         """Return the ``dense<…>`` text of a constant; None for other values."""
         if type(value) is Constant:
             return value.text
@@ -490,9 +490,7 @@ class FunctionBuilder:
         details = self._collective(groups) | {"use_global_device_ids": "unit"}
         return self.op_with_regions("stablehlo.all_reduce", [x], [(region, [reduced])], [aval], **details)[0]
 
-    def reduce_scatter(
-        self, x: Value, groups: Sequence[Sequence[int]], aval: ShapedArray, dimension: int
-    ) -> Value:
+    def reduce_scatter(self, x: Value, groups: Sequence[Sequence[int]], aval: ShapedArray, dimension: int) -> Value:
         """Write the sum of `x` over groups of devices; each device keeps its part along an axis."""
         element = ShapedArray((), x.aval.dtype)
         region = self.region([element, element])

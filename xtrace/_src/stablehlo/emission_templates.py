@@ -53,7 +53,7 @@ class EmissionRecorder(FunctionBuilder):
             self.constants[key] = Value(f"\0c{len(self.constants)}\0", aval)
         return self.constants[key]
 
-    def text_of_constant(self, value: Value) -> str | None:
+    def find_constant_text(self, value: Value) -> str | None:
         """Return the text of a literal; whether another value is a constant depends on the builder."""
         if type(value) is Constant:
             return value.text

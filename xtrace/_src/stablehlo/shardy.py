@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.core.mesh import BaseMesh
-from xtrace._src.core.partition_spec import UNCONSTRAINED, axes_of_entry, full_entries
+from xtrace._src.core.partition_spec import UNCONSTRAINED, full_entries, get_entry_axes
 from xtrace._src.core.shardings import NamedSharding, Sharding
 from xtrace._src.stablehlo import attributes
 
@@ -66,7 +66,7 @@ class Meshes:
         if isinstance(sharding, NamedSharding):
             mesh, spec = sharding.mesh, sharding.spec
             entries = [
-                _entry(axes_of_entry(p), p is UNCONSTRAINED or i in free)
+                _entry(get_entry_axes(p), p is UNCONSTRAINED or i in free)
                 for i, p in enumerate(full_entries(spec, ndim))
             ]
             unreduced = ", ".join([attributes.axis_name(a) for a in mesh.axis_names if a in spec.unreduced])

@@ -117,7 +117,7 @@ class BatchTrace(StackedTrace):
             else:
                 values.append(x)
                 axes.append(None)
-        if not owned and (primitive.effects is None or not self._works_along(primitive.effects_of(parameters))):
+        if not owned and (primitive.effects is None or not self._works_along(primitive.find_effects(parameters))):
             return self.parent.process(primitive, operands, parameters)
         try:
             if owned and self.stack is not None and primitive.replayable:
@@ -166,7 +166,7 @@ class BatchTrace(StackedTrace):
     def _works_along(self, effects: Effects) -> bool:
         return any(isinstance(e, NamedAxis) and e.axis == self.mapped.name for e in effects)
 
-    def provenance_of(self, tracer: Tracer) -> Provenance:
+    def find_provenance(self, tracer: Tracer) -> Provenance:
         """Return the provenance of the tracer, for messages."""
         assert isinstance(tracer, BatchTracer)
         note = f"The value is mapped by vmap: it stands for {self.mapped.size} values at once."

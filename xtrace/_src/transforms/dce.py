@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xtrace._src.core.effects import NO_EFFECTS, effects_of_all, has_side_effects
+from xtrace._src.core.effects import NO_EFFECTS, has_side_effects, join_effects
 from xtrace._src.core.ir import Atom, DropVar, Jaxpr, JaxprEqn
 from xtrace._src.core.primitive import Primitive
 
@@ -39,7 +39,7 @@ def eliminate_dead_code(jaxpr: Jaxpr) -> tuple[Jaxpr, list[bool]]:
     read = [v in needed for v in jaxpr.invars]
     if len(kept) == len(jaxpr.eqns) and not changed:
         return jaxpr, read
-    return jaxpr.replace(eqns=kept[::-1], effects=effects_of_all(kept) if jaxpr.effects else NO_EFFECTS), read
+    return jaxpr.replace(eqns=kept[::-1], effects=join_effects(kept) if jaxpr.effects else NO_EFFECTS), read
 
 
 def name_dropped(jaxpr: Jaxpr) -> Jaxpr:

@@ -16,7 +16,7 @@ from xtrace._src.transforms.batch import MappedAxis, batch
 from xtrace._src.transforms.equation_templates import Equations, EquationTemplate, RecordingTrace
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jvp import jvp
-from xtrace._src.transforms.lower import emit_equations
+from xtrace._src.transforms.lower import emit_jaxpr
 
 
 def _evaluate(operands: Sequence[Any], template: EquationTemplate) -> list[Any]:
@@ -32,9 +32,7 @@ def _abstract(*avals: ShapedArray, template: EquationTemplate) -> list[ShapedArr
 def _emit(builder: FunctionBuilder, *operands: Value, template: EquationTemplate) -> list[Value]:
     position = builder.place[0] if builder.place is not None else None
     jaxpr, consts = template.jaxpr(position)
-    values: dict[Atom, Value] = dict(zip(jaxpr.invars, operands, strict=True))
-    values.update((v, builder.constant(x, v.aval)) for v, x in zip(jaxpr.constvars, consts, strict=True))
-    return emit_equations(builder, jaxpr, values)
+    return emit_jaxpr(builder, jaxpr, operands, consts)
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, template: EquationTemplate) -> tuple[list[Any], list[Any]]:

@@ -150,7 +150,7 @@ class JVPTrace(StackedTrace):
         primals = [x.primal if mine else x for x, mine in zip(results, own, strict=True)]
         return primals, [x.tangent if mine else None for x, mine in zip(results, own, strict=True)]
 
-    def provenance_of(self, tracer: Tracer) -> Provenance:
+    def find_provenance(self, tracer: Tracer) -> Provenance:
         """Return the provenance of the tracer, for messages."""
         assert isinstance(tracer, JVPTracer)
         note = (

@@ -110,7 +110,7 @@ class Tape(StagingTrace):
         self.equations.append(equation)
         return equation.outvars
 
-    def provenance_of(self, tracer: Tracer) -> Provenance:
+    def find_provenance(self, tracer: Tracer) -> Provenance:
         assert isinstance(tracer, StagedTracer)
         # The tape itself is unchanged, because the error may be caught.
         equations, (variable,) = inline_calls(self, [tracer.variable])

@@ -18,7 +18,7 @@ from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.effects import Effect, Effects, ordered_effects
 from xtrace._src.core.garbage_collection import collection_paused
-from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, are_cacheable, jaxprs_of
+from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, are_cacheable, find_jaxprs
 from xtrace._src.core.memory_layout import Layout, Layouts, layout_mode
 from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.primitive import Primitive
@@ -35,7 +35,7 @@ from xtrace._src.core.source import (
 )
 from xtrace._src.core.tables import memoize
 from xtrace._src.runtime.arrays import ConcreteArray
-from xtrace._src.runtime.execute import Assignment, sharding_of_constant
+from xtrace._src.runtime.execute import Assignment, get_constant_sharding
 from xtrace._src.stablehlo.builder import Constant, FunctionBuilder, ModuleBuilder, Value, symbol
 from xtrace._src.stablehlo.emission_templates import record_emission_template
 from xtrace._src.stablehlo.frontend_attributes import annotate, annotate_lines, is_broadcast
@@ -135,7 +135,7 @@ def lower(
         is_large = hides_constants and aval.size * aval.dtype.itemsize > HIDDEN_ARGUMENT_BYTES
         if type(aval) is AbstractToken or is_large:
             # XLA would choose a split for an argument without a sharding.
-            place = sharding_of_constant(constant, mesh) if mesh is not None else None
+            place = get_constant_sharding(constant, mesh) if mesh is not None else None
             attribute = module.meshes.attribute(place, physical_aval(variable.aval).ndim)
             values[variable] = main.argument(variable.aval, attribute)
             hidden.append(constant)
@@ -162,7 +162,7 @@ def lower(
         # Only exported programs have symbolic shapes.
         symbolic_arguments.find_variables(main, [values[v] for v in jaxpr.invars], argument_names())
     for variable, constant in small:
-        values[variable] = constant_of_program(main, constant, variable.aval)
+        values[variable] = emit_program_constant(main, constant, variable.aval)
     for effect in ordered_effects(jaxpr.effects):
         main.tokens[effect] = main.create_token(TOKEN)
     with collection_paused():
@@ -204,7 +204,7 @@ def _memory_attribute(aval: ShapedArray) -> str:
     return f'mhlo.memory_kind = "{aval.memory_space.kind}"'
 
 
-def constant_of_program(builder: FunctionBuilder, constant: object, aval: ShapedArray) -> Value:
+def emit_program_constant(builder: FunctionBuilder, constant: object, aval: ShapedArray) -> Value:
     """Write a constant that a program closes over, and return it as a value of type `aval`."""
     return builder.constant(_to_numpy(constant), physical_aval(aval)).bitcast(aval)
 
@@ -280,7 +280,7 @@ def emit_equations(
     names: dict[Atom, str] = {}
     _keep(names, values, values, list(values.values()))
 
-    def value_of(atom: Atom) -> Value:
+    def get_emitted(atom: Atom) -> Value:
         name = names.get(atom)
         if name is not None:
             return Value(name, atom.aval)
@@ -292,7 +292,7 @@ def emit_equations(
     if explicit:
         for variable in jaxpr.invars:
             if variable.aval.is_placed and variable.aval.sums.unreduced:
-                names[variable] = builder.keep_terms(value_of(variable).bitcast(variable.aval)).name
+                names[variable] = builder.keep_terms(get_emitted(variable).bitcast(variable.aval)).name
                 values.pop(variable, None)
     for equation in jaxpr.eqns:
         primitive, invars, source = equation.primitive, equation.invars, equation.source or position
@@ -314,7 +314,7 @@ def emit_equations(
         except (KeyError, TypeError):  # a literal, a parameter without a hash
             template = None
         if template is None:
-            emitted = _emit(builder, equation, context, [value_of(x) for x in invars])
+            emitted = _emit(builder, equation, context, [get_emitted(x) for x in invars])
             _keep(names, values, equation.outvars, emitted if primitive.multiple_results else [emitted])
         elif primitive.multiple_results:
             names.update(zip(equation.outvars, template.write(builder, operands), strict=True))
@@ -327,12 +327,12 @@ def emit_equations(
             for variable in equation.outvars:
                 sharding = variable.aval.explicit_sharding
                 if sharding is not None:
-                    value = value_of(variable)
+                    value = get_emitted(variable)
                     values.pop(variable, None)
                     free = open_dimensions(sharding, variable.aval.ndim)
                     names[variable] = builder.constrain(value, sharding, free).name
     builder.scope, builder.place = outer, places
-    return [value_of(x) for x in jaxpr.outvars]
+    return [get_emitted(x) for x in jaxpr.outvars]
 
 
 def _annotate_equation(
@@ -401,9 +401,20 @@ def _emit_on_physical_types(
     for equation in jaxpr.eqns:
         equation.source = (*source[:2], ()) if source is not None else None
     stored = [x.to_physical() for x in operands]
-    results = emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, stored, strict=True)))
+    results = emit_jaxpr(builder, jaxpr, stored)
     seen = [x.bitcast(aval) for x, aval in zip(results, avals, strict=True)]
     return seen if primitive.multiple_results else seen[0]
+
+
+def emit_jaxpr(
+    builder: FunctionBuilder, jaxpr: Jaxpr, operands: Sequence[Value], consts: Sequence[Any] = (),
+    position: Position | None = None,
+) -> list[Value]:
+    """Write the equations of `jaxpr` on operands, and return its results; `consts` are the values of its constvars."""
+    values: dict[Atom, Value] = dict(zip(jaxpr.invars, operands, strict=True))
+    for variable, constant in zip(jaxpr.constvars, consts, strict=True):
+        values[variable] = builder.constant(constant, variable.aval)
+    return emit_equations(builder, jaxpr, values, position)
 
 
 def emit_call(
@@ -416,13 +427,13 @@ def emit_call(
     """
     if builder.module.axis_indices:
         # A private function cannot read the indices of axes.
-        return emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))
+        return emit_jaxpr(builder, jaxpr, operands)
     if builder.module.manual_mesh is not None:
         operation = "func.call"
     function = emit_private_function(builder, jaxpr, name)
     effects = ordered_effects(jaxpr.effects)
     sizes = [builder.sizes[variable] for variable in builder.module.variables]
-    operands, results = [*sizes, *tokens_of(builder, effects), *operands], [*[TOKEN] * len(effects), *jaxpr.out_avals]
+    operands, results = [*sizes, *get_tokens(builder, effects), *operands], [*[TOKEN] * len(effects), *jaxpr.out_avals]
     names = ", ".join(x.name for x in operands)
     line = f"{operation} @{function.name}({names}){attributes} : {builder.function_type(operands, results)}"
     called = builder.line_of_many(line, results)
@@ -440,8 +451,7 @@ def emit_computation(inner: FunctionBuilder, jaxpr: Jaxpr, name: str) -> list[Va
     (openxla/xla#47366, #47370, #47373).
     """
     _check_computation(jaxpr, name)
-    inputs = inner.arguments[: len(jaxpr.invars)]
-    returned = emit_equations(inner, jaxpr, dict(zip(jaxpr.invars, inputs, strict=True)))
+    returned = emit_jaxpr(inner, jaxpr, inner.arguments[: len(jaxpr.invars)])
     unsupported = _find_uncompilable(inner)
     if unsupported is not None:
         raise NotImplementedError(
@@ -496,11 +506,11 @@ def _check_computation(jaxpr: Jaxpr, name: str) -> None:
                 f"{equation.primitive.name}, at {describe(equation.source)}), which it may do in no order and any "
                 "number of times. Print what goes in or comes out, or write it as a scan"
             )
-        for inner in jaxprs_of(equation.parameters):
+        for inner in find_jaxprs(equation.parameters):
             _check_computation(inner, name)
 
 
-def tokens_of(builder: FunctionBuilder, effects: Sequence[Effect]) -> list[Value]:
+def get_tokens(builder: FunctionBuilder, effects: Sequence[Effect]) -> list[Value]:
     """Return the tokens on which the next operations with these ordered effects wait."""
     return [builder.tokens[e] for e in effects]
 
@@ -538,7 +548,7 @@ def _occurrences(jaxpr: Jaxpr) -> Counter[Jaxpr]:
     while pending:
         for equation in pending.pop().eqns:
             if equation.primitive.linearize is not None:  # it may hold jaxprs
-                for inner in jaxprs_of(equation.parameters):
+                for inner in find_jaxprs(equation.parameters):
                     counts[inner] += 1
                     if counts[inner] == 1:
                         pending.append(inner)
@@ -564,9 +574,8 @@ def emit_private_function(
             function.take_sizes()
         effects = ordered_effects(jaxpr.effects)
         function.tokens = {e: function.argument(TOKEN) for e in effects}
-        values: dict[Atom, Value] = {v: function.argument(v.aval) for v in jaxpr.invars}
-        results = emit_equations(function, jaxpr, values)
-        function.return_values([*tokens_of(function, effects), *results])
+        results = emit_jaxpr(function, jaxpr, [function.argument(v.aval) for v in jaxpr.invars])
+        function.return_values([*get_tokens(function, effects), *results])
         function.name = builder.module.add_private(function, name)
         known = memo[key] = function
     return known

@@ -19,7 +19,7 @@ from xtrace._src.core.source import (
     Transformation,
     call_at,
     drop_scopes,
-    scopes_of,
+    get_scopes,
     user_position,
 )
 from xtrace._src.core.trace import current_trace
@@ -107,11 +107,11 @@ def call_in_scopes(function: Callable[..., _Result], *arguments: object) -> _Res
     have their own positions, which lack the scopes of the equation.
     """
     position = user_position(2)
-    with scope(*scopes_of(position)):
+    with scope(*get_scopes(position)):
         return call_at(PositionHolder(drop_scopes(position)), function, *arguments)
 
 
-def scopes_of_program() -> Scopes:
+def get_program_scopes() -> Scopes:
     """Return the current scopes of the recorded program, below any tapes."""
     return next((trace.scopes for trace in current_trace.get().enclosing() if type(trace) is StagingTrace), ())
 
@@ -132,8 +132,8 @@ class program_scopes:
         self.tape = next((t for t in current_trace.get().enclosing() if isinstance(t, StagingTrace)), None)
         if type(self.tape) is Tape:
             self.before = self.tape.scopes
-            around = scopes_of_program()
-            self.tape.scopes = self.before + around + scopes_of(user_position(2)) if self.below else around
+            around = get_program_scopes()
+            self.tape.scopes = self.before + around + get_scopes(user_position(2)) if self.below else around
 
     def __exit__(self, *_: object) -> None:
         if type(self.tape) is Tape:

@@ -120,7 +120,7 @@ class StagingTrace(Trace):
             invars, types = self._unify_operands(primitive, invars, parameters)
         effects = NO_EFFECTS
         if primitive.effects is not None:
-            effects = primitive.effects_of(parameters, [v.aval for v in invars])
+            effects = primitive.find_effects(parameters, [v.aval for v in invars])
             self.effects |= effects
         source = user_position(2)
         if self.scopes:
@@ -241,7 +241,7 @@ class StagingTrace(Trace):
             return value.variable
         return self.capture(value)
 
-    def provenance_of(self, tracer: Tracer) -> Provenance:
+    def find_provenance(self, tracer: Tracer) -> Provenance:
         """Return the provenance of the tracer, for messages."""
         assert isinstance(tracer, StagedTracer)
         return self.provenance_in(self.equations, tracer.variable)

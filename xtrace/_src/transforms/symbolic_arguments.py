@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.symbolic_dimensions import variables_of
+from xtrace._src.core.symbolic_dimensions import list_variables
 from xtrace._src.core.symbolic_solver import Dimension, solve
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -22,7 +22,7 @@ def find_variables(main: FunctionBuilder, arguments: Sequence[Value], names: Seq
     main.module.variables = tuple([step.variable for step in solution.steps])
     checks = _Checks(main, solution.specification)
     for step in solution.steps:
-        size = _size_of(main, arguments, step.dimension)
+        size = _write_dimension_size(main, arguments, step.dimension)
         value = size
         if step.rest != 0:
             value = main.elementwise("subtract", size, write_size(main, step.rest))
@@ -40,12 +40,12 @@ def find_variables(main: FunctionBuilder, arguments: Sequence[Value], names: Seq
             f"{step.dimension.size}"
         ))
     for dimension in solution.checks:
-        checks.require("EQ", _size_of(main, arguments, dimension), write_size(main, dimension.size), (
+        checks.require("EQ", _write_dimension_size(main, arguments, dimension), write_size(main, dimension.size), (
             f"Found inconsistency between dimension size {dimension.name} (= {{0}}) and the specification "
             f"'{dimension.size}' (= {{1}})"
         ))
     for left, sign, right, text in solution.scope.checks:
-        if not (variables_of(left) | variables_of(right)) <= main.sizes.keys():
+        if not (list_variables(left) | list_variables(right)) <= main.sizes.keys():
             # No argument has its variables, or a rule of the scope replaces one of them.
             continue
         x, y = write_size(main, left), write_size(main, right)
@@ -75,7 +75,7 @@ class _Checks:
         )
 
 
-def _size_of(main: FunctionBuilder, arguments: Sequence[Value], dimension: Dimension) -> Value:
+def _write_dimension_size(main: FunctionBuilder, arguments: Sequence[Value], dimension: Dimension) -> Value:
     x = arguments[dimension.argument].to_physical()
     text = f"stablehlo.get_dimension_size {x.name}, dim = {dimension.axis} : ({x.type}) -> tensor<i32>"
     return main.convert(main.line(text, _INT32), size_type().dtype)

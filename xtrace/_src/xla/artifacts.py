@@ -215,7 +215,7 @@ def _refine_arguments(module: Any, types: Sequence[str]) -> Any:
     return _with_known_sizes(module, True)
 
 
-def signature_of(module: Any) -> tuple[list[str], list[str]]:
+def read_signature(module: Any) -> tuple[list[str], list[str]]:
     """Return the types of the arguments and of the results of ``main``; ValueError for a module without it."""
     main = next((f for f in module.body.operations if _is_main(f)), None)
     if main is None:
@@ -224,7 +224,7 @@ def signature_of(module: Any) -> tuple[list[str], list[str]]:
     return list(map(str, kind.inputs)), list(map(str, kind.results))
 
 
-def name_of(module: Any) -> str:
+def get_module_name(module: Any) -> str:
     """Return the name of a module, "main" if it has none."""
     attributes = module.operation.attributes
     return ir.StringAttr(attributes["sym_name"]).value if "sym_name" in attributes else "main"
@@ -242,12 +242,12 @@ def _is_main(operation: Any) -> bool:
     return isinstance(operation, func.FuncOp) and ir.StringAttr(operation.attributes["sym_name"]).value == "main"
 
 
-def functions_of(module: Any) -> list[mlir_rules.RuleFunction]:
+def read_functions(module: Any) -> list[mlir_rules.RuleFunction]:
     """Return the functions of a module as text, ``main`` last, and register the LAPACK kernels that they call.
 
     Meshes replace their names in shardings.
     """
-    if any(target.startswith("lapack_") for target in custom_calls_of(module)):
+    if any(target.startswith("lapack_") for target in find_custom_calls(module)):
         lapack.register()
     meshes, main = {}, None
     for each in list(module.body.operations):
@@ -259,14 +259,14 @@ def functions_of(module: Any) -> list[mlir_rules.RuleFunction]:
             raise ValueError(f"its program has a {each.operation.name} beside its functions, which cannot be called")
         elif _is_main(each):
             main = each
-    functions = mlir_rules.functions_of_module(module, main)
+    functions = mlir_rules.write_module_functions(module, main)
     for function in functions:
         for name, mesh in meshes.items():
             function.lines[:] = [line.replace(name, mesh) for line in function.lines]
     return functions
 
 
-def custom_calls_of(module: Any) -> dict[str, str]:
+def find_custom_calls(module: Any) -> dict[str, str]:
     """Return the targets of the custom calls in a module, each with the text of its first call."""
     calls: dict[str, str] = {}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from xtrace._src.xla.protobuf import fields, integers
+from xtrace._src.xla.protobuf import fields, integers, repeated
 
 
 class Slot(NamedTuple):
@@ -31,37 +31,26 @@ class BufferAssignment(NamedTuple):
 
 def read_assignment(message: bytes) -> BufferAssignment:
     """Return the assignment in the bytes of a BufferAssignmentProto."""
-    values: dict[int, tuple[int, tuple[int, ...]]] = {}
+    values = {}
+    for part in repeated(message, 1):
+        value = dict(fields(part))
+        values[value.get(1, 0)] = _definition(value.get(3, b""))
     slots, temporary = {}, set()
-    for field, part in fields(message):
-        if field == 1:
-            value = dict(fields(part))
-            values[value.get(1, 0)] = _definition(value.get(3, b""))
-        elif field == 3:
-            number, flags, assigned = 0, set(), []
-            for name, content in fields(part):
-                if name == 1:
-                    number = content
-                elif name == 9:
-                    assigned.append(dict(fields(content)))
-                elif name in _NOT_TEMPORARY and content:
-                    flags.add(name)
-            if not flags:
-                temporary.add(number)
-            for each in assigned:
-                slots[values[each.get(1, 0)]] = Slot(number, each.get(2, 0), each.get(3, 0))
+    for part in repeated(message, 3):
+        allocation = dict(fields(part))
+        number = allocation.get(1, 0)
+        if not any(allocation.get(flag) for flag in _NOT_TEMPORARY):
+            temporary.add(number)
+        for content in repeated(part, 9):
+            each = dict(fields(content))
+            slots[values[each.get(1, 0)]] = Slot(number, each.get(2, 0), each.get(3, 0))
     return BufferAssignment(slots, frozenset(temporary))
 
 
 # The fields of other allocations: of one thread, of a parameter, of a result, of a constant.
-_NOT_TEMPORARY = frozenset((3, 5, 7, 12))
+_NOT_TEMPORARY = (3, 5, 7, 12)
 
 
 def _definition(location: bytes) -> tuple[int, tuple[int, ...]]:
-    number, index = 0, []
-    for field, value in fields(location):
-        if field == 4:
-            number = value
-        elif field == 3:
-            index += integers(value)
-    return number, tuple(index)
+    values = dict(fields(location))
+    return values.get(4, 0), tuple(integers(values.get(3, b"")))

@@ -47,13 +47,13 @@ def _sharding_for(aval: Any, device: Device) -> _jax.SingleDeviceSharding:
     return transfer_sharding(device) if kind == "device" else transfer_sharding(device, kind)
 
 
-def layout_of(buffer: Buffer) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], int]:
+def get_layout(buffer: Buffer) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], int]:
     """Return a buffer's axes in memory order, the slowest first, its tiles, and the bits of a packed element, or 0."""
     return read_layout(buffer._pjrt_layout)
 
 
 def read_layout(layout: Any) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], int]:
-    """Return the parts of one of jaxlib's layouts, in the order of `layout_of`."""
+    """Return the parts of one of jaxlib's layouts, in the order of `get_layout`."""
     order, _, tiles = str(layout).strip("{}").partition(":")
     minor_to_major = tuple([int(n) for n in order.split(",") if n.strip()])
     bits = _PACKED.search(tiles)
@@ -118,7 +118,7 @@ def put_pieces(
     return put_many(aval, sharding, pieces, devices, True, copy, ZERO_COPY, True)
 
 
-def pieces_of(buffer: Buffer) -> list[Buffer]:
+def get_pieces(buffer: Buffer) -> list[Buffer]:
     """Return the pieces of a buffer on several devices: one buffer for each device of this process."""
     with _jax_hidden():
         return list(buffer._arrays)
@@ -172,16 +172,16 @@ def to_host(buffer: Buffer, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
             # NumPy makes an array of objects if there is no memory. Either the computation failed, and waiting raises
             # its error, or the axes are not in order.
             wait_for(buffer)
-            view = _view_of(buffer)
+            view = _view_buffer(buffer)
     else:
         # NumPy's buffer protocol supports neither small dtypes nor the memory of other devices.
-        view = _view_of(buffer)
+        view = _view_buffer(buffer)
     view.flags.writeable = False
     # An array that owns its data can be made writeable again; a view of a read-only array cannot.
     return view if view.base is not None else view.view()
 
 
-def _view_of(buffer: Buffer) -> np.ndarray[Any, Any]:
+def _view_buffer(buffer: Buffer) -> np.ndarray[Any, Any]:
     """Return the data as a NumPy array, for any dtype, device and layout."""
     with _jax_hidden():
         view: np.ndarray[Any, Any] = buffer._single_device_array_to_np_array_did_copy()[0]
@@ -193,7 +193,7 @@ def copy(buffer: Buffer, target: DeviceSharding | None = None) -> Buffer:
     sharding = buffer._sharding if target is None else target
     if isinstance(sharding, DeviceSharding) and not sharding.is_fully_addressable:
         # jaxlib copies to devices of this process only.
-        copies = [copy(piece) for piece in pieces_of(buffer)]
+        copies = [copy(piece) for piece in get_pieces(buffer)]
         return put_pieces(buffer.aval, sharding, copies, [piece._sharding._device for piece in copies])
     with guards.lift_guards() if target is None else contextlib.nullcontext():
         (copied,) = _jax.batched_copy_array_to_devices_with_sharding(
@@ -250,7 +250,7 @@ def from_dlpack(
     stream = None if is_on_host else device.get_stream_for_external_ready_events()
     try:
         capsule = source.__dlpack__() if is_on_host else source.__dlpack__(stream=stream)
-        shape, dtype = _type_of_capsule(capsule)
+        shape, dtype = _read_capsule_type(capsule)
         wanted_copy = (must_copy,) if is_on_host else ()
         with _jax_hidden():
             buffer = _jax.dlpack_managed_tensor_to_buffer(capsule, device, stream, *wanted_copy)
@@ -279,7 +279,7 @@ _read_capsule = ctypes.pythonapi.PyCapsule_GetPointer
 _read_capsule.restype, _read_capsule.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
 
 
-def _type_of_capsule(capsule: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def _read_capsule_type(capsule: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Return the shape and the dtype of the tensor in a dlpack capsule."""
     tensor = ctypes.cast(_read_capsule(capsule, b"dltensor"), ctypes.POINTER(_DlpackTensor)).contents
     kind = _DLPACK_KINDS[tensor.code]

@@ -9,7 +9,7 @@ from typing import Any
 from jaxlib import _jax
 
 
-def memory_of_host() -> int | None:
+def find_memory_of_host() -> int | None:
     """Return the bytes of memory of this machine; None if the system does not report them."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -17,10 +17,10 @@ def memory_of_host() -> int | None:
         return None
 
 
-def memory_of_each(devices: Sequence[Any]) -> int | None:
+def find_memory_of_each(devices: Sequence[Any]) -> int | None:
     """Return the bytes of memory for a program on each of its devices; None if the runtime does not report them."""
     if devices[0].platform == "cpu":
-        host = memory_of_host()
+        host = find_memory_of_host()
         return host // len(devices) if host is not None else None
     try:
         limit = (devices[0].memory_stats() or {}).get("bytes_limit")

@@ -268,8 +268,7 @@ def cpu_client_options(collectives: str | None, minutes: tuple[int, int]) -> dic
         raise RuntimeError(
             f"jax_cpu_collectives_implementation is {collectives!r}, and jaxlib's wheels have gloo only: set 'gloo'"
         )
-    return {
-        "distributed_client": held.client, "node_id": held.process, "num_nodes": held.processes,
+    return plugin_client_options() | {
         "collectives": _jax.make_gloo_tcp_collectives(held.client, held.host) if collectives else None,
         "get_local_topology_timeout_minutes": minutes[0], "get_global_topology_timeout_minutes": minutes[1],
     }

@@ -12,7 +12,7 @@ from xtrace._src.xla import versions
 from xtrace._src.xla.clients import Device
 
 
-def environment_of(device: Device) -> dict[str, Any]:
+def describe_environment(device: Device) -> dict[str, Any]:
     """Return the environment of programs for `device`, by name: strings, and the list of the processor's features."""
     environment = {
         "jaxlib": versions.JAXLIB_VERSION_TEXT, "platform": device.platform, "runtime": device.client.platform_version,
@@ -23,7 +23,7 @@ def environment_of(device: Device) -> dict[str, Any]:
 
 def describe_incompatibilities(recorded: Mapping[str, Any], device: Device) -> list[str]:
     """Return the reasons why a program compiled in the environment `recorded` cannot run on `device`."""
-    own = environment_of(device)
+    own = describe_environment(device)
     words = [
         f"its {name} is {recorded.get(name)}, and here it is {own[name]}"
         for name in ("jaxlib", "platform", "runtime", "device kind", "machine")

@@ -46,7 +46,7 @@ def compile_text(
         raise buffers.unstorable_error("float6_e2m3fn or float6_e3m2fn")
     device = devices[0]
     program = shared or distributed.agree_on_program(text, devices).program
-    options = _options_of_text(text, devices, compiler_options, partitioned)
+    options = _make_text_options(text, devices, compiler_options, partitioned)
     try:
         device_list = _jax.DeviceList(tuple(devices))
         if callbacks:
@@ -73,11 +73,11 @@ def describe_compilation(
     text: str, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None, partitioned: Partitioned | None
 ) -> bytes:
     """Return the bytes of all that determines a compiled program besides its text: compiler, devices, options."""
-    options = _options_of_text(text, devices, compiler_options, partitioned)
+    options = _make_text_options(text, devices, compiler_options, partitioned)
     overrides = sorted(options.env_option_overrides)
     options.env_option_overrides = []
     described = (
-        environments.environment_of(devices[0]), len(devices),
+        environments.describe_environment(devices[0]), len(devices),
         [os.environ.get(name, "") for name in _COMPILER_VARIABLES], overrides,
     )
     return repr(described).encode() + options.SerializeAsString()
@@ -112,7 +112,7 @@ def load_executable(
     return client.deserialize_executable(payload, device_list, options)
 
 
-def _options_of_text(
+def _make_text_options(
     text: str, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None, partitioned: Partitioned | None
 ) -> xla_client.CompileOptions:
     return options_for(devices, with_safe_fusions(text, devices[0], compiler_options), partitioned)
@@ -273,7 +273,7 @@ def hlo_text(executable: LoadedExecutable) -> str:
     return "\n\n".join(module.to_string() for module in executable.hlo_modules())
 
 
-def layouts_of(executable: LoadedExecutable) -> tuple[list[Any], list[Any]]:
+def get_layouts(executable: LoadedExecutable) -> tuple[list[Any], list[Any]]:
     """Return the layouts of a program's parameters and results, for `buffers.read_layout`."""
     return executable.get_parameter_layouts(), executable.get_output_layouts()
 
@@ -294,7 +294,7 @@ def unoptimised_hlo_text(text: str, metadata: bool) -> str:
     return str(computation.as_hlo_module().to_string(options))
 
 
-def cost_of(text: str) -> dict[str, float]:
+def estimate_cost(text: str) -> dict[str, float]:
     """Return XLA's estimate of the cost of a StableHLO module, before any optimisation.
 
     It depends on shapes only, so the CPU client makes it: clients of plugins lack the analysis.

@@ -13,20 +13,20 @@ from jaxlib import xla_client
 _PLATFORMS = {"gpu": ("CUDA", "ROCM"), "cuda": ("CUDA",), "rocm": ("ROCM",)}
 
 
-def names_of(platform: str) -> tuple[str, ...]:
+def list_platform_names(platform: str) -> tuple[str, ...]:
     """Return XLA's names of a platform: ``cpu``, ``cuda``, ``rocm``, ``gpu`` for both of these, ``tpu``."""
     return _PLATFORMS.get(platform, (platform,))
 
 
 def register_target(name: str, function: object, platform: str, api_version: int, **details: object) -> None:
     """Register a handler: a capsule, or a dict of capsules for the stages of a call."""
-    for each in names_of(platform):
+    for each in list_platform_names(platform):
         xla_client.register_custom_call_target(name, function, platform=each, api_version=api_version, **details)
 
 
 def register_type(name: str, registration: object, platform: str) -> None:
     """Register a type of handlers' state: a capsule of its id, or a dict of capsules."""
-    for each in names_of(platform):
+    for each in list_platform_names(platform):
         xla_client.register_custom_type(name, registration, platform=each)
 
 

@@ -22,39 +22,37 @@ def set_level(guard: str, level: str | None, everywhere: bool) -> None:
 
 
 @contextlib.contextmanager
-def mark_explicit(transfer: str) -> Iterator[None]:
-    """Mark transfers of one kind, "put" or "get", inside the block as explicit."""
-    state, name = _guards.thread_local_state(), f"explicit_device_{transfer}"
-    before = getattr(state, name)
-    setattr(state, name, True)
+def _set_in_block(**values: object) -> Iterator[None]:
+    """Set attributes of this thread's guards inside the block."""
+    state = _guards.thread_local_state()
+    before = {name: getattr(state, name) for name in values}
     try:
+        for name, value in values.items():
+            setattr(state, name, value)
         yield
     finally:
-        setattr(state, name, before)
+        for name, value in before.items():
+            setattr(state, name, value)
+
+
+def mark_explicit(transfer: str) -> contextlib.AbstractContextManager[None]:
+    """Mark transfers of one kind, "put" or "get", inside the block as explicit."""
+    return _set_in_block(**{f"explicit_device_{transfer}": True})
 
 
 @contextlib.contextmanager
 def between_devices() -> Iterator[None]:
     """Guard copies from the host in the block as copies between devices, whose data may pass through the host."""
-    state = _guards.thread_local_state()
-    before = state.host_to_device
-    state.host_to_device = state.device_to_device or _guards.global_state().device_to_device
+    level = _guards.thread_local_state().device_to_device or _guards.global_state().device_to_device
     try:
-        yield
+        with _set_in_block(host_to_device=level):
+            yield
     except _jax.JaxRuntimeError as error:
         message = str(error).replace("Disallowed host-to-device", "Disallowed device-to-device")
         raise _jax.JaxRuntimeError(message) from None
-    finally:
-        state.host_to_device = before
 
 
-@contextlib.contextmanager
-def lift_guards() -> Iterator[None]:
+def lift_guards() -> contextlib.AbstractContextManager[None]:
     """Allow all copies inside the block, because they are parts of a computation."""
-    state = _guards.thread_local_state()
-    before = state.host_to_device, state.device_to_device
-    state.host_to_device = state.device_to_device = _guards.TransferGuardLevel.ALLOW
-    try:
-        yield
-    finally:
-        state.host_to_device, state.device_to_device = before
+    allow = _guards.TransferGuardLevel.ALLOW
+    return _set_in_block(host_to_device=allow, device_to_device=allow)

@@ -11,7 +11,7 @@ import numpy as np
 
 from xtrace._src.xla.hlo_frames import Frames
 from xtrace._src.xla.hlo_text import PrintedComputation, read_computations
-from xtrace._src.xla.hlo_types import arrays_of
+from xtrace._src.xla.hlo_types import read_array_types
 
 
 class Collective(NamedTuple):
@@ -46,7 +46,7 @@ _CONDITION = re.compile(r"condition=%?([\w.-]+)")
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
 
 
-def collectives_of(text: str, devices: int) -> list[Collective]:
+def read_collectives(text: str, devices: int) -> list[Collective]:
     """Return the collectives of a program over `devices` devices, in the order of its text."""
     frames, computations = Frames(text), read_computations(text.splitlines())
     rows = [
@@ -62,7 +62,7 @@ def collectives_of(text: str, devices: int) -> list[Collective]:
         size = _size(instruction.type, is_started=instruction.opcode != kind)
         if kind == "reduce-scatter":
             size *= max(map(len, groups))
-        runs = _number_of_runs(caller, calls, known)
+        runs = _count_computation_runs(caller, calls, known)
         collectives.append(Collective(kind, size, groups, *runs, *frames.place(instruction.text)))
     return collectives
 
@@ -71,7 +71,7 @@ def count_runs(computations: Sequence[PrintedComputation]) -> dict[str, int]:
     """Return the number of runs of each computation in one run of the program; a loop of unknown length counts once."""
     calls = _calls(computations)
     known: dict[str, tuple[int, bool]] = {}
-    return {one.name: _number_of_runs(one.name, calls, known)[0] for one in computations}
+    return {one.name: _count_computation_runs(one.name, calls, known)[0] for one in computations}
 
 
 class _Call(NamedTuple):
@@ -108,7 +108,7 @@ def _bound(lines: list[str]) -> int | None:
     return None
 
 
-def _number_of_runs(
+def _count_computation_runs(
     name: str, calls: dict[str, list[_Call]], known: dict[str, tuple[int, bool]]
 ) -> tuple[int, bool]:
     """Return the number of runs of a computation in one run of the program, and whether that is a lower bound."""
@@ -117,7 +117,7 @@ def _number_of_runs(
     if name not in known:
         times, at_least = 0, False
         for call in calls[name]:
-            outer, unknown = _number_of_runs(call.caller, calls, known)
+            outer, unknown = _count_computation_runs(call.caller, calls, known)
             times, at_least = times + outer * call.times, at_least or unknown or call.at_least
         known[name] = times, at_least
     return known[name]
@@ -125,7 +125,7 @@ def _number_of_runs(
 
 def _size(types: str, *, is_started: bool) -> int:
     """Return the bytes of the arrays of a type; for a started operation, of its operand or its result."""
-    sizes = [one.bytes for one in arrays_of(types)]
+    sizes = [one.bytes for one in read_array_types(types)]
     return max(sizes, default=0) if is_started else sum(sizes)
 
 
@@ -136,7 +136,7 @@ def _groups(line: str, devices: int) -> tuple[tuple[int, ...], ...]:
             return tuple([tuple(map(int, row.split(","))) for row in re.findall(r"\{([\d,]+)\}", match[1])])
     match = _MESH_GROUPS.search(line)
     if match is not None:
-        return _groups_of_mesh(match[1], match[2])
+        return _read_mesh_groups(match[1], match[2])
     match = _GRID_GROUPS.search(line)
     if match is None:
         return (tuple(range(devices)),)
@@ -147,7 +147,7 @@ def _groups(line: str, devices: int) -> tuple[tuple[int, ...], ...]:
     return tuple([tuple(row) for row in numbers.reshape(shape).tolist()])
 
 
-def _groups_of_mesh(mesh: str, axes: str) -> tuple[tuple[int, ...], ...]:
+def _read_mesh_groups(mesh: str, axes: str) -> tuple[tuple[int, ...], ...]:
     """Return the groups of devices that differ along axes of a mesh, or along factors of their sizes."""
     sizes = {name: int(size) for name, size, _, _ in _MESH_AXIS.findall(mesh)}
     factors: list[int] = []

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from xtrace._src.xla.protobuf import fields, integers
+from xtrace._src.xla.protobuf import fields, integers, repeated
 from xtrace._src.xla.source_locations import Place
 
 
@@ -58,20 +58,11 @@ class Computation:
     """
 
     def __init__(self, message: bytes, orders: dict[int, list[int]], reader: _Reader) -> None:
-        self.name, self.number, self.root, self.is_fusion = "", 0, 0, False
-        self._messages: list[bytes] = []
+        values = dict(fields(message))
+        self.name = values.get(1, b"").decode()
+        self.number, self.root, self.is_fusion = values.get(5, 0), values.get(6, 0), bool(values.get(7))
+        self._messages: list[bytes] = repeated(message, 2)
         self._reader = reader
-        for field, value in fields(message):
-            if field == 2:
-                self._messages.append(value)
-            elif field == 1:
-                self.name = value.decode()
-            elif field == 5:
-                self.number = value
-            elif field == 6:
-                self.root = value
-            elif field == 7:
-                self.is_fusion = bool(value)
         self._order = orders.get(self.number)
 
     @functools.cached_property
@@ -98,61 +89,35 @@ class HloProgram(NamedTuple):
 
 def read_program(message: bytes) -> HloProgram:
     """Return the program in the bytes of an HloModuleProto."""
-    name, entry, table = "", 0, b""
-    parts: list[bytes] = []
-    orders: dict[int, list[int]] = {}
-    donated: dict[int, int] = {}
-    for field, value in fields(message):
-        if field == 1:
-            name = value.decode()
-        elif field == 3:
-            parts.append(value)
-        elif field == 6:
-            entry = value
-        elif field == 7:
-            orders = dict([_order(row) for number, row in fields(value) if number == 1])
-        elif field == 8:
-            donated = dict([_donation(row) for number, row in fields(value) if number == 1])
-        elif field == 17:
-            table = value
-    reader = _Reader(_places(table))
-    computations = [Computation(part, orders, reader) for part in parts]
-    return HloProgram(name, {one.number: one for one in computations}, entry, donated)
+    values = dict(fields(message))
+    orders = dict(map(_order, repeated(values.get(7, b""), 1)))
+    donated = dict(map(_donation, repeated(values.get(8, b""), 1)))
+    reader = _Reader(_places(values.get(17, b"")))
+    computations = [Computation(part, orders, reader) for part in repeated(message, 3)]
+    by_number = {one.number: one for one in computations}
+    return HloProgram(values.get(1, b"").decode(), by_number, values.get(6, 0), donated)
 
 
 def _order(row: bytes) -> tuple[int, list[int]]:
     """Return the number of a computation, and the numbers of its instructions in execution order."""
     entry = dict(fields(row))
-    return entry.get(1, 0), [n for _, value in fields(entry.get(2, b"")) for n in integers(value)]
+    return entry.get(1, 0), integers(dict(fields(entry.get(2, b""))).get(1, b""))
 
 
 def _donation(row: bytes) -> tuple[int, int]:
     """Return the position of a result, and the number of the parameter whose memory it takes over."""
-    position, parameter = 0, 0
-    for field, value in fields(row):
-        if field == 1:
-            position = (integers(value) or [0])[0]
-        elif field == 2:
-            parameter = value
-    return position, parameter
+    values = dict(fields(row))
+    return next(iter(integers(values.get(1, b""))), 0), values.get(2, 0)
 
 
 def _places(table: bytes) -> list[Place]:
     """Return the innermost line of each frame of a StackFrameIndexProto; frames count from one."""
-    files: list[str] = []
-    functions: list[str] = []
-    locations: list[dict[int, Any]] = []
-    frames: list[Place] = []
-    for field, value in fields(table):
-        if field == 1:
-            files.append(value.decode())
-        elif field == 2:
-            functions.append(value.decode())
-        elif field == 3:
-            locations.append(dict(fields(value)))
-        elif field == 4:
-            at = locations[dict(fields(value)).get(1, 1) - 1]
-            frames.append(Place(files[at.get(1, 1) - 1], at.get(3, 0), functions[at.get(2, 1) - 1]))
+    files, functions = [[name.decode() for name in repeated(table, number)] for number in (1, 2)]
+    locations = [dict(fields(location)) for location in repeated(table, 3)]
+    frames = []
+    for frame in repeated(table, 4):
+        at = locations[dict(fields(frame)).get(1, 1) - 1]
+        frames.append(Place(files[at.get(1, 1) - 1], at.get(3, 0), functions[at.get(2, 1) - 1]))
     return frames
 
 
@@ -166,31 +131,13 @@ class _Reader:
 
     def instruction(self, message: bytes) -> Instruction:
         """Return the instruction in the bytes of an HloInstructionProto."""
-        number, name, opcode, index, kind, shape, metadata = 0, "", "", 0, "", b"", b""
-        operands: list[int] = []
-        called: list[int] = []
-        for field, value in fields(message):
-            if field == 1:
-                name = value.decode()
-            elif field == 2:
-                opcode = value.decode()
-            elif field == 3:
-                shape = value
-            elif field == 7:
-                metadata = value
-            elif field == 9 or field == 13:
-                index = value
-            elif field == 11:
-                kind = value.decode()
-            elif field == 35:
-                number = value
-            elif field == 36:
-                operands += integers(value)
-            elif field == 38:
-                called += integers(value)
-        scopes, place = self._read_metadata(metadata)
+        values = dict(fields(message))
+        name, opcode, kind = [values.get(number, b"").decode() for number in (1, 2, 11)]
+        operands, called = [tuple(integers(values.get(number, b""))) for number in (36, 38)]
+        scopes, place = self._read_metadata(values.get(7, b""))
         return Instruction(
-            number, name, opcode, self._shape(shape), tuple(operands), tuple(called), index, kind, scopes, place
+            values.get(35, 0), name, opcode, self._shape(values.get(3, b"")), operands, called,
+            values.get(9, values.get(13, 0)), kind, scopes, place,
         )
 
     def _read_metadata(self, metadata: bytes) -> tuple[str, Place | None]:
@@ -211,36 +158,23 @@ class _Reader:
         return known
 
     def _read_shape(self, message: bytes) -> Shape:
-        kind, dimensions, parts, layout = 0, [], [], b""
-        for field, value in fields(message):
-            if field == 2:
-                kind = value
-            elif field == 3:
-                dimensions += integers(value)
-            elif field == 4:
-                parts.append(self._shape(value))
-            elif field == 5:
-                layout = value
+        values = dict(fields(message))
+        kind, dimensions = values.get(2, 0), integers(values.get(3, b""))
         if kind == _TUPLE:
-            return Shape(f"({', '.join([part.text for part in parts])})", 0, 0, tuple(parts))
+            parts = tuple(map(self._shape, repeated(message, 4)))
+            return Shape(f"({', '.join([part.text for part in parts])})", 0, 0, parts)
         name, bits = _DTYPES.get(kind, ("?", 0))
-        stored, space = _find_sizes_in_memory(dimensions, layout)
+        stored, space = _find_sizes_in_memory(dimensions, values.get(5, b""))
         size = (math.prod(stored) * bits + 7) // 8
         return Shape(f"{name}[{','.join(map(str, dimensions))}]", size, space, None)
 
 
 def _find_sizes_in_memory(dimensions: list[int], layout: bytes) -> tuple[list[int], int]:
     """Return the sizes of an array in memory, in which the first tile pads minor dimensions, and the memory space."""
-    order: list[int] = []
-    tile: list[int] = []
-    space = 0
-    for field, value in fields(layout):
-        if field == 1:
-            order += integers(value)
-        elif field == 6 and not tile:
-            tile = [n for number, packed in fields(value) if number == 1 for n in integers(packed)]
-        elif field == 8:
-            space = value
+    values = dict(fields(layout))
+    order, space = integers(values.get(1, b"")), values.get(8, 0)
+    tiles = repeated(layout, 6)
+    tile = integers(dict(fields(tiles[0])).get(1, b"")) if tiles else []
     if not tile or len(order) != len(dimensions):
         return dimensions, space
     stored = [dimensions[axis] for axis in reversed(order)]

@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections.abc import Iterator
 
-from xtrace._src.xla.hlo_types import ArrayType, arrays_of
+from xtrace._src.xla.hlo_types import ArrayType, read_array_types
 
 _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.-]+)(?: \(.*\) -> .*)? \{(?:, .*)?$")
 _INSTRUCTION = re.compile(r"^\s+(ROOT )?%?([\w.-]+) = ")
@@ -44,7 +44,7 @@ class PrintedInstruction:
 
     def arrays(self) -> list[ArrayType]:
         """Return the arrays of the result: one, or those of a tuple."""
-        return arrays_of(self.type)
+        return read_array_types(self.type)
 
 
 @dataclasses.dataclass(slots=True)

@@ -30,7 +30,7 @@ class ArrayType(NamedTuple):
         return (self.size * int(bits[0]) + 7) // 8 if bits is not None else 0
 
 
-def arrays_of(text: str) -> list[ArrayType]:
+def read_array_types(text: str) -> list[ArrayType]:
     """Return the arrays of a type: one, or those of a tuple."""
     return [
         ArrayType(dtype, tuple([int(n) for n in sizes.split(",") if n])) for dtype, sizes in _ARRAY.findall(text)

@@ -13,7 +13,7 @@ from jaxlib.mlir import ir
 from xtrace._src.xla import modules
 
 
-def names_of(module: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+def find_names(module: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__all__``, ``__getattr__`` and ``__dir__`` of a module with the names of a module of ``jaxlib.mlir``."""
     namespace = importlib.import_module(f"jaxlib.mlir.{module}")
     public = sorted([
@@ -33,7 +33,7 @@ def to_artifact(module: Any, target: str, mixed: bool) -> bytes:
 
     Raises JaxRuntimeError with MLIR's messages for an unknown version or an operation without a portable form.
     """
-    given = modules.text_of(module, debug_info=True) if isinstance(module, ir.Module) else module
+    given = modules.write_text(module, debug_info=True) if isinstance(module, ir.Module) else module
     return bytes(_with_messages(lambda: _jax.mlir.serialize_portable_artifact(given, target, mixed)))
 
 

@@ -44,7 +44,7 @@ def new_surroundings(module: Any = None) -> Surroundings:
         return Surroundings(context, module, ir.InsertionPoint(module.body), ir.SymbolTable(module.operation))
 
 
-def functions_of_rule(
+def write_rule_functions(
     name: str, build: Callable[[Surroundings, Sequence[Any]], Any], in_types: Sequence[str], out_types: Sequence[str]
 ) -> list[RuleFunction]:
     """Return the function with the operations of ``build(surroundings, arguments)``, preceded by those that it calls.
@@ -77,12 +77,12 @@ def functions_of_rule(
                 )
             func.ReturnOp(results)
         within.module.operation.verify()
-        return [_text_of(each) for each in _in_order_of_calls(name, within.module, function)]
+        return [_write_as_text(each) for each in _sort_by_calls(name, within.module, function)]
 
 
-def functions_of_module(module: Any, last: Any) -> list[RuleFunction]:
+def write_module_functions(module: Any, last: Any) -> list[RuleFunction]:
     """Return the functions of a module as text, each after those that it calls, and `last` at the end."""
-    return [_text_of(each) for each in _in_order_of_calls("main", module, last)]
+    return [_write_as_text(each) for each in _sort_by_calls("main", module, last)]
 
 
 # A name of a function in the text of an operation, but not that of a custom call's handler.
@@ -94,7 +94,7 @@ def rename_symbols(line: str, names: Mapping[str, str]) -> str:
     return SYMBOL.sub(lambda match: f"@{names[match[1]]}" if match[1] in names else match[0], line)
 
 
-def _in_order_of_calls(name: str, module: Any, last: Any) -> list[Any]:
+def _sort_by_calls(name: str, module: Any, last: Any) -> list[Any]:
     """Return the functions of a module, each after those that it names."""
     functions = {}
     for each in module.body.operations:
@@ -127,7 +127,7 @@ def _in_order_of_calls(name: str, module: Any, last: Any) -> list[Any]:
     return list(ordered.values())
 
 
-def _text_of(function: Any) -> RuleFunction:
+def _write_as_text(function: Any) -> RuleFunction:
     lines = str(function.operation.get_asm(assume_verified=True)).splitlines()
     body = [line.strip() for line in lines[1:-1] if line.strip()]
     names = re.findall(r"%[\w#]+", body.pop().partition(":")[0])
@@ -227,7 +227,7 @@ def concatenate_scalars(values: Sequence[Any]) -> Any:
     return stablehlo.concatenate(parts, ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0))
 
 
-def type_of_tokens(context: Any) -> Any:
+def get_token_type(context: Any) -> Any:
     """Return the type of tokens in a context; None is the context of all parsed modules."""
     return stablehlo.TokenType.get(modules.context() if context is None else context)
 
@@ -238,7 +238,7 @@ def parse_attribute(text: str) -> Any:
         return ir.Attribute.parse(text)
 
 
-def names_of_functions(module: Any) -> list[str]:
+def list_function_names(module: Any) -> list[str]:
     """Return the names of the functions of a module."""
     return [ir.StringAttr(f.attributes["sym_name"]).value for f in module.body.operations if isinstance(f, func.FuncOp)]
 

@@ -112,7 +112,7 @@ def verify(text: str | bytes) -> None:
     parse(text)
 
 
-def text_of(module: object, debug_info: bool = False) -> str:
+def write_text(module: object, debug_info: bool = False) -> str:
     """Return MLIR's text of a module, with source locations if `debug_info`."""
     if not isinstance(module, ir.Module):
         raise TypeError(f"a module is an ir.Module or its text, not {type(module).__name__}")
@@ -133,18 +133,14 @@ def serialize(module: object, version: str | None = None) -> bytes:
     """
     target = version or current_version()
     # A copy, because the expansion works in place.
-    copy = parse(module if isinstance(module, (str, bytes)) else text_of(module, debug_info=True))
+    copy = parse(module if isinstance(module, (str, bytes)) else write_text(module, debug_info=True))
     with collect_diagnostics() as messages:
         try:
-            _expand_chlo(copy)
+            run_passes(copy, "builtin.module(func.func(chlo-legalize-to-stablehlo))")
             return bytes(_stablehlo.serialize_portable_artifact(copy, target))
         except (ValueError, RuntimeError, ir.MLIRError) as error:
             why = _shorten("; ".join(messages) or str(error))
     raise ValueError(f"the module has no portable artifact of StableHLO {target}: {why}")
-
-
-def _expand_chlo(module: ir.Module) -> None:
-    run_passes(module, "builtin.module(func.func(chlo-legalize-to-stablehlo))")
 
 
 def run_passes(module: ir.Module, passes: str) -> None:

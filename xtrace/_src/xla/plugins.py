@@ -83,7 +83,7 @@ def load(
     options = {}
     if platform in ("cuda", "rocm"):
         options = _gpu_options(platform, visible_devices, node_id, num_nodes)
-    options |= _options_of_text(more_options or "")
+    options |= _parse_options(more_options or "")
     try:
         initialize(platform)
     except ImportError as error:
@@ -353,7 +353,7 @@ def device_numbers(name: str, text: str | None) -> tuple[int, ...] | None:
         raise ValueError(f"{name} is {text!r}; expected device numbers such as 0,1 or all") from None
 
 
-def _options_of_text(text: str) -> dict[str, Any]:
+def _parse_options(text: str) -> dict[str, Any]:
     """Return the options in ``name:value;name:value``; integers, true and false are converted."""
     options: dict[str, Any] = {}
     for part in filter(None, text.split(";")):

@@ -20,6 +20,11 @@ def fields(message: bytes) -> Iterator[tuple[int, Any]]:
         yield number, message[start:end] if value is None else value
 
 
+def repeated(message: bytes, number: int) -> list[Any]:
+    """Return the values of a field that a message may have several times."""
+    return [value for field, value in fields(message) if field == number]
+
+
 def spans(message: bytes) -> Iterator[tuple[int, int | None, int, int]]:
     """Yield each field's number, its value if it is a variable-length integer, and where its content starts and ends.
 

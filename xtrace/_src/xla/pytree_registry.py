@@ -65,6 +65,6 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     return _pytree.treedef_tuple(registry, list(treedefs))
 
 
-def treedef_of(node_data: tuple[type, Any] | None, children: Iterable[PyTreeDef]) -> PyTreeDef:
+def make_treedef(node_data: tuple[type, Any] | None, children: Iterable[PyTreeDef]) -> PyTreeDef:
     """Return the structure of a node: its class with its metadata, and the structures of its children."""
     return PyTreeDef.from_node_data_and_children(registry, node_data, list(children))

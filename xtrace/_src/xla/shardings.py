@@ -18,17 +18,17 @@ _REPLICATED = xla_client.HloSharding.replicate()
 class DeviceSharding(_jax.Sharding):
     """Tiles of arrays on several devices, with the members that jaxlib reads.
 
-    `tiles_of` maps a rank to the parts of each dimension and the devices' numbers, tile after tile. `described` is the
-    user's sharding. All members are defined in this class, because jax, if it is imported, defines some in the base
+    `find_tiles` maps a rank to the parts of each dimension and the devices' numbers, tile after tile. `described` is
+    the user's sharding. All members are defined in this class, because jax, if it is imported, defines some in the base
     class.
     """
 
     def __init__(
-        self, devices: tuple[Any, ...], tiles_of: Callable[[int], tuple[tuple[int, ...], tuple[int, ...]]],
+        self, devices: tuple[Any, ...], find_tiles: Callable[[int], tuple[tuple[int, ...], tuple[int, ...]]],
         memory_kind: str | None, described: Any,
     ) -> None:
         super().__init__()
-        self._devices, self._tiles_of, self._kind, self.described = devices, tiles_of, memory_kind, described
+        self._devices, self._find_tiles, self._kind, self.described = devices, find_tiles, memory_kind, described
         self._device_list = _jax.DeviceList(devices)
         self._hlo_shardings: dict[int, Any] = {}
 
@@ -43,12 +43,12 @@ class DeviceSharding(_jax.Sharding):
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
         known = self._hlo_shardings.get(num_dimensions)
         if known is None:
-            known = self._hlo_shardings[num_dimensions] = hlo_sharding(*self._tiles_of(num_dimensions))
+            known = self._hlo_shardings[num_dimensions] = hlo_sharding(*self._find_tiles(num_dimensions))
         return known
 
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
         """Return the shape of the pieces of an array of shape `global_shape`."""
-        parts, _ = self._tiles_of(len(global_shape))
+        parts, _ = self._find_tiles(len(global_shape))
         return tuple([n // k for n, k in zip(global_shape, parts, strict=True)])
 
 
@@ -104,7 +104,7 @@ def to_proto(sharding: xla_client.HloSharding) -> bytes:
     return bytes(sharding.to_proto().SerializeToString())
 
 
-def tiles_of_results(executable: Any, devices: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+def read_result_tiles(executable: Any, devices: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Return the tiles of each result, as XLA chose them: the parts of each dimension, and the devices' numbers.
 
     devices: the number of devices of the program.
@@ -112,8 +112,8 @@ def tiles_of_results(executable: Any, devices: int) -> list[tuple[tuple[int, ...
     return [_tiles(sharding, devices) for sharding in executable.get_output_shardings() or ()]
 
 
-def tiles_of_parameters(executable: Any, devices: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return the tiles of each parameter, in the form of `tiles_of_results`."""
+def read_parameter_tiles(executable: Any, devices: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Return the tiles of each parameter, in the form of `read_result_tiles`."""
     return [_tiles(sharding, devices) for sharding in executable.get_parameter_shardings() or ()]
 
 
@@ -128,16 +128,16 @@ class InspectionHandler:
     def __init__(
         self, call: Callable[[tuple[int, ...], tuple[int, ...]], None], devices: int, previous: InspectionHandler | None
     ) -> None:
-        self._function = lambda sharding: call(*tiles_of(sharding, devices))
+        self._function = lambda sharding: call(*read_tiles(sharding, devices))
         self._previous = previous
         self.address: bytes = _jax.encode_inspect_sharding_callback(self._function)
 
 
 def _tiles(operation_sharding: Any, devices: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    return tiles_of(xla_client.HloSharding.from_proto(operation_sharding), devices)
+    return read_tiles(xla_client.HloSharding.from_proto(operation_sharding), devices)
 
 
-def tiles_of(sharding: xla_client.HloSharding, devices: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def read_tiles(sharding: xla_client.HloSharding, devices: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the tiles of an HloSharding: the parts of each dimension, and the devices' numbers, tile after tile."""
     if sharding.is_replicated() or not sharding.is_tiled():
         return (), tuple(range(devices))
@@ -172,7 +172,7 @@ class Partitioner:
         """Return the program of one device as bytes, the shardings of its operands, and that of its result."""
         results = result.tuple_elements() if self._several else [result]
         text, taken, given = self._partition(
-            [tiles_of(s, self._devices) for s in operands], [tiles_of(s, self._devices) for s in results]
+            [read_tiles(s, self._devices) for s in operands], [read_tiles(s, self._devices) for s in results]
         )
         made = [hlo_sharding(*tiles) for tiles in given]
         whole = xla_client.HloSharding.tuple_sharding(shape, made) if self._several else made[0]

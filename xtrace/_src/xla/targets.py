@@ -153,18 +153,18 @@ def compile_only_devices(target: str) -> tuple[Any, ...]:
         return _topologies[key][1]
 
 
-def platform_of(target: str) -> str:
+def get_platform(target: str) -> str:
     """Return ``tpu`` or ``cuda``; ValueError for an unknown target."""
     return "tpu" if _parse_target(target)[0] in _TPUS else "cuda"
 
 
-def kind_of(target: str) -> str:
+def get_device_kind(target: str) -> str:
     """Return the kind of the devices of a target; ValueError for an unknown target."""
     name = _parse_target(target)[0]
     return _TPUS[name].kind if name in _TPUS else _GPUS[name].name
 
 
-def memory_of(device_kind: str) -> int | None:
+def get_device_memory(device_kind: str) -> int | None:
     """Return the bytes of memory of a target's device of a kind; None for an unknown kind."""
     return _MEMORY.get(device_kind)
 
@@ -188,7 +188,7 @@ def compile(
         parsed = modules.parse(module)
         text = module if isinstance(module, str) else module.decode()
     else:
-        parsed, text = module, modules.text_of(module, debug_info=True)
+        parsed, text = module, modules.write_text(module, debug_info=True)
     _check_survivable(text, parsed, len(several))
     client = several[0].client
     executable = client.compile(parsed, _jax.DeviceList(several), _options(several, options, partitioned))
@@ -199,7 +199,7 @@ def _check_survivable(text: str, module: object, devices: int) -> None:
     """Raise InvalidModuleError for a module that would abort a compiler, and with it the process."""
     if "?" not in text and "replica_groups" not in text and "source_target_pairs" not in text:
         return
-    printed = modules.text_of(module)
+    printed = modules.write_text(module)
     if _DYNAMIC_TYPE.search(printed):
         raise modules.InvalidModuleError("the module has a dynamic shape (tensor<?x...>); give every type its sizes")
     for match in _DEVICE_NUMBERS.finditer(printed):

@@ -21,7 +21,7 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.effects import NO_EFFECTS as no_effects
 from xtrace._src.core.effects import Effect, Effects
 from xtrace._src.core.errors import InconclusiveDimensionOperation, JaxprTypeError
-from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
+from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, find_jaxprs
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.public_modules import late_imports as _late_imports
 from xtrace._src.core.public_modules import make_public as _make_public
@@ -85,7 +85,7 @@ def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
         >>> [len(j.eqns) for j in xtrace.extend.core.jaxprs_in_params(equation.params)]
         [1]
     """
-    yield from jaxprs_of(tuple(params.values()))
+    yield from find_jaxprs(tuple(params.values()))
 
 
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
@@ -106,7 +106,7 @@ def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
         1
     """
     for equation in jaxpr.eqns:
-        yield from jaxprs_of(equation.parameters)
+        yield from find_jaxprs(equation.parameters)
 
 
 def new_jaxpr_eqn(

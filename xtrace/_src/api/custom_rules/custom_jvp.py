@@ -17,7 +17,7 @@ from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.tangents import is_differentiable, tangent_aval
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
-from xtrace._src.ops.custom_rules.rule import Rule, to_user_operand, zero_of
+from xtrace._src.ops.custom_rules.rule import Rule, make_zero, to_user_operand
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
@@ -79,7 +79,7 @@ class custom_jvp(CustomFunction[_Arguments, _Result]):
                 )
             result = cast(Any, self)(*primals)
             terms = [rule(t, result, *primals) for rule, t in zip(jvps, tangents, strict=True) if rule is not None]
-            return result, pytree.tree_map(_sum_of_terms, result, *terms)
+            return result, pytree.tree_map(_sum_terms, result, *terms)
 
         self.defjvp(jvp)
 
@@ -101,7 +101,7 @@ class custom_jvp(CustomFunction[_Arguments, _Result]):
         name, nondiff = function_name(rule), list(call.fixed.values())
 
         def flat(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-            zero = symbolic_zero if symbolic_zeros else zero_of
+            zero = symbolic_zero if symbolic_zeros else make_zero
             values = [to_user_operand(x) for x in primals]
             moved = [
                 zero(aval_of(x)) if t is None else to_user_operand(t) for x, t in zip(values, tangents, strict=True)
@@ -153,7 +153,7 @@ class custom_jvp(CustomFunction[_Arguments, _Result]):
         return out
 
 
-def _sum_of_terms(result: Array, *terms: Array) -> Any:
+def _sum_terms(result: Array, *terms: Array) -> Any:
     if not is_differentiable(aval_of(result)) or not terms:
-        return zero_of(aval_of(result))
+        return make_zero(aval_of(result))
     return functools.reduce(operator.add, terms)

@@ -21,7 +21,7 @@ from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.control_flow.bodies import stage_body
 from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call
-from xtrace._src.ops.custom_rules.rule import Rule, to_user_operand, zero_of
+from xtrace._src.ops.custom_rules.rule import Rule, make_zero, to_user_operand
 from xtrace._src.ops.references.binding import wrap
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.xla.late_modules import late_modules
@@ -71,10 +71,10 @@ def custom_vjp_primal_tree_values(tree: object) -> Any:
         >>> xtrace.custom_derivatives.custom_vjp_primal_tree_values([primal])
         [1.0]
     """
-    return pytree.tree_map(_value_of_primal, tree)
+    return pytree.tree_map(_get_primal_value, tree)
 
 
-def _value_of_primal(leaf: object) -> Any:
+def _get_primal_value(leaf: object) -> Any:
     if not isinstance(leaf, CustomVJPPrimal):
         raise TypeError(
             f"custom_vjp_primal_tree_values: unexpected leaf type {type(leaf)} of {abbreviate(leaf)}; all leaves must "
@@ -186,7 +186,7 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
             self._check_results("residuals of fwd rule", name, kept, residuals)
 
             def back(saved: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-                zero = symbolic_zero if symbolic_zeros else zero_of
+                zero = symbolic_zero if symbolic_zeros else make_zero
                 full = [
                     zero(a) if c is None else to_user_operand(c) for c, a in zip(cotangents, out_avals, strict=True)
                 ]

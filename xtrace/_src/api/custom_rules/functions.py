@@ -13,7 +13,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of, is_array_like
-from xtrace._src.core.callables import POSITIONAL, check_callable, function_name, signature_of
+from xtrace._src.core.callables import POSITIONAL, check_callable, find_signature, function_name
 from xtrace._src.core.effects import OWN_DERIVATIVE_EFFECT
 from xtrace._src.core.references import Reference
 from xtrace._src.core.trace import base_trace, current_trace
@@ -83,7 +83,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
         check_callable(fun, function=self.kind)
         functools.update_wrapper(self, fun)
         self.fun: Callable[..., _Result] = fun
-        self.name, self.signature = function_name(fun), signature_of(fun)
+        self.name, self.signature = function_name(fun), find_signature(fun)
         names = list(self.signature.parameters) if self.signature is not None else []
         try:
             numbers = tuple(nondiff_argnums)
@@ -137,8 +137,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
             body = stage_body(self.kind, call.of(self.fun), call.in_tree, [aval_of(x) for x in leaves])
             expected = Expected(body.out_tree, body.out_avals)
             results = self._apply(call, body.jaxpr, expected, [*body.consts, *leaves], len(body.consts), [])
-            made: _Result = pytree.tree_unflatten(body.out_tree, results)
-            return made
+            return pytree.tree_unflatten(body.out_tree, results)  # type: ignore[no-any-return]
         trees: list[Any] = []
         function = call.of(self.fun)
 
@@ -148,8 +147,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
             return self._flatten_result("function", self.name, result, trees)
 
         results = self._apply(call, Rule(flat, self.name), None, [to_user_operand(x) for x in leaves], 0, trees)
-        made = pytree.tree_unflatten(trees[0], results)
-        return made
+        return pytree.tree_unflatten(trees[0], results)  # type: ignore[no-any-return]
 
     def _call_without_rules(self, args: tuple[Any, ...]) -> _Result:
         """Call the function itself in `vmap`, which has no rule for references that are written to backward."""

@@ -43,8 +43,8 @@ def linear_call(
     residuals, residual_tree = pytree.tree_flatten(residual_args)
     values, linear_tree = pytree.tree_flatten(linear_args)
     avals, residual_avals = [aval_of(x) for x in values], [aval_of(x) for x in residuals]
-    body = stage_body("linear_call", fun, _pair_of(residual_tree, linear_tree), [*residual_avals, *avals])
-    consts, out_avals, tree = body.consts, body.out_avals, _pair_of(residual_tree, body.out_tree)
+    body = stage_body("linear_call", fun, _make_pair(residual_tree, linear_tree), [*residual_avals, *avals])
+    consts, out_avals, tree = body.consts, body.out_avals, _make_pair(residual_tree, body.out_tree)
     const_avals, name = [aval_of(c) for c in consts], function_name(fun)
 
     @functools.cache
@@ -70,5 +70,5 @@ def linear_call(
     return pytree.tree_unflatten(body.out_tree, results)
 
 
-def _pair_of(first: Any, second: Any) -> Any:
+def _make_pair(first: Any, second: Any) -> Any:
     return pytree.treedef_tuple((first, second))

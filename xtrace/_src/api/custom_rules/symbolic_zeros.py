@@ -7,7 +7,7 @@ from typing import Any
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.tangents import is_differentiable
-from xtrace._src.ops.custom_rules.rule import zero_of
+from xtrace._src.ops.custom_rules.rule import make_zero
 
 
 class SymbolicZero:
@@ -62,5 +62,5 @@ def zero_from_primal(val: object, symbolic_zeros: bool = False) -> Any:
         >>> xtrace.custom_derivatives.zero_from_primal(jnp.ones(2))
         Array([0., 0.], dtype=float32)
     """
-    zero = symbolic_zero if symbolic_zeros else zero_of
+    zero = symbolic_zero if symbolic_zeros else make_zero
     return pytree.tree_map(lambda x: zero(aval_of(x)), val)

@@ -45,14 +45,14 @@ class Case:
             return []
         name, info = candidate
         function = info.function if info.function.isidentifier() else "..."
-        text = f'{self.site.name_of_function("jit")}({function}, static_argnames=["{name}"])'
+        text = f'{self.site.find_function_name("jit")}({function}, static_argnames=["{name}"])'
         return [f"make {name} static with {text}, if it takes few values: each one is compiled anew"]
 
     def callee(self) -> str:
         """The name of the function in a call, empty for other expressions."""
         return ast.unparse(self.node.func) if isinstance(self.node, ast.Call) else ""
 
-    def module_of(self, node: Any) -> tuple[str, str]:
+    def find_module(self, node: Any) -> tuple[str, str]:
         """The module and the name in it of an expression such as ``np.linalg.norm``; empty if unknown."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
@@ -61,13 +61,13 @@ class Case:
         value = self.site.lookup(node.id) if isinstance(node, ast.Name) else None
         if value is None:
             return "", ""
-        module = getattr(value, "__name__", "") if type(value) is type(np) else _home_of(value)
+        module = getattr(value, "__name__", "") if type(value) is type(np) else _find_home(value)
         if type(value) is not type(np):
             parts.insert(0, getattr(value, "__name__", node.id))
         return module, ".".join(parts)
 
 
-def _home_of(function: object) -> str:
+def _find_home(function: object) -> str:
     if isinstance(function, np.ufunc):
         return "numpy"
     home = getattr(function, "__module__", None)
@@ -188,7 +188,7 @@ def for_value(case: Case, asked_by: str) -> list[str]:
         return _known_size(case, asked_by)
     writer, node = case.writer, case.node
     if writer is not None and isinstance(node, ast.Call):
-        module, name = case.module_of(node.func)
+        module, name = case.find_module(node.func)
         if module == "math" and name:
             return [_of_math(case, writer, node, name)]
         if module.split(".")[0] == "numpy":
@@ -269,7 +269,7 @@ def for_integer(case: Case) -> list[str]:
     if isinstance(node, ast.Subscript):
         return _indexing_of_a_list(case, writer, node) + case.static()
     if isinstance(node, ast.Call):
-        module, _ = case.module_of(node.func)
+        module, _ = case.find_module(node.func)
         if module.split(".")[0] in ("numpy", "scipy"):
             return case.static() + for_array(case)
         if module == "math":
@@ -341,7 +341,7 @@ def for_array(case: Case) -> list[str]:
     if not isinstance(node, ast.Call):
         return generic
     arguments = writer.text(node)[len(writer.text(node.func)) :] if writer.text(node) != "..." else "(...)"
-    module, name = case.module_of(node.func)
+    module, name = case.find_module(node.func)
     root = module.split(".")[0]
     if root == "numpy" and (name.startswith("random.") or module.startswith("numpy.random")):
         return [f"{case.site.alias('xtrace')}.random, whose functions take a key"]

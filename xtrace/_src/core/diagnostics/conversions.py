@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xtrace._src.core import config
+from xtrace._src.core import config, errors
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import check_truth, is_array_like, not_an_array
 from xtrace._src.core.diagnostics import advice
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.diagnostics.provenance import provenance_of
+from xtrace._src.core.diagnostics.provenance import find_provenance
 from xtrace._src.core.diagnostics.sites import Site
 from xtrace._src.core.dtypes import is_integer
-from xtrace._src.core.errors import (
-    ConcretizationTypeError,
-    NonConcreteBooleanIndexError,
-    TracerArrayConversionError,
-    TracerBoolConversionError,
-    TracerIntegerConversionError,
-)
 from xtrace._src.core.ir import Literal
 
 if TYPE_CHECKING:
@@ -37,7 +30,7 @@ def _message(head: str, tracer: Tracer | None, fixes: Callable[[advice.Case], li
     """Return `head`, the user's expression, the origin of the tracer, and the correction."""
     try:
         site = Site.here()
-        provenance = provenance_of(tracer) if tracer is not None else None
+        provenance = find_provenance(tracer) if tracer is not None else None
         origin = provenance.text(site) if provenance is not None else ""
         parts = [head, site.excerpt(), origin, advice.text(fixes(advice.Case(site, tracer, provenance)))]
     except Exception:
@@ -48,10 +41,10 @@ def _message(head: str, tracer: Tracer | None, fixes: Callable[[advice.Case], li
     return "\n".join(part for part in parts if part)
 
 
-def boolean_conversion(tracer: Tracer) -> TracerBoolConversionError:
+def boolean_conversion(tracer: Tracer) -> errors.TracerBoolConversionError:
     """The error of a tracer used as a condition."""
     head = f"Attempted boolean conversion of traced array with shape {tracer.aval.str_short(True)}."
-    return TracerBoolConversionError(_message(head, tracer, advice.for_condition))
+    return errors.TracerBoolConversionError(_message(head, tracer, advice.for_condition))
 
 
 def ambiguous_truth(tracer: Tracer) -> ValueError:
@@ -63,13 +56,13 @@ def ambiguous_truth(tracer: Tracer) -> ValueError:
     raise AssertionError(tracer.aval)
 
 
-def concretization(tracer: Tracer, asked_by: str) -> ConcretizationTypeError:
+def concretization(tracer: Tracer, asked_by: str) -> errors.ConcretizationTypeError:
     """The error of a tracer whose value a Python function needs."""
     head = (
         f"Abstract tracer value encountered where concrete value is expected: {tracer!r}\n"
         f"The problem arose with the `{asked_by}` function."
     )
-    return ConcretizationTypeError(_message(head, tracer, lambda case: advice.for_value(case, asked_by)))
+    return errors.ConcretizationTypeError(_message(head, tracer, lambda case: advice.for_value(case, asked_by)))
 
 
 def integer_conversion(tracer: Tracer) -> TypeError:
@@ -81,25 +74,25 @@ def integer_conversion(tracer: Tracer) -> TypeError:
         f"The __index__() method was called on traced array with shape {tracer.aval.str_short(True)}: Python needed "
         "its value as an integer (range(), a list index, a shape, a slice bound)."
     )
-    return TracerIntegerConversionError(_message(head, tracer, advice.for_integer))
+    return errors.TracerIntegerConversionError(_message(head, tracer, advice.for_integer))
 
 
-def array_conversion(tracer: Tracer) -> TracerArrayConversionError:
+def array_conversion(tracer: Tracer) -> errors.TracerArrayConversionError:
     """The error of a tracer given to NumPy."""
     head = (
         "The numpy.ndarray conversion method __array__() was called on traced array with shape "
         f"{tracer.aval.str_short(True)}: a NumPy function was given a traced value."
     )
-    return TracerArrayConversionError(_message(head, tracer, advice.for_array))
+    return errors.TracerArrayConversionError(_message(head, tracer, advice.for_array))
 
 
-def boolean_index(tracer: Tracer) -> NonConcreteBooleanIndexError:
+def boolean_index(tracer: Tracer) -> errors.NonConcreteBooleanIndexError:
     """The error of a traced mask used as an index."""
     head = (
         f"Array boolean indices must be concrete; got {tracer.aval!r}\n"
         "The number of elements that a mask selects, and so the shape of the result, depends on values."
     )
-    return NonConcreteBooleanIndexError(_message(head, tracer, advice.for_mask))
+    return errors.NonConcreteBooleanIndexError(_message(head, tracer, advice.for_mask))
 
 
 def slice_entry(tracer: Tracer, entry: slice, position: int) -> IndexError:
@@ -137,13 +130,13 @@ def format_specification(tracer: Tracer, specification: str) -> TypeError:
     return TypeError(_message(head, tracer, advice.for_format))
 
 
-def no_data(tracer: Tracer, what: str) -> ConcretizationTypeError:
+def no_data(tracer: Tracer, what: str) -> errors.ConcretizationTypeError:
     """The error of using a method or an attribute, `what`, that needs the data or the place of a tracer."""
     head = (
         f"Abstract tracer value encountered where concrete value is expected: the {what} is not available on traced "
         f"array with shape {tracer.aval.str_short(True)}, which has no data while Python runs."
     )
-    return ConcretizationTypeError(_message(head, tracer, advice.for_data))
+    return errors.ConcretizationTypeError(_message(head, tracer, advice.for_data))
 
 
 def no_such_attribute(tracer: Tracer, what: str) -> AttributeError:

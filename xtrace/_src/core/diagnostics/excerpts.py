@@ -56,7 +56,7 @@ def excerpt(position: Position | None, indent: str = "  ") -> str:
     location = resolve(position)
     lines = source_lines(location.file)
     expression = expression_at(position)
-    span = _span_of(expression.node, lines) if expression is not None else _span(location, lines)
+    span = _find_span(expression.node, lines) if expression is not None else _span(location, lines)
     line = span.line if span is not None else location.line
     head = f"{indent}{location.file}:{line} ({location.function})"
     return "\n".join([head, *(f"{indent}  {text}" for text in _mark_lines(lines, line, span))])
@@ -72,7 +72,7 @@ def marked_span(position: Position) -> Span | None:
     """Return the range that `excerpt` marks, or None."""
     expression = expression_at(position)
     lines = source_lines(resolve(position).file)
-    return _span_of(expression.node, lines) if expression is not None else _span(resolve(position), lines)
+    return _find_span(expression.node, lines) if expression is not None else _span(resolve(position), lines)
 
 
 def source_lines(file: str) -> list[str]:
@@ -111,7 +111,7 @@ def expression_at(position: Position) -> Expression | None:
     return Expression(node, around, lines)
 
 
-def _range_of(node: Any) -> tuple[int, int, int, int]:
+def _get_range(node: Any) -> tuple[int, int, int, int]:
     return node.lineno, node.col_offset, node.end_lineno, node.end_col_offset
 
 
@@ -123,7 +123,7 @@ def _path_to(tree: Any, wanted: tuple[int, int, int, int]) -> list[Any]:
     node = tree
     while node is not None:
         path.insert(0, node)
-        if hasattr(node, "lineno") and _range_of(node) == wanted:
+        if hasattr(node, "lineno") and _get_range(node) == wanted:
             longest = list(path)
         node = next((child for child in _children(node) if _holds(child, start, end)), None)
     return longest
@@ -173,7 +173,7 @@ def _is_of_string(node: ast.AST) -> bool:
 def _last_evaluated(parts: Sequence[Any], position: Position) -> Any:
     """Return the part among `parts` that the instructions before `position` evaluate."""
     code, offset, _ = position
-    ranges = [_range_of(part) for part in parts]
+    ranges = [_get_range(part) for part in parts]
     for line, end_line, column, end_column in reversed(list(code.co_positions())[: offset // 2]):
         if line is None or end_line is None or column is None or end_column is None:
             continue
@@ -183,8 +183,8 @@ def _last_evaluated(parts: Sequence[Any], position: Position) -> Any:
     return None
 
 
-def _span_of(node: ast.AST, lines: Sequence[str]) -> Span | None:
-    return _convert_to_characters(*_range_of(node), lines)
+def _find_span(node: ast.AST, lines: Sequence[str]) -> Span | None:
+    return _convert_to_characters(*_get_range(node), lines)
 
 
 def _span(location: Location, lines: Sequence[str]) -> Span | None:

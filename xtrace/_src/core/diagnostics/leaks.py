@@ -11,7 +11,7 @@ from typing import Any
 
 from xtrace._src.core.diagnostics import advice
 from xtrace._src.core.diagnostics.excerpts import excerpt
-from xtrace._src.core.diagnostics.provenance import provenance_of
+from xtrace._src.core.diagnostics.provenance import find_provenance
 from xtrace._src.core.diagnostics.sites import Site
 from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.ir import DebugInfo
@@ -66,7 +66,7 @@ def _origin(tracer: Tracer) -> tuple[Position | None, DebugInfo | None]:
 
 
 def _as_argument(tracer: Tracer) -> str:
-    provenance = provenance_of(tracer)
+    provenance = find_provenance(tracer)
     if provenance is None or provenance.operations or len(provenance.arguments) != 1:
         return ""
     return f", the argument {provenance.arguments[0]},"
@@ -95,13 +95,13 @@ def _references(value: object) -> int:
     return sys.getrefcount(value)
 
 
-def _references_of_a_local() -> int:
+def _count_references_of_a_local() -> int:
     value: Any = []
     return _references(value)
 
 
 # The reference count of a trace that only the checking function's variable refers to.
-_UNHELD = _references_of_a_local()
+_UNHELD = _count_references_of_a_local()
 
 
 class _Search:
@@ -140,9 +140,9 @@ class _Search:
     def _as_name(self, other: object, value: object, depth: int) -> str:
         """Return the phrase if `other` is the namespace of a module, which needs no further holder."""
         if type(other) is dict:
-            module = _owner_of(other, sys.modules.values())
+            module = _find_owner(other, sys.modules.values())
             if module is not None and not _is_internal_module(module.__name__):
-                return f"the global {_key_of(other, value)} of {_module(other)}"
+                return f"the global {_describe_key(other, value)} of {_module(other)}"
         return ""
 
     def _as_container(self, other: Any, value: Any, depth: int) -> str:
@@ -174,7 +174,7 @@ class _Search:
             return f"the attribute {name} of the class {other.__qualname__}"
         if _is_internal_module(type(other).__module__):
             return ""
-        name = _attribute_of(other, value)
+        name = _describe_attribute(other, value)
         return self._describe_inside(f"the attribute {name} of an instance of {_class(other)}", other, depth)
 
     def _describe_inside(self, phrase: str, container: object, depth: int) -> str:
@@ -182,7 +182,7 @@ class _Search:
         return f"{phrase}, {outer}" if outer else ""
 
     def _describe_dict(self, mapping: dict[Any, Any], value: object, depth: int) -> str:
-        key = _key_of(mapping, value)
+        key = _describe_key(mapping, value)
         for owner in gc.get_referrers(mapping):
             if not isinstance(owner, (dict, ModuleType)) and getattr(owner, "__dict__", None) is mapping:
                 if _is_internal_module(type(owner).__module__):
@@ -231,15 +231,15 @@ def _is_internal_module(name: str) -> bool:
     return name == "xtrace" or name.startswith("xtrace.")
 
 
-def _owner_of(namespace: dict[Any, Any], owners: Iterable[Any]) -> Any:
+def _find_owner(namespace: dict[Any, Any], owners: Iterable[Any]) -> Any:
     return next((x for x in list(owners) if getattr(x, "__dict__", None) is namespace), None)
 
 
-def _key_of(mapping: dict[Any, Any], value: object) -> str:
+def _describe_key(mapping: dict[Any, Any], value: object) -> str:
     return next((key for key, x in list(mapping.items()) if x is value), "...")
 
 
-def _attribute_of(owner: object, value: object) -> str:
+def _describe_attribute(owner: object, value: object) -> str:
     slots: list[str] = [name for c in type(owner).__mro__ for name in getattr(c, "__slots__", ())]
     names = [*getattr(owner, "__dict__", {}), *slots]
     return next((name for name in names if getattr(owner, name, None) is value), "...")

@@ -62,7 +62,7 @@ class Provenance:
         arguments = [path for v, path in names.items() if v in needed]
         outer = []
         for v, value in constants:
-            inner = provenance_of(value) if v in needed and hasattr(value, "owner") else None
+            inner = find_provenance(value) if v in needed and hasattr(value, "owner") else None
             if inner is not None:
                 outer.append(inner)
                 names.update(inner.names)
@@ -151,9 +151,9 @@ def _list_names(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def provenance_of(tracer: Tracer) -> Provenance | None:
+def find_provenance(tracer: Tracer) -> Provenance | None:
     """Return the origin of `tracer`, None if its trace has no record."""
-    method = getattr(tracer.owner, "provenance_of", None)
+    method = getattr(tracer.owner, "find_provenance", None)
     return method(tracer) if method is not None and not isinstance(tracer, Literal) else None
 
 
@@ -162,7 +162,7 @@ def provenance_under(trace: Trace, transformation: str, values: Sequence[Any], n
 
     If none of them is recorded, the function comes from the running frames, and the steps from its source.
     """
-    inner = [p for p in [provenance_of(value) for value in values if hasattr(value, "owner")] if p is not None]
+    inner = [p for p in [find_provenance(value) for value in values if hasattr(value, "owner")] if p is not None]
     for provenance in inner[:1]:
         note = provenance.note if note in provenance.note else f"{note} {provenance.note}".rstrip()
     for provenance in inner:
@@ -178,7 +178,7 @@ def provenance_under(trace: Trace, transformation: str, values: Sequence[Any], n
     if described is None:
         info = DebugInfo(transformation, code.co_name, code.co_filename, code.co_firstlineno)
     parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    traced = {n: paths for n in parameters if (paths := _leaves_of(trace, n, frame.f_locals.get(n)))}
+    traced = {n: paths for n in parameters if (paths := _find_leaves(trace, n, frame.f_locals.get(n)))}
     site = Site.here()
     if site.frame is not frame or site.expression is None:
         return Provenance(info, [path for paths in traced.values() for path in paths], (), note=note)
@@ -202,7 +202,7 @@ def _function_under(trace: Trace) -> FrameType | None:
     return None
 
 
-def _leaves_of(trace: Trace, name: str, value: object) -> list[str]:
+def _find_leaves(trace: Trace, name: str, value: object) -> list[str]:
     """Return the users' expressions for the leaves of an argument that are tracers of `trace`."""
     try:
         leaves, _ = pytree.tree_flatten_with_path(value)

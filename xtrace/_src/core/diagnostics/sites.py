@@ -8,7 +8,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from xtrace._src.core.diagnostics.excerpts import Expression, excerpt, expression_at, marked_span
-from xtrace._src.core.source import Position, is_internal, position_of, resolve
+from xtrace._src.core.source import Position, find_position, is_internal, resolve
 from xtrace._src.xla.source_locations import Location
 
 # Libraries whose callers are at fault: the libraries themselves do not know traced values.
@@ -20,7 +20,7 @@ class Site:
 
     def __init__(self, frame: FrameType | None) -> None:
         self.frame = frame
-        self.position: Position | None = position_of(frame) if frame is not None else None
+        self.position: Position | None = find_position(frame) if frame is not None else None
         self.expression: Expression | None = expression_at(self.position) if self.position is not None else None
 
     @classmethod
@@ -29,7 +29,7 @@ class Site:
         frame: FrameType | None = sys._getframe(1)
         innermost = None
         while frame is not None:
-            if position_of(frame) is not None and not is_internal(frame.f_code.co_filename):
+            if find_position(frame) is not None and not is_internal(frame.f_code.co_filename):
                 innermost = innermost or frame
                 if str(frame.f_globals.get("__name__", "")).partition(".")[0] not in _LIBRARIES:
                     return cls(frame)
@@ -71,7 +71,7 @@ class Site:
                         return name
         return f"{self.alias(parent)}.{last}" if parent else last
 
-    def name_of_function(self, name: str) -> str:
+    def find_function_name(self, name: str) -> str:
         """Return the name of a function of xtrace's top level here: ``jit``, or ``xtrace.jit``."""
         function = self.lookup(name)
         own = getattr(function, "__module__", None)

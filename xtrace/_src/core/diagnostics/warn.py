@@ -6,7 +6,7 @@ import sys
 import warnings
 from types import FrameType
 
-from xtrace._src.core.source import is_internal
+from xtrace._src.core.source import is_internal, resolve, user_position
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
@@ -17,3 +17,10 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
         frame = frame.f_back
         level += 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def warn_each_time(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn with `message` at the user's line, also if that line has had this warning before."""
+    place = user_position()
+    file, line = (resolve(place).file, resolve(place).line) if place is not None else ("<unknown>", 0)
+    warnings.warn_explicit(message, category, file, line)

@@ -13,6 +13,7 @@ from xtrace._src.algebra.vector_space import (
     operand_aval,
     reduce_sum,
     reshape,
+    shift_axes,
     shift_past,
     zeros,
 )
@@ -69,23 +70,10 @@ def _concatenate_transpose(cotangent: Array, *operands: Array | UndefinedPrimal,
     return [p if type(x) is UndefinedPrimal else None for p, x in zip(pieces, operands, strict=True)]
 
 
-def _align_axes(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], int]:
-    """Return all operands with the mapped axis at one position, its position in the first mapped operand."""
-    place = next(i for i in axes if i is not None)
-    return [mapped.place(x, i, place) for x, i in zip(operands, axes, strict=True)], place
-
-
-def _concatenate_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, dimension: int
-) -> tuple[Any, int]:
-    operands, place = _align_axes(mapped, operands, axes)
-    return concatenate.bind_positional(operands, shift_past(place, [dimension])), place
-
-
 @primitive(
     ("dimension",), sharding=sharding_rules.concatenate, abstract=_concatenate_abstract,
     emit=_concatenate_emit,
-    jvp=LINEAR, transpose=_concatenate_transpose, batch=_concatenate_batch, moves_elements=True,
+    jvp=LINEAR, transpose=_concatenate_transpose, batch=shift_axes("dimension"), moves_elements=True,
 )
 def concatenate(operands: Sequence[Any], dimension: int) -> Array:
     """Concatenate arrays along an axis.
@@ -151,7 +139,8 @@ def _stack_transpose(cotangent: Array, *operands: Array | UndefinedPrimal, axis:
 def _stack_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, axis: int
 ) -> tuple[Any, int]:
-    operands, place = _align_axes(mapped, operands, axes)
+    place = next(i for i in axes if i is not None)
+    operands = [mapped.place(x, i, place) for x, i in zip(operands, axes, strict=True)]
     # The new axis and the mapped axis keep their order.
     before = axis <= place
     return stack.bind_positional(operands, (axis if before else axis + 1,)), place + before
@@ -265,17 +254,10 @@ def _split_transpose(cotangents: Sequence[Any], operand: Array, *, sizes: tuple[
     return [concatenate.bind_positional(_instantiate_zeros(cotangents, avals), (axis,))]
 
 
-def _split_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, sizes: tuple[int, ...], axis: int
-) -> tuple[Sequence[Any], list[int]]:
-    results = split.bind_positional(operands, (sizes, *shift_past(axes[0], [axis])))
-    return results, [axes[0]] * len(results)
-
-
 @primitive(
     ("sizes", "axis"), sharding=sharding_rules.resize, abstract=_split_abstract, emit=_split_emit,
     multiple_results=True,
-    jvp=PIECES, transpose=_split_transpose, batch=_split_batch, moves_elements=True,
+    jvp=PIECES, transpose=_split_transpose, batch=shift_axes("axis"), moves_elements=True,
 )
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> Sequence[Array]:
     """Split an array into consecutive pieces along an axis.

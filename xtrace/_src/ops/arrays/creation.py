@@ -29,14 +29,8 @@ from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.shardings import NamedSharding, Sharding
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.sharding_constraints import constrain
+from xtrace._src.runtime import transfer
 from xtrace._src.runtime.arrays import ConcreteArray
-from xtrace._src.runtime.transfer import (
-    array_from_host,
-    constant_from_host,
-    put_at,
-    scalar_to_host,
-    sharding_like,
-)
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 
@@ -171,13 +165,13 @@ def fill_operand(value: Any, shape: tuple[int, ...], sharding: object) -> Array:
         aval = value.aval
         if isinstance(aval.dtype, np.dtype):
             # Shard by shard: the whole array need not fit on one device.
-            host = np.broadcast_to(scalar_to_host(value.value, aval), shape)
-            return put_at(host, sharding, ShapedArray(shape, aval.dtype, aval.weak_type))
+            host = np.broadcast_to(transfer.scalar_to_host(value.value, aval), shape)
+            return transfer.put_at(host, sharding, ShapedArray(shape, aval.dtype, aval.weak_type))
     if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
         return broadcast_in_dim.bind_positional((value,), (shape, (), sharding))
     array = broadcast_scalar(value, shape)
     if isinstance(sharding, Sharding):
-        return put_at(array, sharding) if isinstance(array, ConcreteArray) else constrain(array, sharding)
+        return transfer.put_at(array, sharding) if isinstance(array, ConcreteArray) else constrain(array, sharding)
     if sharding is not None:
         raise NotImplementedError(
             f"{called_function()}: sharding={abbreviate(sharding)} is not supported, operations leave their results "
@@ -194,7 +188,7 @@ def broadcast_scalar(value: Any, shape: tuple[int, ...]) -> Array:
     # NumPy has no scalars of extended dtypes.
     if shape or not isinstance(value.aval.dtype, np.dtype):
         return broadcast_in_dim.bind_positional((value,), (shape, (), None))
-    return constant_from_host(scalar_to_host(value.value, value.aval), value.aval)
+    return transfer.constant_from_host(transfer.scalar_to_host(value.value, value.aval), value.aval)
 
 
 def full_like(
@@ -225,7 +219,7 @@ def full_like(
     wanted = aval.dtype if dtype is None else requested_dtype(dtype)
     value = scalar_operand(fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
     if sharding is None:
-        sharding = sharding_like(x, shape, value.aval.weak_type)
+        sharding = transfer.sharding_like(x, shape, value.aval.weak_type)
     filled: Array = vary(fill_operand(value, shape, sharding), tuple(aval.varying))
     return filled
 
@@ -293,4 +287,4 @@ def shape_as_value(shape: ShapeLike) -> Array:
     """
     sizes = canonical_shape(shape)
     dtype = dtypes.default_int(config.enable_x64.value)
-    return array_from_host(np.array(sizes, dtype), ShapedArray((len(sizes),), dtype))
+    return transfer.array_from_host(np.array(sizes, dtype), ShapedArray((len(sizes),), dtype))

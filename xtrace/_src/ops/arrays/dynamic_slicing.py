@@ -8,14 +8,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.kinds import check_same_dtype
-from xtrace._src.algebra.vector_space import (
-    LINEAR,
-    broadcast_in_dim,
-    canonical_axis,
-    convert_to,
-    operand_aval,
-    zeros,
-)
+from xtrace._src.algebra.vector_space import LINEAR, broadcast_in_dim, canonical_axis, convert_to, operand_aval, zeros
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
@@ -32,7 +25,12 @@ from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.concatenation import stack
 from xtrace._src.ops.arrays.gathering import gather, scatter
-from xtrace._src.ops.arrays.index_vectors import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from xtrace._src.ops.arrays.index_vectors import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    check_slice_sizes,
+)
 from xtrace._src.ops.arrays.shape import shift_over, squeeze
 from xtrace._src.ops.arrays.slicing import index_in_dim, zero_like
 from xtrace._src.ops.comparisons import lt
@@ -41,12 +39,16 @@ from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
 
-def _check_indices(name: str, operand: ShapedArray, indices: Sequence[ShapedArray]) -> None:
-    if len(indices) != operand.ndim:
+def _check_count(name: str, indices: Sequence[Any], shape: Sequence[Any]) -> None:
+    if len(indices) != len(shape):
         raise ValueError(
-            f"{name}: start_indices must have one entry for each of the operand's {operand.ndim} axes, "
-            f"got {len(indices)} for an operand of shape {operand.shape}"
+            f"{name or called_function()}: start_indices must have one entry for each of the operand's {len(shape)} "
+            f"axes, got {len(indices)} for an operand of shape {tuple(shape)}"
         )
+
+
+def _check_indices(name: str, operand: ShapedArray, indices: Sequence[ShapedArray]) -> None:
+    _check_count(name, indices, operand.shape)
     if any(i.shape for i in indices):
         raise TypeError(
             f"{name}: start_indices must be scalars, got shapes {', '.join(str(i.shape) for i in indices)}"
@@ -61,13 +63,7 @@ def _check_indices(name: str, operand: ShapedArray, indices: Sequence[ShapedArra
 
 def _dynamic_slice_abstract(operand: ShapedArray, *indices: ShapedArray, slice_sizes: tuple[int, ...]) -> ShapedArray:
     _check_indices("dynamic_slice", operand, indices)
-    if len(slice_sizes) != operand.ndim or any(
-        not 0 <= n <= size for n, size in zip(slice_sizes, operand.shape, strict=True)
-    ):
-        raise TypeError(
-            f"dynamic_slice: slice_sizes must have one entry for each axis of the operand, from 0 to its size; got "
-            f"{slice_sizes} for an operand of shape {operand.shape}"
-        )
+    check_slice_sizes("dynamic_slice", slice_sizes, operand)
     return ShapedArray(slice_sizes, operand.dtype, operand.weak_type)
 
 
@@ -157,11 +153,7 @@ def _normalize_indices(operand: ArrayLike, start_indices: Any, allow_negative: A
             indices = list(start_indices)
         else:
             indices = [index_in_dim(start_indices, i, 0, False) for i in range(aval.shape[0])]
-    if len(indices) != len(shape):
-        raise ValueError(
-            f"{called_function()}: start_indices must have one entry for each of the operand's {len(shape)} axes, got "
-            f"{len(indices)} for an operand of shape {shape}"
-        )
+    _check_count("", indices, shape)
     if isinstance(allow_negative, (bool, int)):
         allowed = [bool(allow_negative)] * len(shape)
     else:

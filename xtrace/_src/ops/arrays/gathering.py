@@ -10,15 +10,7 @@ import numpy as np
 
 from xtrace._src.algebra.families import add_any
 from xtrace._src.algebra.kinds import ANY, EXTENDED, NUMBER, check_kind, check_same_dtype, kind_names
-from xtrace._src.algebra.monoids import (
-    AND,
-    MAXIMUM,
-    MINIMUM,
-    PRODUCT,
-    SUM,
-    Monoid,
-    write_reduction,
-)
+from xtrace._src.algebra.monoids import AND, MAXIMUM, MINIMUM, PRODUCT, SUM, Monoid, write_reduction
 from xtrace._src.algebra.vector_space import (
     LINEAR,
     broadcast_in_dim,
@@ -52,6 +44,7 @@ from xtrace._src.ops.arrays.index_vectors import (
     canonical_numbers,
     check_axes,
     check_indices,
+    check_slice_sizes,
     default_fill_value,
     widen,
     window_sizes,
@@ -79,13 +72,7 @@ def _gather_abstract(
     check_axes("collapsed_slice_dims", collapsed, operand.ndim, "the operand", function="gather")
     if set(collapsed) & set(batch):
         raise TypeError(f"gather: collapsed_slice_dims {collapsed} and operand_batching_dims {batch} share an axis")
-    if len(slice_sizes) != operand.ndim or any(
-        not 0 <= n <= size for n, size in zip(slice_sizes, operand.shape, strict=True)
-    ):
-        raise TypeError(
-            f"gather: slice_sizes must have one entry for each axis of the operand, from 0 to its size; got "
-            f"{slice_sizes} for an operand of shape {operand.shape}"
-        )
+    check_slice_sizes("gather", slice_sizes, operand)
     gone = (*collapsed, *batch)
     if any(slice_sizes[i] > 1 for i in gone):
         raise TypeError(f"gather: slice_sizes must be 1 on collapsed and batching axes {gone}, got {slice_sizes}")

@@ -173,6 +173,15 @@ def check_indices(
         )
 
 
+def check_slice_sizes(name: str, sizes: Sequence[int], operand: ShapedArray) -> None:
+    """Raise TypeError unless `sizes` are the sizes of a slice of the operand."""
+    if len(sizes) != operand.ndim or any(not 0 <= n <= size for n, size in zip(sizes, operand.shape, strict=True)):
+        raise TypeError(
+            f"{name}: slice_sizes must have one entry for each axis of the operand, from 0 to its size; got "
+            f"{sizes} for an operand of shape {operand.shape}"
+        )
+
+
 def default_fill_value(dtype: Any) -> Any:
     """Return the default of `gather` out of bounds: NaN, the smallest signed or largest unsigned integer, or True."""
     if dtypes.is_boolean(dtype):

@@ -5,26 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import (
-    canonical_axis,
-    operand_aval,
-)
+from xtrace._src.algebra.vector_space import canonical_axis, operand_aval
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import DebugInfo, Literal, scalar_literal
 from xtrace._src.ops import elementwise
+from xtrace._src.ops.arrays import index_vectors
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import full
 from xtrace._src.ops.arrays.gathering import gather, scatter
-from xtrace._src.ops.arrays.index_vectors import (
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    ScatterDimensionNumbers,
-    canonical_mode,
-    canonical_numbers,
-)
 from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.ops.comparisons import lt
 from xtrace._src.ops.selection import select_n
@@ -53,7 +44,7 @@ def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Sequence[int]) -> Arra
     shape = operand_aval(src, "src").shape
     chosen = [canonical_axis(a, len(shape)) for a in integer_tuple("axes", axes)]
     vectors = [expand_dims(_wrap_index(i, shape[a]), (1,)) for i, a in zip(idxs, chosen, strict=True)]
-    numbers = GatherDimensionNumbers(
+    numbers = index_vectors.GatherDimensionNumbers(
         offset_dims=tuple(range(1, len(shape) - len(chosen) + 1)), collapsed_slice_dims=tuple(sorted(chosen)),
         start_index_map=tuple(chosen),
     )
@@ -72,8 +63,8 @@ def _wrap_index(index: Array, size: int) -> Array:
 
 def scatter_apply(
     operand: ArrayLike, scatter_indices: ArrayLike, func: Callable[[Any], Any],
-    dimension_numbers: ScatterDimensionNumbers, *, update_shape: tuple[int, ...] = (), indices_are_sorted: bool = False,
-    unique_indices: bool = False, mode: object = None,
+    dimension_numbers: index_vectors.ScatterDimensionNumbers, *, update_shape: tuple[int, ...] = (),
+    indices_are_sorted: bool = False, unique_indices: bool = False, mode: object = None,
 ) -> Array:
     """Apply a function to the elements of windows of an array.
 
@@ -113,8 +104,8 @@ def scatter_apply(
             f"{result.str_short(True)}"
         )
     updates = full(update_shape, 0, aval.dtype)
-    numbers = canonical_numbers(ScatterDimensionNumbers, dimension_numbers)
+    numbers = index_vectors.canonical_numbers(index_vectors.ScatterDimensionNumbers, dimension_numbers)
     flags = bool(indices_are_sorted), bool(unique_indices)
-    canonical = canonical_mode(mode, GatherScatterMode.FILL_OR_DROP)
+    canonical = index_vectors.canonical_mode(mode, index_vectors.GatherScatterMode.FILL_OR_DROP)
     parameters = (numbers, *flags, canonical, jaxpr, ())
     return scatter.bind_positional((operand, scatter_indices, updates), parameters)

@@ -268,8 +268,8 @@ def _rev_transpose(cotangent: Array, operand: Array, **dimensions: object) -> Ar
 
 
 @linear(
-    ("dimensions",), sharding=same, abstract=_rev_abstract, emit=_rev_emit, transpose=_rev_transpose,
-    axes=("dimensions",)
+    ("dimensions",), sharding=same, abstract=_rev_abstract, emit=_rev_emit, axes=("dimensions",),
+    transpose=_rev_transpose,
 )
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Reverse the order of elements along axes.

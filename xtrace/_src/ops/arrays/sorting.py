@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.kinds import ANY, check_kind
-from xtrace._src.algebra.vector_space import canonical_axis, operand_aval, shift_past
+from xtrace._src.algebra.vector_space import canonical_axis, operand_aval, shift_axes
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -23,7 +23,6 @@ from xtrace._src.ops.arrays.index_vectors import GatherDimensionNumbers, GatherS
 from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.stablehlo import symbolic_sizes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-from xtrace._src.transforms.batch import MappedAxis
 
 
 def _sort_abstract(*operands: ShapedArray, num_keys: int, **_: object) -> list[ShapedArray]:
@@ -93,20 +92,10 @@ def _sort_jvp(
     return results, [None if t is None else take_positions(t, positions, dimension) for t in tangents]
 
 
-def _sort_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, dimension: int, is_stable: bool,
-    num_keys: int,
-) -> tuple[Sequence[Any], list[int]]:
-    place = next(i for i in axes if i is not None)
-    operands = [mapped.place(x, i, place) for x, i in zip(operands, axes, strict=True)]
-    results = sort.bind_positional(operands, (*shift_past(place, [dimension]), is_stable, num_keys))
-    return results, [place] * len(results)
-
-
 @primitive(
     ("dimension", "is_stable", "num_keys"), sharding=whole_along("dimension"), abstract=_sort_abstract,
     emit=_sort_emit, multiple_results=True,
-    jvp=_sort_jvp, batch=_sort_batch,
+    jvp=_sort_jvp, batch=shift_axes("dimension"),
 )
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
     """Sort arrays along an axis, in ascending order.
@@ -197,16 +186,10 @@ def _top_k_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, k: int, axis:
     return [values, positions], [take_positions(tangents[0], positions, axis), None]
 
 
-def _top_k_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, k: int, axis: int
-) -> tuple[Sequence[Any], list[int]]:
-    return top_k.bind_positional(operands, (k, *shift_past(axes[0], [axis]))), [axes[0]] * 2
-
-
 @primitive(
     ("k", "axis"), sharding=whole_along("axis"), abstract=_top_k_abstract, emit=_top_k_emit,
     multiple_results=True,
-    jvp=_top_k_jvp, batch=_top_k_batch,
+    jvp=_top_k_jvp, batch=shift_axes("axis"),
 )
 def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> Sequence[Any]:
     """Return the largest elements along an axis in descending order, and their positions.

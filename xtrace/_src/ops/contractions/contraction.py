@@ -19,7 +19,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.ir import NEVER_PRINTED
 from xtrace._src.core.mesh import context_abstract_mesh
-from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
+from xtrace._src.core.partition_spec import PartitionSpec, get_entry_axes
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.requested_shardings import requested_out_sharding
@@ -381,12 +381,9 @@ def _dot_emit(
     texts = [f"stablehlo.dot_general {lhs.name}, {rhs.name}"]
     if lhs_batch:
         texts.append(f"batching_dims = {attributes.list_text(lhs_batch)} x {attributes.list_text(rhs_batch)}")
-    if lhs_contracting:
-        texts.append(
-            f"contracting_dims = {attributes.list_text(lhs_contracting)} x {attributes.list_text(rhs_contracting)}"
-        )
-    else:
-        texts.append("contracting_dims = [] x []")
+    texts.append(
+        f"contracting_dims = {attributes.list_text(lhs_contracting)} x {attributes.list_text(rhs_contracting)}"
+    )
     pair = precision if isinstance(precision, tuple) and algorithm is None else (Precision.DEFAULT,) * 2
     texts.append(f"precision = [{pair[0].name}, {pair[1].name}]")
     written = result
@@ -471,16 +468,16 @@ def _are_terms(lhs: Any, rhs: Any, numbers: DotDimensionNumbers, axes: frozenset
     for x, contracted in zip((lhs, rhs), numbers[0], strict=True):
         own = aval_of(x).explicit_sharding
         split.append([own.spec[i] for i in contracted] if own is not None else [])
-    return split[0] == split[1] and {axis for entry in split[0] for axis in axes_of_entry(entry)} == axes
+    return split[0] == split[1] and {axis for entry in split[0] for axis in get_entry_axes(entry)} == axes
 
 
-def sharding_of_product(out_sharding: object, *, function: str = "") -> NamedSharding | None:
+def choose_product_sharding(out_sharding: object, *, function: str = "") -> NamedSharding | None:
     """Return the sharding that a user requests for a product, without reduced axes, which a product cannot have."""
     sharding = requested_out_sharding(out_sharding, function=function)
     return sharding.update(spec=sharding.spec.update(reduced=frozenset())) if sharding is not None else None
 
 
-def product_of_shards(
+def multiply_shards(
     lhs: Any, rhs: Any, dimension_numbers: object, precision: object, preferred_element_type: object,
     unreduced: frozenset[Any],
 ) -> Array:
@@ -498,7 +495,7 @@ def product_of_shards(
             batched = [split[i] or p for i, p in zip(batch, batched or [None] * len(batch), strict=True)]
             free += [split[i] for i in _free(len(split), batch, contracted)]
         # An unreduced axis must not split a dimension of the result as well.
-        kept = [tuple([axis for axis in axes_of_entry(p) if axis not in unreduced]) for p in (*batched, *free)]
+        kept = [tuple([axis for axis in get_entry_axes(p) if axis not in unreduced]) for p in (*batched, *free)]
         sharding = NamedSharding(mesh, PartitionSpec(*kept, unreduced=unreduced))
     return dot_general.bind_positional(
         (lhs, rhs), (numbers, canonical_precision(precision), preferred_element_type, sharding)
@@ -569,9 +566,9 @@ def dot_general(
     parameters = (
         _canonical_dimension_numbers(dimension_numbers), canonical_precision(precision), preferred_element_type, None
     )
-    sharding = sharding_of_product(out_sharding)
+    sharding = choose_product_sharding(out_sharding)
     if sharding is not None and sharding.spec.unreduced:
-        product = product_of_shards(lhs, rhs, *parameters[:3], sharding.spec.unreduced)
+        product = multiply_shards(lhs, rhs, *parameters[:3], sharding.spec.unreduced)
         return reshard_result(product, sharding)
     if sharding is not None:
         lhs, rhs = cast_to_auto(lhs), cast_to_auto(rhs)

@@ -49,7 +49,7 @@ from xtrace._src.ops.contractions.convolution_shapes import (
 )
 from xtrace._src.stablehlo import attributes, symbolic_sizes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-from xtrace._src.transforms.batch import MappedAxis
+from xtrace._src.transforms.batch import MappedAxis, remove_axis
 
 
 def _explicit_pads(name: str, padding: Any) -> Pads:
@@ -331,10 +331,7 @@ def _conv_batch(
         return conv_general_dilated.bind_positional((x, y), parameters)
 
     if not size:
-        plain = [
-            a if i is None else a.update(shape=(*a.shape[:i], *a.shape[i + 1 :]))
-            for a, i in zip(map(aval_of, operands), axes, strict=True)
-        ]
+        plain = [a if i is None else remove_axis(a, i) for a, i in zip(map(aval_of, operands), axes, strict=True)]
         aval = conv_general_dilated.abstract(
             *plain, dimension_numbers=dimension_numbers, feature_group_count=feature_group_count,
             batch_group_count=batch_group_count, **others,

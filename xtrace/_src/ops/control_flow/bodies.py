@@ -13,7 +13,7 @@ from xtrace._src.algebra.vector_space import convert_element_type
 from xtrace._src.core import config, dtypes, key_paths, pytree, pytree_differences
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.callables import debug_info_of, leaf_paths, positional_names
+from xtrace._src.core.callables import leaf_paths, make_debug_info, positional_names
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, Var
 from xtrace._src.core.tables import Table, memoize_by_owner
@@ -66,7 +66,7 @@ def _stage(
     _settings: object,
 ) -> Body:
     names = positional_names(function, len(in_tree.children()))
-    info = debug_info_of(transformation, function, lambda: leaf_paths(names, in_tree.children()))
+    info = make_debug_info(transformation, function, lambda: leaf_paths(names, in_tree.children()))
     out_tree: Any = None
 
     def flat(*leaves: Any) -> list[Any]:
@@ -128,7 +128,7 @@ def _parameter_key(value: object) -> Any:
     return tuple(map(_parameter_key, value)) if isinstance(value, tuple) else value
 
 
-def leaves_of(argument: str, tree: Any, *, function: str = "") -> tuple[list[Any], Any, list[ShapedArray]]:
+def flatten_argument(argument: str, tree: Any, *, function: str = "") -> tuple[list[Any], Any, list[ShapedArray]]:
     """Return an argument's leaves, tree and types; TypeError, with the path, for a leaf that is no array."""
     leaves, structure = pytree.tree_flatten(tree)
     leaves = unwrap(leaves)

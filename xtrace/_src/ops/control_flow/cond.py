@@ -19,17 +19,12 @@ from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, ordered_ef
 from xtrace._src.core.high_values import call_on_lowered, has_high_values, with_lowered_results
 from xtrace._src.core.ir import ClosedJaxpr, Literal, Var, scalar_literal
 from xtrace._src.core.primitive import ListPrimitive, Primitive, no_rule
+from xtrace._src.core.sentinels import MISSING
 from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.ops.comparisons import eq, ne
-from xtrace._src.ops.control_flow.bodies import (
-    Body,
-    describe_type_differences,
-    leaves_of,
-    same_type,
-    stage_body,
-)
+from xtrace._src.ops.control_flow.bodies import Body, describe_type_differences, flatten_argument, same_type, stage_body
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.ops.selection import clamp, select_n
 from xtrace._src.ops.stop_gradient import stop_gradient
@@ -54,7 +49,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
     stage_to_jaxpr,
     transpose_jaxpr,
 )
-from xtrace._src.transforms.lower import TOKEN, emit_equations, tokens_of, with_tokens
+from xtrace._src.transforms.lower import TOKEN, emit_jaxpr, get_tokens, with_tokens
 from xtrace._src.transforms.scopes import call_in_scopes
 
 _Branches = tuple[ClosedJaxpr, ...]
@@ -83,14 +78,13 @@ def _emit(
     if branches_platforms is not None:
         branches = (branches[_platform_number(builder.platform, branches_platforms)],)
     if len(branches) == 1:
-        jaxpr = branches[0].jaxpr
-        return emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))
+        return emit_jaxpr(builder, branches[0].jaxpr, operands)
     effects = ordered_effects(_effects(branches=branches))
     regions = []
     for number, branch in enumerate(branches):
-        region, jaxpr = builder.region([], f"branch_{number}_fun"), branch.jaxpr
-        outputs = emit_equations(region, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))
-        regions.append((region, [*tokens_of(region, effects), *outputs]))
+        region = builder.region([], f"branch_{number}_fun")
+        outputs = emit_jaxpr(region, branch.jaxpr, operands)
+        regions.append((region, [*get_tokens(region, effects), *outputs]))
     types = [*[TOKEN] * len(effects), *results]
     return with_tokens(builder, effects, builder.op_with_regions("stablehlo.case", [index], regions, types))
 
@@ -382,12 +376,11 @@ cond_p = ListPrimitive(
     multiple_results=True, memoised=False,
 )
 
-_MISSING = object()
 
 
 def cond(
     pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: object,
-    operand: object = _MISSING,
+    operand: object = MISSING,
 ) -> Any:
     """Return ``true_fun(*operands)`` if a condition holds, else ``false_fun(*operands)``; only one is computed.
 
@@ -431,7 +424,7 @@ def cond(
 
 
 def _operands(operands: tuple[Any, ...], operand: object) -> tuple[Any, ...]:
-    if operand is _MISSING:
+    if operand is MISSING:
         return operands
     if operands:
         raise TypeError(
@@ -467,7 +460,7 @@ def _index(number: int) -> Literal:
     return scalar_literal(number, np.dtype(np.int32))
 
 
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _MISSING) -> Any:
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = MISSING) -> Any:
     """Return the result of one of several functions; only that one is computed.
 
     Under `vmap` with a mapped index all are computed.
@@ -525,7 +518,7 @@ def _bind_functions(
     if has_high_values(operands):
         inner = [with_lowered_results(f) for f in functions]
         return call_on_lowered(lambda *args: _bind_functions(function, index, inner, names, args, platforms), operands)
-    leaves, in_tree, avals = leaves_of("operands", operands, function=function)
+    leaves, in_tree, avals = flatten_argument("operands", operands, function=function)
     # The branches of a cond are [false_fun, true_fun]; true_fun is traced first, and its constants come first.
     order = slice(None, None, -1) if function == "cond" else slice(None)
     bodies = [stage_body(function, f, in_tree, avals) for f in functions[order]][order]

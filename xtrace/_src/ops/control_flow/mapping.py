@@ -20,8 +20,8 @@ from xtrace._src.ops.arrays.shape import rev
 from xtrace._src.ops.arrays.slicing import index_in_dim, pad, slice, slice_in_dim
 from xtrace._src.ops.calls import NO_PLACES, jit_call
 from xtrace._src.ops.comparisons import bitwise_or
-from xtrace._src.ops.control_flow.bodies import check_function, leaves_of, stage_body
-from xtrace._src.ops.control_flow.scan import length_of, run_scan, scan
+from xtrace._src.ops.control_flow.bodies import check_function, flatten_argument, stage_body
+from xtrace._src.ops.control_flow.scan import find_length, run_scan, scan
 from xtrace._src.ops.control_flow.scan_parts import Loop
 from xtrace._src.ops.elementwise import add
 from xtrace._src.transforms.batch import MappedAxis, batch, remove_axis
@@ -49,8 +49,8 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
         Array([1., 4.], dtype=float32)
     """
     check_function("f", f)
-    elements, tree, avals = leaves_of("xs", xs)
-    length = length_of(None, tree, avals)
+    elements, tree, avals = flatten_argument("xs", xs)
+    length = find_length(None, tree, avals)
     size = to_integer("batch_size", batch_size) if batch_size is not None else 0
     if size < 0:
         raise ValueError(f"map: batch_size must not be negative, got {size}")
@@ -125,7 +125,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         Array([1, 3, 3], dtype=int32)
     """
     check_function("fn", fn)
-    leaves, tree, avals = leaves_of("elems", elems)
+    leaves, tree, avals = flatten_argument("elems", elems)
     if not leaves:
         return elems
     axes = [canonical_axis(axis, a.ndim) for a in avals]
@@ -163,9 +163,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     return pytree.tree_unflatten(tree, results)
 
 
-def _scan(
-    combine: Callable[[list[Any], list[Any]], list[Any]], elements: list[Any], axes: Sequence[int]
-) -> list[Any]:
+def _scan(combine: Callable[[list[Any], list[Any]], list[Any]], elements: list[Any], axes: Sequence[int]) -> list[Any]:
     """Return the scan: a scan of combined neighbours gives the odd positions, from which the even ones follow."""
 
     def part(values: Sequence[Any], start: int, stop: int | None, step: int = 1) -> list[Any]:

@@ -22,25 +22,16 @@ from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, tangent_aval
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.calls import evaluate_as_program
-from xtrace._src.ops.control_flow.bodies import (
-    Body,
-    check_carry,
-    check_function,
-    leaves_of,
-    open_jaxpr,
-    promote_carry,
-    same_type,
-    stage_body,
-)
+from xtrace._src.ops.control_flow import bodies
 from xtrace._src.ops.control_flow.scan_parts import (
     Loop,
     Source,
     Split,
+    choose_unroll,
     find_forwarding,
     regroup_jaxpr,
     run_in_python,
     split_scan,
-    unroll_of,
     until_stable,
 )
 from xtrace._src.ops.control_flow.scanned_elements import lengthen, read_element, read_group, store_results
@@ -66,14 +57,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
     stage_to_jaxpr,
     transpose_jaxpr,
 )
-from xtrace._src.transforms.lower import (
-    emit_call,
-    emit_equations,
-    is_unreduced,
-    occurs_again,
-    tokens_of,
-    with_tokens,
-)
+from xtrace._src.transforms.lower import emit_call, emit_jaxpr, get_tokens, is_unreduced, occurs_again, with_tokens
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _Carry = TypeVar("_Carry")
@@ -141,10 +125,10 @@ def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, **details: A
         raise TypeError(f"scan: operands that are scanned over must have the leading axis size {length}, got {xs}")
     steps = [remove_axis(a, 0) for a in xs]
     expected = jaxpr.in_avals
-    if len(avals) != len(expected) or not all(map(same_type, [*consts, *carry, *steps], expected)):
+    if len(avals) != len(expected) or not all(map(bodies.same_type, [*consts, *carry, *steps], expected)):
         raise TypeError(f"scan: the jaxpr takes {expected}, its operands have the types {[*consts, *carry, *steps]}")
     out = jaxpr.out_avals
-    if not all(map(same_type, carry, out)):
+    if not all(map(bodies.same_type, carry, out)):
         raise TypeError(f"scan: the jaxpr takes the carry {carry} and returns {out[: loop.num_carry]}")
     return [*out[: loop.num_carry], *[insert_axis(a, 0, length) for a in out[loop.num_carry :]]]
 
@@ -171,7 +155,7 @@ class _Steps:
             builder.name_next("")
             outputs = emit_call(builder, jaxpr, "scan_body", values, "func.call")
         else:
-            outputs = emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, values, strict=True)))
+            outputs = emit_jaxpr(builder, jaxpr, values)
         builder.scope = scope
         return outputs[: self.loop.num_carry], outputs[self.loop.num_carry :]
 
@@ -228,7 +212,7 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
     if not is_counted or trips > 1:
         effects = ordered_effects(jaxpr.effects)
         terms = [x for x in (*consts, *xs) if is_unreduced(x)]
-        state = [*tokens_of(builder, effects), builder.constant(0, index), *carry, *ys, *terms]
+        state = [*get_tokens(builder, effects), builder.constant(0, index), *carry, *ys, *terms]
         avals = [v.aval for v in state]
         condition = builder.region(avals, "cond")
         first = len(effects)
@@ -255,7 +239,7 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
         one = body.constant(1, index)
         body.name_next("add")
         after = body.elementwise("add", i, one)
-        results = [*tokens_of(body, effects), after, *carried, *stacked, *within]
+        results = [*get_tokens(body, effects), after, *carried, *stacked, *within]
         done = with_tokens(builder, effects, builder.while_loop(state, (condition, holds), (body, results)))
         carry, ys = _halves(done[1 : len(done) - len(terms)], loop.num_carry)
         steps.consts = consts
@@ -303,7 +287,7 @@ def _jvp_body(closed: ClosedJaxpr, given: tuple[bool, ...], loop: Loop) -> _Forw
     # A carry has a tangent if its initial value has one, or if a step adds one.
     moving, _ = until_stable(lambda flags: jvp_jaxpr(closed, flags, _force_carry(flags, loop, results))[1], given, loop)
     both, nonzero = jvp_jaxpr(closed, moving, _force_carry(moving, loop, results))
-    jaxpr, extra = open_jaxpr(both)
+    jaxpr, extra = bodies.open_jaxpr(both)
     count, n = len(closed.in_avals), len(extra)
     values = loop.split(jaxpr.invars[n : n + count])
     moved = loop.split(scatter_by_mask(jaxpr.invars[n + count :], moving))
@@ -341,16 +325,16 @@ def _bind_split(
     """
     values: dict[str, Sequence[Any]] = {"operand": operands, "extra": parts.extra}
 
-    def values_of(sources: Sequence[Source]) -> list[Any]:
+    def get_values(sources: Sequence[Source]) -> list[Any]:
         return [values[kind][i] for kind, i in sources]
 
     if parts.hoisted.jaxpr.outvars:
         fixed = [*parts.extra[: parts.known_extra], *[operands[i] for i in parts.fixed]]
         values["hoisted"] = evaluate_as_program(parts.hoisted, fixed, "scan_invariants")
     _, carry, xs = loop.split(operands)
-    results = bind_scan(parts.known, parts.known_loop, [*values_of(parts.known_consts), *carry, *xs])
+    results = bind_scan(parts.known, parts.known_loop, [*get_values(parts.known_consts), *carry, *xs])
     values["result"] = results
-    linear = [*values_of(parts.linear_consts), *moved[0], *moved[1], *values_of(parts.stacked), *moved[2]]
+    linear = [*get_values(parts.linear_consts), *moved[0], *moved[1], *get_values(parts.stacked), *moved[2]]
     return results[: parts.results], bind_scan(parts.linear, parts.linear_loop, linear)
 
 
@@ -465,7 +449,7 @@ def _transpose_body(
     )
     nonzero = tuple([bool(x) for x in scatter_by_mask(has_cotangent, linear)])
     found_consts = loop.split(nonzero)[0]
-    jaxpr, extra = open_jaxpr(transposed)
+    jaxpr, extra = bodies.open_jaxpr(transposed)
     in_avals = closed.in_avals
     kinds = loop.split(in_avals)
     known = loop.split([not x for x in linear])
@@ -493,7 +477,7 @@ def _transpose_body(
 
     groups = [[*extra_avals, *fixed], [*accumulated, *moved], [*carried, *scanned, *ys]]
     backward = stage_to_jaxpr(body, [a for group in groups for a in group], closed.jaxpr.debug_info)
-    body_jaxpr, more = open_jaxpr(backward)
+    body_jaxpr, more = bodies.open_jaxpr(backward)
     before = None
     before_loop = loop._replace(num_consts=len(fixed), num_carry=len(carried))
     if carried:
@@ -601,35 +585,34 @@ def scan(
         >>> lax.scan(lambda total, x: (total + x, total), 0.0, jnp.array([1.0, 2.0, 3.0]))
         (Array(6., dtype=float32), Array([0., 1., 3.], dtype=float32, weak_type=True))
     """
-    check_function("f", f)
+    bodies.check_function("f", f)
     if has_high_values((init, xs)):
         return call_on_lowered(lambda c, x: scan(with_lowered_results(f), c, x, length, reverse, unroll), (init, xs))
-    carry, carry_tree, carry_avals = leaves_of("init", init)
-    elements, xs_tree, xs_avals = leaves_of("xs", xs)
-    size = length_of(length, xs_tree, xs_avals)
-    steps = unroll_of(unroll, size)
+    carry, carry_tree, carry_avals = bodies.flatten_argument("init", init)
+    elements, xs_tree, xs_avals = bodies.flatten_argument("xs", xs)
+    size = find_length(length, xs_tree, xs_avals)
+    steps = choose_unroll(unroll, size)
     if config.disable_jit.value:
         return run_in_python(f, init, elements, xs_tree, size, bool(reverse))
     in_tree = pytree.treedef_tuple([carry_tree, xs_tree])
     inner = [remove_axis(a, 0) for a in xs_avals]
-    body = stage_body("scan", f, in_tree, [*carry_avals, *inner])
+    body = bodies.stage_body("scan", f, in_tree, [*carry_avals, *inner])
     out_tree = _split_result_tree(body)
     if out_tree[0] == carry_tree:
-        promoted = promote_carry(carry, carry_avals, body.out_avals[: len(carry)])
+        promoted = bodies.promote_carry(carry, carry_avals, body.out_avals[: len(carry)])
         if promoted is not None:
             carry, carry_avals = promoted, list(map(aval_of, promoted))
-            body = stage_body("scan", f, in_tree, [*carry_avals, *inner])
+            body = bodies.stage_body("scan", f, in_tree, [*carry_avals, *inner])
             out_tree = _split_result_tree(body)
     name = positional_names(f, 2)[0]
-    check_carry(name, carry_tree, carry_avals, out_tree[0], body.out_avals[: out_tree[0].num_leaves])
+    bodies.check_carry(name, carry_tree, carry_avals, out_tree[0], body.out_avals[: out_tree[0].num_leaves])
     loop = Loop(size, bool(reverse), steps, len(body.consts), len(carry))
     results = run_scan(body.jaxpr, loop, [*body.consts, *carry, *elements])
     # The pair is a tuple or a list, as the body's is.
-    pair: tuple[_Carry, _Outputs] = pytree.tree_unflatten(body.out_tree, results)
-    return pair
+    return pytree.tree_unflatten(body.out_tree, results)  # type: ignore[no-any-return]
 
 
-def length_of(length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
+def find_length(length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
     """Return the trip count; ValueError if `length` and the leading axes disagree."""
 
     def paths() -> list[str]:
@@ -679,7 +662,7 @@ def length_of(length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
     return number  # type: ignore[no-any-return]
 
 
-def _split_result_tree(body: Body) -> list[PyTreeDef]:
+def _split_result_tree(body: bodies.Body) -> list[PyTreeDef]:
     """Return the trees of the carry and of a step's other results; TypeError unless the body returned a pair."""
     children, data = body.out_tree.children(), body.out_tree.node_data()
     if data is None or not issubclass(data[0], (tuple, list)) or len(children) != 2:

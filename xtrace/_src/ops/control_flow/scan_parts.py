@@ -40,7 +40,7 @@ class Loop(NamedTuple):
         return list(values[: self.num_consts]), list(values[self.num_consts : carried]), list(values[carried:])
 
 
-def unroll_of(unroll: Any, size: int) -> int:
+def choose_unroll(unroll: Any, size: int) -> int:
     """Return the number of steps in one iteration of the loop; `size` is the trip count, used for True."""
     if isinstance(unroll, (bool, np.bool_)):
         return max(size, 1) if unroll else 1

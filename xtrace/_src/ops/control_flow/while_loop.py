@@ -23,18 +23,9 @@ from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.comparisons import lt
-from xtrace._src.ops.control_flow.bodies import (
-    Body,
-    check_carry,
-    check_function,
-    leaves_of,
-    open_jaxpr,
-    promote_carry,
-    same_type,
-    stage_body,
-)
+from xtrace._src.ops.control_flow import bodies
 from xtrace._src.ops.control_flow.scan import run_scan
-from xtrace._src.ops.control_flow.scan_parts import Loop, unroll_of
+from xtrace._src.ops.control_flow.scan_parts import Loop, choose_unroll
 from xtrace._src.ops.elementwise import add
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.runtime.transfer import to_array
@@ -58,7 +49,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
     stage_to_jaxpr,
 )
 from xtrace._src.transforms.linearize import KnownResults
-from xtrace._src.transforms.lower import emit_equations, is_unreduced, tokens_of, with_tokens
+from xtrace._src.transforms.lower import emit_jaxpr, get_tokens, is_unreduced, with_tokens
 
 _Carry = TypeVar("_Carry")
 _PARAMETERS = ("cond_nconsts", "cond_jaxpr", "body_nconsts", "body_jaxpr")
@@ -182,10 +173,10 @@ def _abstract(*avals: ShapedArray, **parameters: Any) -> list[ShapedArray]:
         ("cond_jaxpr", [*cond_consts, *carry], loop.cond_jaxpr),
         ("body_jaxpr", [*body_consts, *carry], loop.body_jaxpr),
     ):
-        if len(given) != len(closed.in_avals) or not all(map(same_type, given, closed.in_avals)):
+        if len(given) != len(closed.in_avals) or not all(map(bodies.same_type, given, closed.in_avals)):
             raise TypeError(f"while: {what} takes {closed.in_avals}, its operands have the types {given}")
     out = loop.body_jaxpr.out_avals
-    if len(out) != len(carry) or not all(map(same_type, carry, out)):
+    if len(out) != len(carry) or not all(map(bodies.same_type, carry, out)):
         raise TypeError(f"while: body_jaxpr takes the carry {carry} and returns {out}")
     predicate = loop.predicate
     if predicate.dtype != dtypes.bool_ or any(a.shape[: predicate.ndim] != predicate.shape for a in carry):
@@ -199,16 +190,14 @@ def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[V
     effects = ordered_effects(_effects(cond_jaxpr=loop.cond_jaxpr, body_jaxpr=loop.body_jaxpr))
 
     def predicate(inner: FunctionBuilder, values: Sequence[Value]) -> Value:
-        jaxpr = loop.cond_jaxpr.jaxpr
-        operands = [*cond_consts, *values]
-        return emit_equations(inner, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))[0]
+        return emit_jaxpr(inner, loop.cond_jaxpr.jaxpr, [*cond_consts, *values])[0]
 
     # StableHLO's condition region cannot thread tokens, so a predicate with effects is computed before the loop and at
     # the end of each step.
     ahead = has_side_effects(loop.cond_jaxpr.effects)
     before = [predicate(builder, carry)] if ahead else []
     terms = [x for x in body_consts if is_unreduced(x)]
-    state = [*tokens_of(builder, effects), *before, *carry, *terms]
+    state = [*get_tokens(builder, effects), *before, *carry, *terms]
     avals = [v.aval for v in state]
     condition, body = builder.region(avals, "cond"), builder.region(avals, "body")
     first = len(effects)
@@ -222,8 +211,7 @@ def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[V
     given, within = given[: len(carry)], given[len(carry) :]
     inner = dict(zip([x.name for x in terms], within, strict=True))
     inner_consts: list[Any] = [inner.get(x.name, x) for x in body_consts]
-    jaxpr = loop.body_jaxpr.jaxpr
-    after = emit_equations(body, jaxpr, dict(zip(jaxpr.invars, [*inner_consts, *given], strict=True)))
+    after = emit_jaxpr(body, loop.body_jaxpr.jaxpr, [*inner_consts, *given])
     if axes:
         body.scope, around = f"{body.scope}_pred", body.scope
         going = known[0] if known else predicate(body, given)
@@ -235,7 +223,7 @@ def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[V
         ]
     if ahead:
         after = [predicate(body, after), *after]
-    results = [*tokens_of(body, effects), *after, *within]
+    results = [*get_tokens(body, effects), *after, *within]
     done = with_tokens(builder, effects, builder.while_loop(state, (condition, holds), (body, results)))
     return done[len(before) : len(done) - len(terms)]
 
@@ -265,7 +253,7 @@ def _jvp_body(body: ClosedJaxpr, cond: ClosedJaxpr, given: tuple[bool, ...], con
         return both, or_masks(carry, nonzero)
 
     both, carry = find_fixpoint(jvp_step, carry)
-    jaxpr, extra = open_jaxpr(both)
+    jaxpr, extra = bodies.open_jaxpr(both)
     n, count = len(extra), len(given)
     values, moved = jaxpr.invars[n : n + count], jaxpr.invars[n + count :]
     split = sum(constant)
@@ -443,38 +431,37 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], _Carry]
         >>> lax.while_loop(lambda x: x < 10, lambda x: 2 * x, 1)
         Array(16, dtype=int32, weak_type=True)
     """
-    check_function("cond_fun", cond_fun)
-    check_function("body_fun", body_fun)
+    bodies.check_function("cond_fun", cond_fun)
+    bodies.check_function("body_fun", body_fun)
     if has_high_values(init_val):
         lowered = with_lowered_results(cond_fun), with_lowered_results(body_fun)
         return call_on_lowered(lambda x: while_loop(*lowered, x), (init_val,))
     if config.disable_jit.value:
         try:
-            result: _Carry = _run_in_python(cond_fun, body_fun, pytree.tree_map(to_array, init_val))
-            return result
+            start = pytree.tree_map(to_array, init_val)
+            return _run_in_python(cond_fun, body_fun, start)  # type: ignore[no-any-return]
         except ConcretizationTypeError:  # under another trace without values
             pass
-    values, tree, avals = leaves_of("init_val", init_val)
+    values, tree, avals = bodies.flatten_argument("init_val", init_val)
     in_tree = pytree.treedef_tuple([tree])
 
-    def stage_functions() -> tuple[Body, Body]:
-        cond = stage_body("while_cond", cond_fun, in_tree, avals)
+    def stage_functions() -> tuple[bodies.Body, bodies.Body]:
+        cond = bodies.stage_body("while_cond", cond_fun, in_tree, avals)
         _check_predicate(cond)
-        return cond, stage_body("while_loop", body_fun, in_tree, avals)
+        return cond, bodies.stage_body("while_loop", body_fun, in_tree, avals)
 
     cond, body = stage_functions()
     if body.out_tree == tree:
-        promoted = promote_carry(values, avals, body.out_avals)
+        promoted = bodies.promote_carry(values, avals, body.out_avals)
         if promoted is not None:
             values, avals = promoted, list(map(aval_of, promoted))
             cond, body = stage_functions()
-    check_carry(positional_names(body_fun, 1)[0], tree, avals, body.out_tree, body.out_avals)
+    bodies.check_carry(positional_names(body_fun, 1)[0], tree, avals, body.out_tree, body.out_avals)
     loop = WhileLoop(len(cond.consts), cond.jaxpr, len(body.consts), body.jaxpr)
-    result = pytree.tree_unflatten(tree, _run_while(loop, cond.consts, body.consts, values))
-    return result
+    return pytree.tree_unflatten(tree, _run_while(loop, cond.consts, body.consts, values))  # type: ignore[no-any-return]
 
 
-def _check_predicate(cond: Body) -> None:
+def _check_predicate(cond: bodies.Body) -> None:
     if not pytree.treedef_is_leaf(cond.out_tree) or cond.out_tree.num_leaves != 1:
         raise TypeError(f"while_loop: cond_fun must return a boolean scalar, but got pytree {cond.out_tree}.")
     aval = cond.out_avals[0]
@@ -516,7 +503,7 @@ def fori_loop(
         >>> lax.fori_loop(0, 3, lambda i, x: x + i, 10)
         Array(13, dtype=int32, weak_type=True)
     """
-    check_function("body_fun", body_fun)
+    bodies.check_function("body_fun", body_fun)
     if has_high_values(init_val):
         run = lambda x: fori_loop(lower, upper, with_lowered_results(body_fun), x, unroll=unroll)  # noqa: E731
         return call_on_lowered(run, (init_val,))
@@ -528,20 +515,20 @@ def fori_loop(
         for i in range(lower, upper):
             value = body_fun(i, value)
         return value
-    values, tree, avals = leaves_of("init_val", init_val)
+    values, tree, avals = bodies.flatten_argument("init_val", init_val)
     count = aval_of(lower)
     in_tree = pytree.treedef_tuple([pytree.tree_structure(0), tree])
-    body = stage_body("fori_loop", body_fun, in_tree, [count, *avals])
+    body = bodies.stage_body("fori_loop", body_fun, in_tree, [count, *avals])
     if body.out_tree == tree:
-        promoted = promote_carry(values, avals, body.out_avals)
+        promoted = bodies.promote_carry(values, avals, body.out_avals)
         if promoted is not None:
             values, avals = promoted, list(map(aval_of, promoted))
-            body = stage_body("fori_loop", body_fun, in_tree, [count, *avals])
-    check_carry(positional_names(body_fun, 2)[1], tree, avals, body.out_tree, body.out_avals)
+            body = bodies.stage_body("fori_loop", body_fun, in_tree, [count, *avals])
+    bodies.check_carry(positional_names(body_fun, 2)[1], tree, avals, body.out_tree, body.out_avals)
     number = len(body.consts)
     if known:
         steps = largest(upper - lower, 0)
-        at_once = unroll_of(1 if unroll is None else unroll, steps)
+        at_once = choose_unroll(1 if unroll is None else unroll, steps)
         loop = Loop(steps, False, at_once, number, len(avals) + 1)
         results = run_scan(_add_counter(body.jaxpr, number, None), loop, [*body.consts, lower, *values])[1:]
     else:
@@ -549,8 +536,7 @@ def fori_loop(
         jaxpr = _add_counter(body.jaxpr, number, bound)
         counted = WhileLoop(0, _compare_counter(count, bound, tuple(avals)), number, jaxpr)
         results = _run_while(counted, [], body.consts, [lower, upper, *values])[2:]
-    result: _Carry = pytree.tree_unflatten(tree, results)
-    return result
+    return pytree.tree_unflatten(tree, results)  # type: ignore[no-any-return]
 
 
 def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:

@@ -6,24 +6,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.core.annotations import ArrayLike
-from xtrace._src.core.avals import AbstractRef, ShapedArray
+from xtrace._src.core.avals import AbstractRef
 from xtrace._src.core.effects import NO_EFFECTS, OWN_DERIVATIVE_EFFECT, Effects
 from xtrace._src.core.errors import UnexpectedTracerError
-from xtrace._src.core.ir import Atom, ClosedJaxpr
+from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.ops.arrays.slicing import index_in_dim
-from xtrace._src.ops.calls import NO_PLACES, jit_call
+from xtrace._src.ops.calls import NO_PLACES, jit_call, make_call_rules
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.discharge import discharge_call
 from xtrace._src.transforms.evaluate import evaluate
-from xtrace._src.transforms.jaxpr_transforms import (
-    batch_jaxpr,
-    cast_weak_type,
-    infer_result_types,
-    move_constants_to_inputs,
-)
+from xtrace._src.transforms.jaxpr_transforms import batch_jaxpr, cast_weak_type, move_constants_to_inputs
 from xtrace._src.transforms.jvp import JVPTracer
-from xtrace._src.transforms.lower import emit_equations
+from xtrace._src.transforms.lower import emit_jaxpr
 
 
 def closed_over_message(name: str) -> str:
@@ -48,21 +43,19 @@ def drop_closed_over(
     return list(values[count:]), list(tangents[count:])
 
 
-def abstract_call(*avals: ShapedArray, call_jaxpr: ClosedJaxpr, **_: object) -> list[ShapedArray]:
-    """Call a function with custom rules."""
-    return infer_result_types(call_jaxpr, avals)
+def emit_inline(parameter: str) -> Callable[..., list[Value]]:
+    """Return the emission rule that writes the equations of the jaxpr in a parameter inline."""
+
+    def emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[Value]:
+        results = builder.results
+        emitted = emit_jaxpr(builder, parameters[parameter].jaxpr, values)
+        builder.results = results
+        return emitted
+
+    return emit
 
 
-def emit_inline(builder: FunctionBuilder, *values: Value, call_jaxpr: ClosedJaxpr, **_: object) -> list[Value]:
-    """Write the equations of the function inline."""
-    jaxpr, results = call_jaxpr.jaxpr, builder.results
-    operands: dict[Atom, Value] = dict(zip(jaxpr.invars, values, strict=True))
-    emitted = emit_equations(builder, jaxpr, operands)
-    builder.results = results
-    return emitted
-
-
-def effects_of_call(*, call_jaxpr: ClosedJaxpr, **_: object) -> Effects:
+def _effects(*, call_jaxpr: ClosedJaxpr, **_: object) -> Effects:
     """Return the effects of the jaxpr; a Python function declares none."""
     if not isinstance(call_jaxpr, ClosedJaxpr):
         return NO_EFFECTS
@@ -70,7 +63,7 @@ def effects_of_call(*, call_jaxpr: ClosedJaxpr, **_: object) -> Effects:
     return call_jaxpr.effects | {OWN_DERIVATIVE_EFFECT} if takes_references else call_jaxpr.effects
 
 
-def discharge_inline(
+def _discharge(
     keys: Sequence[Any], operands: Sequence[Any], *, call_jaxpr: ClosedJaxpr, **_: object
 ) -> tuple[list[Any], list[Any]]:
     """Apply the equations of the function to the arrays of references."""
@@ -79,7 +72,7 @@ def discharge_inline(
     )
 
 
-def evaluate_call(*operands: object, call_jaxpr: Any, name: str, **_: object) -> list[Any]:
+def _evaluate(*operands: object, call_jaxpr: Any, name: str, **_: object) -> list[Any]:
     """Call a Python function, or run a jaxpr as one program."""
     if isinstance(call_jaxpr, ClosedJaxpr):
         return jit_call.bind_positional(operands, (name, call_jaxpr, (), False, None, False, *NO_PLACES))
@@ -97,13 +90,20 @@ def transpose_inline(
     return jit_call.rule("transpose")(cotangents, *operands, name=name, jaxpr=call_jaxpr, compiler_options=None)
 
 
-def partial_evaluate_inline(
+def _partial_evaluate(
     unknown: tuple[bool, ...], *, name: str, call_jaxpr: ClosedJaxpr, **_: object
 ) -> Callable[[Sequence[Any]], list[Any]] | None:
     """Return the partial evaluation of the call's jaxpr."""
     # Only tapes are partially evaluated, and they are transposed next, without the custom rule.
     assert jit_call.partial_evaluate is not None
     return jit_call.partial_evaluate(unknown, name=name, jaxpr=call_jaxpr)
+
+
+# Rules that do not depend on the custom rule, of calls of functions with custom derivatives.
+SHARED_RULES = make_call_rules("call_jaxpr", "Call a function with custom rules.") | {
+    "emit": emit_inline("call_jaxpr"), "effects": _effects, "evaluate": _evaluate, "discharge": _discharge,
+    "partial_evaluate": _partial_evaluate, "transpose": transpose_inline,
+}
 
 
 def cast_results(results: Sequence[Any], call_jaxpr: Any) -> list[Any]:

@@ -13,24 +13,15 @@ from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import current_trace, use_trace
 from xtrace._src.ops.custom_rules.calls import (
-    abstract_call,
+    SHARED_RULES,
     batch_call,
     cast_results,
-    discharge_inline,
     drop_closed_over,
-    effects_of_call,
-    emit_inline,
-    evaluate_call,
     find_mapped_results,
-    partial_evaluate_inline,
-    transpose_inline,
 )
-from xtrace._src.ops.custom_rules.rule import Rule, call_rule, zero_of
+from xtrace._src.ops.custom_rules.rule import Rule, call_rule, make_zero
 from xtrace._src.transforms.batch import MappedAxis
-from xtrace._src.transforms.jaxpr_transforms import (
-    filter_by_mask,
-    scatter_by_mask,
-)
+from xtrace._src.transforms.jaxpr_transforms import filter_by_mask, scatter_by_mask
 from xtrace._src.transforms.scopes import program_scopes
 from xtrace._src.transforms.stage import StagedTracer, stage
 
@@ -55,7 +46,7 @@ def _custom_jvp_linearize(
         # of the rule outside of the tape, with zero tangents, computes them.
         assert tape.parent is not None
         with use_trace(tape.parent):
-            still = [None if t is None else zero_of(aval_of(t)) for t in tangents]
+            still = [None if t is None else make_zero(aval_of(t)) for t in tangents]
             results, _ = call_rule(jvp, primals, still)
     return cast_results(results, call_jaxpr), moved
 
@@ -140,9 +131,6 @@ def _find_mapped_tangents(
 
 
 custom_jvp_call = ListPrimitive(
-    "custom_jvp_call", ("name", "call_jaxpr", "jvp", "num_consts", "symbolic_zeros"), abstract=abstract_call,
-    emit=emit_inline, evaluate=evaluate_call, effects=effects_of_call, discharge=discharge_inline, jvp=_custom_jvp,
-    linearize=_custom_jvp_linearize,
-    partial_evaluate=partial_evaluate_inline, transpose=transpose_inline, batch=_custom_jvp_batch,
-    multiple_results=True, memoised=False, unprinted={"num_consts": NEVER_PRINTED},
+    "custom_jvp_call", ("name", "call_jaxpr", "jvp", "num_consts", "symbolic_zeros"), jvp=_custom_jvp,
+    linearize=_custom_jvp_linearize, batch=_custom_jvp_batch, unprinted={"num_consts": NEVER_PRINTED}, **SHARED_RULES,
 )

@@ -11,37 +11,19 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import NEVER_PRINTED
 from xtrace._src.core.primitive import ListPrimitive, Primitive
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
-from xtrace._src.ops.custom_rules.calls import (
-    abstract_call,
-    batch_call,
-    cast_results,
-    discharge_inline,
-    drop_closed_over,
-    effects_of_call,
-    emit_inline,
-    evaluate_call,
-    partial_evaluate_inline,
-    transpose_inline,
-)
+from xtrace._src.ops.custom_rules.calls import SHARED_RULES, batch_call, cast_results, drop_closed_over
 from xtrace._src.ops.custom_rules.rule import Rule, call_rule
 from xtrace._src.ops.reductions import add_elements
 from xtrace._src.transforms.batch import MappedAxis, batch
-from xtrace._src.transforms.jaxpr_transforms import (
-    filter_by_mask,
-    scatter_by_mask,
-)
+from xtrace._src.transforms.jaxpr_transforms import filter_by_mask, scatter_by_mask
 from xtrace._src.transforms.scopes import program_scopes
 
 
-def _no_forward_mode(name: str) -> TypeError:
-    return TypeError(
+def _refuse_jvp(*_: Array, name: str, **__: object) -> Any:
+    raise TypeError(
         "can't apply forward-mode autodiff (jvp) to a custom_vjp function. "
         f"{name} has a rule for reverse mode only: use grad or vjp, or define it with custom_jvp"
     )
-
-
-def _custom_vjp_jvp(*_: Array, name: str, **__: object) -> Any:
-    raise _no_forward_mode(name)
 
 
 def _custom_vjp_linearize(
@@ -118,21 +100,14 @@ def _align_with_input(cotangent: Array, axis: int | None, in_axis: int | None, m
 
 
 custom_vjp_call = ListPrimitive(
-    "custom_vjp_call", ("name", "call_jaxpr", "fwd", "bwd", "num_consts", "symbolic_zeros"), abstract=abstract_call,
-    emit=emit_inline, evaluate=evaluate_call, effects=effects_of_call, jvp=_custom_vjp_jvp,
-    linearize=_custom_vjp_linearize, partial_evaluate=partial_evaluate_inline, transpose=transpose_inline,
-    batch=_custom_vjp_batch, discharge=discharge_inline, multiple_results=True, memoised=False,
-    unprinted={"num_consts": NEVER_PRINTED},
+    "custom_vjp_call", ("name", "call_jaxpr", "fwd", "bwd", "num_consts", "symbolic_zeros"), jvp=_refuse_jvp,
+    linearize=_custom_vjp_linearize, batch=_custom_vjp_batch, unprinted={"num_consts": NEVER_PRINTED}, **SHARED_RULES,
 )
 
 
 def _lin_abstract(*_: ShapedArray, out_avals: Sequence[ShapedArray], **__: object) -> list[ShapedArray]:
     """Return the tangents of a custom_vjp function's results; only the transpose, bwd, is defined."""
     return [a for a in out_avals if is_differentiable(a)]
-
-
-def _lin_jvp(*_: Array, name: str, **__: object) -> Any:
-    raise _no_forward_mode(name)
 
 
 def _lin_transpose(
@@ -159,6 +134,6 @@ def _lin_batch(
 
 custom_lin = Primitive(
     "custom_lin", ("name", "bwd", "in_nonzero", "num_res", "out_avals"), holds_jaxprs=True, abstract=_lin_abstract,
-    emit=_lin_jvp, evaluate=_lin_jvp, jvp=_lin_jvp, transpose=_lin_transpose, transposes_zeros=True, batch=_lin_batch,
-    multiple_results=True, memoised=False, unprinted={"out_avals": NEVER_PRINTED},
+    emit=_refuse_jvp, evaluate=_refuse_jvp, jvp=_refuse_jvp, transpose=_lin_transpose, transposes_zeros=True,
+    batch=_lin_batch, multiple_results=True, memoised=False, unprinted={"out_avals": NEVER_PRINTED},
 )

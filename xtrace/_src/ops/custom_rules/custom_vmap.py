@@ -8,16 +8,14 @@ from typing import Any
 from xtrace._src.algebra.vector_space import with_axis
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.effects import Effects
+from xtrace._src.core.avals import aval_of
 from xtrace._src.core.ir import NEVER_PRINTED, ClosedJaxpr
 from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.ops.arrays.slicing import index_in_dim
-from xtrace._src.ops.calls import jit_call
-from xtrace._src.ops.custom_rules.calls import abstract_call, emit_inline, transpose_inline
-from xtrace._src.ops.custom_rules.rule import Rule, zero_of
-from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.ops.calls import jit_call, make_call_rules
+from xtrace._src.ops.custom_rules.calls import emit_inline, transpose_inline
+from xtrace._src.ops.custom_rules.rule import Rule, make_zero
 from xtrace._src.transforms.batch import MappedAxis, batch
 from xtrace._src.transforms.jaxpr_transforms import (
     cast_weak_type,
@@ -27,19 +25,6 @@ from xtrace._src.transforms.jaxpr_transforms import (
     scatter_by_mask,
 )
 from xtrace._src.transforms.jvp import jvp
-
-
-def _custom_vmap_results(*avals: ShapedArray, call: ClosedJaxpr, **_: object) -> list[ShapedArray]:
-    """Call a function with a custom batching rule."""
-    return abstract_call(*avals, call_jaxpr=call)
-
-
-def _custom_vmap_emit(builder: FunctionBuilder, *values: Value, call: ClosedJaxpr, **_: object) -> list[Value]:
-    return emit_inline(builder, *values, call_jaxpr=call)
-
-
-def _custom_vmap_effects(*, call: ClosedJaxpr, **_: object) -> Effects:
-    return call.effects
 
 
 def _custom_vmap_jvp(
@@ -82,7 +67,7 @@ def _custom_vmap_jvp(
 
         results, out_tangents = jvp(function, values[:split], scatter_by_mask(values[split:], nonzero))
         pairs = [(x, t) for x, t, s in zip(results, out_tangents, smooth, strict=True) if s]
-        dense = [zero_of(aval_of(x)) if t is None else t for x, t in pairs]
+        dense = [make_zero(aval_of(x)) if t is None else t for x, t in pairs]
         return [*results, *dense], [*out_batched, *filter_by_mask(out_batched, smooth)]
 
     operands = [*primals, *filter_by_mask(tangents, nonzero)]
@@ -135,8 +120,7 @@ def _custom_vmap_transpose(
 
 
 custom_vmap_call = ListPrimitive(
-    "custom_vmap_call", ("name", "call", "rule"), abstract=_custom_vmap_results, emit=_custom_vmap_emit,
-    effects=_custom_vmap_effects, jvp=_custom_vmap_jvp, linearize=_custom_vmap_linearize,
-    transpose=_custom_vmap_transpose, batch=_custom_vmap_batch, multiple_results=True, memoised=False,
-    unprinted={"name": NEVER_PRINTED},
+    "custom_vmap_call", ("name", "call", "rule"), emit=emit_inline("call"), jvp=_custom_vmap_jvp,
+    linearize=_custom_vmap_linearize, transpose=_custom_vmap_transpose, batch=_custom_vmap_batch,
+    unprinted={"name": NEVER_PRINTED}, **make_call_rules("call", "Call a function with a custom batching rule."),
 )

@@ -7,32 +7,15 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import zeros
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.effects import Effects
+from xtrace._src.core.avals import aval_of
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals
-from xtrace._src.ops.custom_rules.calls import abstract_call, emit_inline
-from xtrace._src.ops.custom_rules.rule import Rule, zero_of
-from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.ops.calls import make_call_rules
+from xtrace._src.ops.custom_rules.calls import emit_inline
+from xtrace._src.ops.custom_rules.rule import Rule, make_zero
 from xtrace._src.transforms.batch import MappedAxis
-from xtrace._src.transforms.jaxpr_transforms import (
-    batch_jaxpr,
-    move_constants_to_inputs,
-)
-
-
-def _linear_results(*avals: ShapedArray, callee: ClosedJaxpr, **_: object) -> list[ShapedArray]:
-    """Call a linear function with a custom transpose."""
-    return abstract_call(*avals, call_jaxpr=callee)
-
-
-def _linear_emit(builder: FunctionBuilder, *values: Value, callee: ClosedJaxpr, **_: object) -> list[Value]:
-    return emit_inline(builder, *values, call_jaxpr=callee)
-
-
-def _linear_effects(*, callee: ClosedJaxpr, **_: object) -> Effects:
-    return callee.effects
+from xtrace._src.transforms.jaxpr_transforms import batch_jaxpr, move_constants_to_inputs
 
 
 def _linear_jvp(
@@ -46,7 +29,7 @@ def _linear_jvp(
     parameters = (callee, transpose, num_res)
     residuals = primals[:num_res]
     linear = zip(primals[num_res:], tangents[num_res:], strict=True)
-    moved = [zero_of(aval_of(x)) if t is None else t for x, t in linear]
+    moved = [make_zero(aval_of(x)) if t is None else t for x, t in linear]
     return linear_call.bind_positional(primals, parameters), linear_call.bind_positional(
         [*residuals, *moved], parameters
     )
@@ -109,7 +92,7 @@ def _linear_batch(
 
 
 linear_call = Primitive(
-    "linear_call", ("callee", "transpose", "num_res"), holds_jaxprs=True, abstract=_linear_results, emit=_linear_emit,
-    effects=_linear_effects, jvp=_linear_jvp, transpose=_linear_transpose, batch=_linear_batch, multiple_results=True,
-    memoised=False,
+    "linear_call", ("callee", "transpose", "num_res"), holds_jaxprs=True, emit=emit_inline("callee"), jvp=_linear_jvp,
+    transpose=_linear_transpose, batch=_linear_batch,
+    **make_call_rules("callee", "Call a linear function with a custom transpose."),
 )

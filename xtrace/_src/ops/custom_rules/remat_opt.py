@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.effects import Effects
+from xtrace._src.core.avals import aval_of
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, JaxprEqn, Var
 from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.ops.call_primitives import closed_call_p
-from xtrace._src.ops.calls import jit_call
-from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.ops.calls import make_jit_rules
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.dce import replacements
-from xtrace._src.transforms.jaxpr_transforms import batch_jaxpr, infer_result_types, stage_to_jaxpr
+from xtrace._src.transforms.jaxpr_transforms import batch_jaxpr, stage_to_jaxpr
 
 
 def call_forward_rule(
@@ -54,30 +52,6 @@ def _bind(
     return remat_opt.bind_positional([*constants, *operands], parameters)
 
 
-def _abstract(*avals: ShapedArray, fwd_jaxpr: ClosedJaxpr, **_: object) -> list[ShapedArray]:
-    """Call a forward rule, whose residuals come before the results."""
-    return infer_result_types(fwd_jaxpr, avals)
-
-
-def _emit(builder: FunctionBuilder, *values: Value, fwd_jaxpr: ClosedJaxpr, **_: object) -> list[Value]:
-    assert jit_call.emit is not None
-    emitted: list[Value] = jit_call.emit(builder, *values, jaxpr=fwd_jaxpr, name="remat_opt")
-    return emitted
-
-
-def _effects(*, fwd_jaxpr: ClosedJaxpr, **_: object) -> Effects:
-    return fwd_jaxpr.effects
-
-
-def _rule_of_jit(kind: str) -> Any:
-    rule = getattr(jit_call, kind)
-
-    def apply(*arguments: Any, fwd_jaxpr: ClosedJaxpr, **_: object) -> Any:
-        return rule(*arguments, name="remat_opt", jaxpr=fwd_jaxpr, compiler_options=None, inline=False)
-
-    return apply
-
-
 def _batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, num_consts: int, num_res: int,
     fwd_jaxpr: ClosedJaxpr, fun_jaxpr_thunk: Callable[[], ClosedJaxpr],
@@ -91,10 +65,9 @@ def _batch(
 
 
 remat_opt = ListPrimitive(
-    "remat_opt", ("num_consts", "num_res", "fwd_jaxpr", "fun_jaxpr_thunk"), abstract=_abstract, emit=_emit,
-    effects=_effects, jvp=_rule_of_jit("jvp"), linearize=_rule_of_jit("linearize"),
-    partial_evaluate=_rule_of_jit("partial_evaluate"), transpose=_rule_of_jit("transpose"), batch=_batch,
-    discharge=_rule_of_jit("discharge"), multiple_results=True, memoised=False,
+    "remat_opt", ("num_consts", "num_res", "fwd_jaxpr", "fun_jaxpr_thunk"),
+    **make_jit_rules("remat_opt", "fwd_jaxpr", "Call a forward rule, whose residuals come before the results.")
+    | {"batch": _batch},
 )
 
 

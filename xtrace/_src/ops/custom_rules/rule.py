@@ -131,7 +131,7 @@ def call_rule(rule: Rule, *arguments: Any) -> Any:
         raise
 
 
-def zero_of(aval: ShapedArray) -> Any:
+def make_zero(aval: ShapedArray) -> Any:
     """Return the zero tangent of a type; for integers, a NumPy array of float0."""
     if not is_differentiable(aval):
         return np.zeros(aval.shape, dtypes.float0)

@@ -86,7 +86,7 @@ def _extract_values(frames: Sequence[_Frame]) -> tuple[list[_Frame], list[Any]]:
     slots: dict[int, _Slot] = {}
     values: list[Any] = []
 
-    def slot_of(leaf: Tracer) -> Any:
+    def find_slot(leaf: Tracer) -> Any:
         if leaf.owner.ended or leaf.owner not in around:
             return _Unavailable(leaf)
         if id(leaf) not in slots:
@@ -94,14 +94,14 @@ def _extract_values(frames: Sequence[_Frame]) -> tuple[list[_Frame], list[Any]]:
             values.append(leaf)
         return slots[id(leaf)]
 
-    return _map_frames(slot_of, Tracer, frames), values
+    return _map_frames(find_slot, Tracer, frames), values
 
 
 def _fill_slots(frames: Sequence[_Frame], values: Sequence[Any]) -> list[_Frame]:
-    def value_of(slot: _Slot) -> Any:
+    def get_slot_value(slot: _Slot) -> Any:
         return values[slot.number]
 
-    return _map_frames(value_of, _Slot, frames)
+    return _map_frames(get_slot_value, _Slot, frames)
 
 
 def _map_frames(function: Callable[[Any], Any], kind: type, frames: Sequence[_Frame]) -> list[_Frame]:

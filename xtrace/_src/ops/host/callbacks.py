@@ -26,10 +26,10 @@ from xtrace._src.core.primitive import Derived, Primitive
 from xtrace._src.core.source import describe, user_position
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.host.host_calls import emit_host_call
-from xtrace._src.ops.host.mapped_calls import METHODS, call_in_turn, check_method, put_axis_first
+from xtrace._src.ops.host.mapped_calls import batch_by_method, call_in_turn, check_method
 from xtrace._src.runtime.arrays import ConcreteArray, new_array
 from xtrace._src.runtime.callback_errors import Failure
-from xtrace._src.runtime.callbacks import inside_callback, wait_for_ordered
+from xtrace._src.runtime.callbacks import inside_callback
 from xtrace._src.runtime.transfer import committed_device, in_layout, to_concrete
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
@@ -185,9 +185,7 @@ def _debug_callback_emit(
 
 
 def _debug_callback_evaluate(*arrays: Array, callback: Function, effect: Effect, **_: object) -> list[Any]:
-    if effect.ordered:
-        wait_for_ordered()
-    with inside_callback():
+    with inside_callback(effect.ordered):
         callback(*arrays)
     return []
 
@@ -253,19 +251,20 @@ def _abstract_results(*avals: ShapedArray, result_avals: Sequence[ShapedArray], 
     return list(result_avals)
 
 
-def _check_results_of(callback: Function, avals: Sequence[ShapedArray]) -> Callable[..., list[np.ndarray[Any, Any]]]:
+def _check_results(callback: Function, avals: Sequence[ShapedArray]) -> Callable[..., list[np.ndarray[Any, Any]]]:
     return lambda *arrays: callback.check_result(avals, callback(*arrays))
 
 
 def _evaluate(
-    operation: str, callback: Function, avals: Sequence[ShapedArray], arrays: Sequence[ConcreteArray]
+    operation: str, callback: Function, avals: Sequence[ShapedArray], arrays: Sequence[ConcreteArray],
+    ordered: bool = False,
 ) -> list[Any]:
     """Return the results of an eager call; errors are the same as in a compiled program."""
     arrays = [in_layout(a, None) for a in arrays]
     values = [new_array(a.aval.update(weak_type=False), a.buffer) if a.aval.weak_type else a for a in arrays]
     try:
-        with inside_callback():
-            results = _check_results_of(callback, avals)(*values)
+        with inside_callback(ordered):
+            results = _check_results(callback, avals)(*values)
     except Exception as error:
         caller = f"the callback {callback.name} of {operation}, called at {describe(user_position())},"
         failure = Failure(error, caller)
@@ -276,7 +275,7 @@ def _evaluate(
 
 def _pure_emit(builder: FunctionBuilder, *values: Value, callback: Function, result_avals: Any, **_: object) -> Any:
     name = f"the callback {callback.name} of pure_callback"
-    return emit_host_call(builder, values, callback, name, _check_results_of(callback, result_avals), None)
+    return emit_host_call(builder, values, callback, name, _check_results(callback, result_avals), None)
 
 
 def _pure_evaluate(*arrays: Any, callback: Function, result_avals: Any, **_: object) -> list[Any]:
@@ -286,19 +285,8 @@ def _pure_evaluate(*arrays: Any, callback: Function, result_avals: Any, **_: obj
 def _pure_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
 ) -> tuple[list[Any], list[int]]:
-    method, avals = parameters["vmap_method"], parameters["result_avals"]
-    if method is None:
-        raise NotImplementedError(
-            f"vmap of pure_callback needs a vmap_method for {parameters['callback'].name}: give pure_callback one of "
-            f"{', '.join(map(repr, METHODS))}; got None"
-        )
-    if method.startswith("sequential"):
-        bind = functools.partial(pure_callback_p.bind, **parameters)
-        results = call_in_turn(bind, operands, axes, unroll=method == "sequential_unrolled")
-    else:
-        parameters["result_avals"] = tuple([a.update(shape=(mapped.size, *a.shape)) for a in avals])
-        results = pure_callback_p.bind(*put_axis_first(method, operands, axes, mapped.size), **parameters)
-    return results, [0] * len(avals)
+    described = f"pure_callback needs a vmap_method for {parameters['callback'].name}"
+    return batch_by_method(pure_callback_p, described, "pure_callback", mapped, operands, axes, parameters)
 
 
 _pure_jvp = _refuse_jvp("Pure", "Use custom_jvp or custom_vjp around the function that calls it.")
@@ -314,13 +302,11 @@ def _io_emit(
     builder: FunctionBuilder, *values: Value, callback: Function, ordered: bool, result_avals: Any, **_: object
 ) -> Any:
     name = f"the callback {callback.name} of io_callback"
-    return emit_host_call(builder, values, callback, name, _check_results_of(callback, result_avals), _IO[ordered])
+    return emit_host_call(builder, values, callback, name, _check_results(callback, result_avals), _IO[ordered])
 
 
 def _io_evaluate(*arrays: Any, callback: Function, ordered: bool, result_avals: Any, **_: object) -> list[Any]:
-    if ordered:
-        wait_for_ordered()
-    return _evaluate("io_callback", callback, result_avals, arrays)
+    return _evaluate("io_callback", callback, result_avals, arrays, ordered)
 
 
 def _io_batch(

@@ -21,7 +21,7 @@ from xtrace._src.core.ir import ALWAYS_PRINTED
 from xtrace._src.core.source import resolve, user_position
 from xtrace._src.ops.host.callbacks import debug_primitive, merge_static, split_static
 from xtrace._src.ops.host.host_calls import emit_host_call
-from xtrace._src.runtime.callbacks import inside_callback, wait_for_ordered
+from xtrace._src.runtime.callbacks import inside_callback
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
@@ -109,9 +109,7 @@ def _emit(builder: FunctionBuilder, *values: Value, ordered: bool, **parameters:
 
 
 def _evaluate(*arrays: Array, ordered: bool, **parameters: Any) -> list[Any]:
-    if ordered:
-        wait_for_ordered()
-    with inside_callback():
+    with inside_callback(ordered):
         return _show(*arrays, **parameters)
 
 

@@ -12,7 +12,7 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.effects import Effect
 from xtrace._src.runtime.callbacks import HostCallback
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-from xtrace._src.transforms.lower import TOKEN, tokens_of, with_tokens
+from xtrace._src.transforms.lower import TOKEN, get_tokens, with_tokens
 
 _Function = Callable[..., Sequence[np.ndarray[Any, Any]]]
 
@@ -54,7 +54,7 @@ def emit_host_call(
         if effect not in builder.tokens:
             builder.tokens[effect] = builder.create_token(TOKEN)
         effects = [effect]
-    operands = [*tokens_of(builder, effects), *[x.to_physical() for x in values]]
+    operands = [*get_tokens(builder, effects), *[x.to_physical() for x in values]]
     in_avals, out_avals = _strong_types(values), list(builder.results)
     place = builder.place[0] if builder.place is not None else None
     callback_key = (key, name, tuple(in_avals), tuple(out_avals), place)
@@ -117,7 +117,7 @@ def _emit_transfers(
     operands = [x.to_physical() for x in values] or [builder.constant(0, _NUMBER)]
     received = avals or [_NUMBER]
     if effects:
-        (token,) = tokens_of(builder, effects)
+        (token,) = get_tokens(builder, effects)
     else:
         token = builder.create_token(TOKEN)
     sends, receives = [module.channel() for _ in operands], [module.channel() for _ in received]

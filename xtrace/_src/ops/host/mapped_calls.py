@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, move_axis, with_axis
@@ -10,7 +11,9 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.messages import called_function
+from xtrace._src.core.primitive import Primitive
 from xtrace._src.ops.control_flow.scan import scan
+from xtrace._src.transforms.batch import MappedAxis
 
 METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
 
@@ -52,3 +55,27 @@ def put_axis_first(method: str, operands: Sequence[Any], axes: Sequence[int | No
             x = broadcast_in_dim(x, (1, *shape), range(1, len(shape) + 1))
         arrays.append(x)
     return arrays
+
+
+def batch_by_method(
+    primitive: Primitive, described: str, function: str, mapped: MappedAxis, operands: Sequence[Any],
+    axes: Sequence[int | None], parameters: dict[str, Any], vectorized: Mapping[str, Any] | None = None,
+) -> tuple[list[Any], list[int]]:
+    """Return the results of calls of an opaque function for all indices, by its parameter ``vmap_method``.
+
+    described, function: the call, and the public function that takes the method, for messages. vectorized: the
+    parameters of one call for all indices that differ from `parameters`.
+    """
+    method, avals = parameters["vmap_method"], parameters["result_avals"]
+    if method is None:
+        raise NotImplementedError(
+            f"vmap of {described}: give {function} one of {', '.join(map(repr, METHODS))}; got None"
+        )
+    if method.startswith("sequential"):
+        bind = functools.partial(primitive.bind, **parameters)
+        results = call_in_turn(bind, operands, axes, unroll=method == "sequential_unrolled")
+    else:
+        stacked = tuple([a.update(shape=(mapped.size, *a.shape)) for a in avals])
+        parameters |= {"result_avals": stacked, **(vectorized or {})}
+        results = primitive.bind(*put_axis_first(method, operands, axes, mapped.size), **parameters)
+    return results, [0] * len(avals)

@@ -143,18 +143,19 @@ def _sharding_rule(operands: Sequence[ShapedArray], results: Sequence[ShapedArra
     return f"#sdy.op_sharding_rule<({', '.join(ins)})->({', '.join(outs)}) {{{factors}}}, custom>"
 
 
-def emit_status_check(builder: FunctionBuilder, status: Value, *, singular: bool = False) -> Value:
-    """Write whether LAPACK's status is 0, or with `singular` not negative."""
+def keep_valid(
+    builder: FunctionBuilder, values: Sequence[Value], status: Value, *, singular: bool = False
+) -> list[Value]:
+    """Write `values` with NaN for the matrices whose LAPACK status is not 0, or with `singular` is negative."""
     zero = builder.constant(0, status.aval)
-    return builder.compare("GE" if singular else "EQ", status, zero)
-
-
-def nan_unless(builder: FunctionBuilder, good: Value, x: Value) -> Value:
-    """Write `x` with NaN for the matrices that `good`, a mask over the batch axes, does not mark."""
-    nan = complex(math.nan, math.nan) if dtypes.is_complex(x.aval.dtype) else math.nan
-    aval = x.aval.update(weak_type=False)
-    mask = builder.broadcast(good, aval.shape, range(good.aval.ndim))
-    return builder.select(mask, x.bitcast(aval), builder.constant(nan, aval))
+    good = builder.compare("GE" if singular else "EQ", status, zero)
+    valid = []
+    for x in values:
+        nan = complex(math.nan, math.nan) if dtypes.is_complex(x.aval.dtype) else math.nan
+        aval = x.aval.update(weak_type=False)
+        mask = builder.broadcast(good, aval.shape, range(good.aval.ndim))
+        valid.append(builder.select(mask, x.bitcast(aval), builder.constant(nan, aval)))
+    return valid
 
 
 def platform_error(builder: FunctionBuilder, name: str) -> NotImplementedError:

@@ -21,10 +21,10 @@ from xtrace._src.ops.arrays.gathering import gather
 from xtrace._src.ops.arrays.index_vectors import GatherDimensionNumbers
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.arrays.sorting import sort_key_val
-from xtrace._src.ops.comparisons import eq
+from xtrace._src.ops.comparisons import eq, lt
 from xtrace._src.ops.constants import constant_like
 from xtrace._src.ops.elementwise import add
-from xtrace._src.ops.linalg.ffi import emit_status_check, foreign_call, lapack_call, nan_unless, xla_call
+from xtrace._src.ops.linalg.ffi import foreign_call, keep_valid, lapack_call, xla_call
 from xtrace._src.ops.linalg.matrices import (
     LEADING,
     as_column,
@@ -36,7 +36,7 @@ from xtrace._src.ops.linalg.matrices import (
     weak_as_operands,
 )
 from xtrace._src.ops.linalg.triangular import triangular_solve
-from xtrace._src.ops.lower_fun import lower_fun
+from xtrace._src.ops.lower_fun import lower_fun, repeat_while
 from xtrace._src.ops.selection import select_n
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
@@ -75,26 +75,22 @@ def _exchange_at_pivot(step: Array, pivots: Array, permutation: Array) -> list[A
     return [add(step, constant_like(step, 1)), pivots, permutation]
 
 
-def _first_permutation(pivots: Array, *, permutation_size: int) -> Array:
-    shape = (*aval_of(pivots).shape[:-1], permutation_size)
-    return broadcasted_iota(np.int32, shape, len(shape) - 1)
-
-
-def _permutation_emit(builder: FunctionBuilder, pivots: Value, *, permutation_size: int) -> Value:
-    aval = pivots.aval.update(shape=(*pivots.aval.shape[:-1], permutation_size))
-    if builder.platform == "cuda":
-        return foreign_call(builder, "cu_lu_pivots_to_permutation", [pivots], [aval], batch=aval.ndim - 1)[0]
-    permutation = lower_fun(_first_permutation)(builder, pivots, permutation_size=permutation_size)
-    steps = pivots.aval.shape[-1]
+@lower_fun
+def _apply_exchanges(pivots: Array, *, permutation_size: int) -> Array:
+    """Return the permutation that results from exchanges with the pivots."""
+    shape, steps = (*aval_of(pivots).shape[:-1], permutation_size), aval_of(pivots).shape[-1]
+    permutation = broadcasted_iota(np.int32, shape, len(shape) - 1)
     if not steps:
         return permutation
-    counter = ShapedArray((), dtypes.int32)
-    avals = [counter, pivots.aval, aval]
-    condition, body = builder.region(avals), builder.region(avals)
-    more = condition.compare("LT", condition.arguments[0], condition.constant(steps, counter))
-    carried = lower_fun(_exchange_at_pivot)(body, *body.arguments)
-    state = [builder.constant(0, counter), pivots, permutation]
-    return builder.while_loop(state, (condition, more), (body, carried))[2]
+    state = [np.int32(0), pivots, permutation]
+    return repeat_while(lambda step, *_: lt(step, np.int32(steps)), _exchange_at_pivot, state)[2]
+
+
+def _permutation_emit(builder: FunctionBuilder, pivots: Value, *, permutation_size: int) -> Any:
+    if builder.platform != "cuda":
+        return _apply_exchanges(builder, pivots, permutation_size=permutation_size)
+    aval = pivots.aval.update(shape=(*pivots.aval.shape[:-1], permutation_size))
+    return foreign_call(builder, "cu_lu_pivots_to_permutation", [pivots], [aval], batch=aval.ndim - 1)[0]
 
 
 @primitive(
@@ -149,7 +145,7 @@ def _lu_emit(builder: FunctionBuilder, x: Value) -> list[Value]:
     # LAPACK counts rows from 1.
     one = builder.constant(1, pivots.aval)
     pivots = builder.elementwise("subtract", pivots, one)
-    factors = nan_unless(builder, emit_status_check(builder, status, singular=True), factors)
+    (factors,) = keep_valid(builder, [factors], status, singular=True)
     return [factors, pivots, _permutation_emit(builder, pivots, permutation_size=x.aval.shape[-2])]
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.families import add_any, mul, neg
 from xtrace._src.algebra.kinds import FLOAT, check_kind, check_same_dtype
 from xtrace._src.algebra.vector_space import operand_aval
-from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.core.sharding_rules import leading
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
-from xtrace._src.ops.comparisons import eq
+from xtrace._src.ops.comparisons import eq, lt
 from xtrace._src.ops.constants import constant_like
 from xtrace._src.ops.elementwise import abs, add, div, max, sqrt, sub
 from xtrace._src.ops.linalg.matrices import (
@@ -27,9 +28,8 @@ from xtrace._src.ops.linalg.matrices import (
     transpose_matrices,
     weak_as_operands,
 )
-from xtrace._src.ops.lower_fun import lower_fun
+from xtrace._src.ops.lower_fun import lower_fun, repeat_while
 from xtrace._src.ops.selection import select_n
-from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 
 def _check_update(name: str, avals: Sequence[ShapedArray], square: ShapedArray, size: int, ranks: Shape) -> None:
@@ -68,18 +68,13 @@ def _rotate_row(step: Array, factor: Array, vector: Array) -> list[Any]:
     return [add(step, constant_like(step, 1)), factor, vector]
 
 
-def _update_emit(builder: FunctionBuilder, r_matrix: Value, w_vector: Value) -> Value:
-    size = r_matrix.aval.shape[-1]
+@lower_fun
+def _update_emit(r_matrix: Array, w_vector: Array) -> Array:
+    size = aval_of(r_matrix).shape[-1]
     if not size:
         return r_matrix
-    counter = ShapedArray((), dtypes.int32)
-    vector = lower_fun(as_row)(builder, w_vector)
-    avals = [counter, r_matrix.aval, vector.aval]
-    condition, body = builder.region(avals), builder.region(avals)
-    more = condition.compare("LT", condition.arguments[0], condition.constant(size, counter))
-    carried = lower_fun(_rotate_row)(body, *body.arguments)
-    state = [builder.constant(0, counter), r_matrix, vector]
-    return builder.while_loop(state, (condition, more), (body, carried))[1]
+    state = [np.int32(0), r_matrix, as_row(w_vector)]
+    return repeat_while(lambda step, *_: lt(step, np.int32(size)), _rotate_row, state)[1]
 
 
 @primitive(

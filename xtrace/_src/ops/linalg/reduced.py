@@ -18,15 +18,7 @@ from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.elementwise import add
-from xtrace._src.ops.linalg.ffi import (
-    character,
-    emit_status_check,
-    flag,
-    foreign_call,
-    lapack_call,
-    nan_unless,
-    platform_error,
-)
+from xtrace._src.ops.linalg import ffi
 from xtrace._src.ops.linalg.matrices import LEADING, as_column, check_batch, check_matrices, weak_as_operands
 from xtrace._src.ops.linalg.reflections import hessenberg_form, tridiagonal_form
 from xtrace._src.ops.linalg.tridiagonal import solve_by_elimination
@@ -47,16 +39,15 @@ def _schur_emit(
     builder: FunctionBuilder, x: Value, *, compute_schur_vectors: bool, sort_eig_vals: bool, select_callable: object
 ) -> list[Value]:
     if builder.platform != "cpu":
-        raise platform_error(builder, "schur")
+        raise ffi.platform_error(builder, "schur")
     batch = x.aval.shape[:-2]
     form = ShapedArray(x.aval.shape, x.aval.dtype)
     eigenvalues = [ShapedArray(x.aval.shape[:-1], x.aval.dtype)] * (1 if dtypes.is_complex(x.aval.dtype) else 2)
     status = ShapedArray(batch, dtypes.int32)
-    options = {"mode": character("V" if compute_schur_vectors else "N"), "sort": character("N")}
+    options = {"mode": ffi.character("V" if compute_schur_vectors else "N"), "sort": ffi.character("N")}
     results = [form, form, *eigenvalues, status, status]
-    outputs = lapack_call(builder, "gees", [x], results, batch=len(batch), options=options, aliases={0: 0})
-    good = emit_status_check(builder, outputs[-1])
-    return [nan_unless(builder, good, y) for y in outputs[: 2 if compute_schur_vectors else 1]]
+    outputs = ffi.lapack_call(builder, "gees", [x], results, batch=len(batch), options=options, aliases={0: 0})
+    return ffi.keep_valid(builder, outputs[: 2 if compute_schur_vectors else 1], outputs[-1])
 
 
 @primitive(
@@ -121,9 +112,8 @@ def _hessenberg_emit(builder: FunctionBuilder, a: Value) -> list[Value]:
     status = ShapedArray(a.aval.shape[:-2], dtypes.int32)
     options = {"low": "1 : i32", "high": f"{size} : i32"}
     details: dict[str, Any] = {"batch": a.aval.ndim - 2, "options": options, "aliases": {0: 0}}
-    *outputs, outcome = lapack_call(builder, "gehrd", [a], [packed, taus, status], **details)
-    good = emit_status_check(builder, outcome)
-    return [nan_unless(builder, good, y) for y in outputs]
+    *outputs, outcome = ffi.lapack_call(builder, "gehrd", [a], [packed, taus, status], **details)
+    return ffi.keep_valid(builder, outputs, outcome)
 
 
 @primitive(
@@ -176,15 +166,14 @@ def _tridiagonal_emit(builder: FunctionBuilder, a: Value, *, lower: bool) -> lis
     details: dict[str, Any] = {"batch": a.aval.ndim - 2, "aliases": {0: 0}}
     if builder.platform == "cpu":
         routine = "hetrd" if dtypes.is_complex(a.aval.dtype) else "sytrd"
-        details["options"] = {"uplo": character("L" if lower else "U")}
-        *outputs, status = lapack_call(builder, routine, [a], results, **details)
+        details["options"] = {"uplo": ffi.character("L" if lower else "U")}
+        *outputs, status = ffi.lapack_call(builder, routine, [a], results, **details)
     elif builder.platform == "cuda":
-        details["options"] = {"lower": flag(lower)}
-        *outputs, status = foreign_call(builder, "cusolver_sytrd_ffi", [a], results, **details)
+        details["options"] = {"lower": ffi.flag(lower)}
+        *outputs, status = ffi.foreign_call(builder, "cusolver_sytrd_ffi", [a], results, **details)
     else:
         return lower_fun(tridiagonal_form)(builder, a, lower=lower)
-    good = emit_status_check(builder, status)
-    return [nan_unless(builder, good, y) for y in outputs]
+    return ffi.keep_valid(builder, outputs, status)
 
 
 @primitive(
@@ -257,19 +246,20 @@ def _solve_emit(builder: FunctionBuilder, dl: Value, d: Value, du: Value, b: Val
         )
     if builder.platform == "cuda":
         if perturb_singular:
-            return foreign_call(builder, "cu_tridiagonal_solve_perturbed", operands, builder.results, batch=batch)[0]
+            target = "cu_tridiagonal_solve_perturbed"
+            return ffi.foreign_call(builder, target, operands, builder.results, batch=batch)[0]
         target = "cusparse_gtsv2_ffi"
-        return foreign_call(builder, target, operands, builder.results, batch=batch, aliases={0: 3})[0]
+        return ffi.foreign_call(builder, target, operands, builder.results, batch=batch, aliases={0: 3})[0]
     if builder.platform != "cpu":
         return lower_fun(solve_by_elimination)(builder, *operands, perturb_singular=perturb_singular)
     if perturb_singular:
         lapack.register()
-        return foreign_call(builder, "tridiagonal_solve_perturbed_ffi", operands, builder.results, batch=batch)[0]
+        return ffi.foreign_call(builder, "tridiagonal_solve_perturbed_ffi", operands, builder.results, batch=batch)[0]
     results = [ShapedArray(x.aval.shape, x.aval.dtype) for x in operands]
     results.append(ShapedArray(b.aval.shape[:-2], dtypes.int32))
     aliases = {i: i for i in range(4)}
-    *_, solution, status = lapack_call(builder, "gtsv", operands, results, batch=batch, aliases=aliases)
-    return nan_unless(builder, emit_status_check(builder, status), solution)
+    *_, solution, status = ffi.lapack_call(builder, "gtsv", operands, results, batch=batch, aliases=aliases)
+    return ffi.keep_valid(builder, [solution], status)[0]
 
 
 def _shift_down(x: Any, axis: int) -> Any:

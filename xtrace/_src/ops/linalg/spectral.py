@@ -26,17 +26,7 @@ from xtrace._src.ops.comparisons import eq
 from xtrace._src.ops.complex_numbers import complex, conj, imag, real
 from xtrace._src.ops.constants import constant_like, constants_like
 from xtrace._src.ops.elementwise import abs, add, div, integer_pow, max, sign, sub
-from xtrace._src.ops.linalg.ffi import (
-    character,
-    emit_status_check,
-    flag,
-    foreign_call,
-    hybrid_call,
-    lapack_call,
-    nan_unless,
-    platform_error,
-    xla_call,
-)
+from xtrace._src.ops.linalg import ffi
 from xtrace._src.ops.linalg.lu import lu, lu_solve
 from xtrace._src.ops.linalg.matrices import (
     LEADING,
@@ -185,7 +175,7 @@ def _eigh_emit(
     if builder.platform == "tpu":
         if algorithm is EighImplementation.QR:
             raise NotImplementedError("eigh: the QR algorithm is not implemented on TPU; leave `implementation` None")
-        outputs = xla_call(builder, "Eigh", [x], results, config=f"{int(lower)},{int(sort_eigenvalues)},100,1e-6")
+        outputs = ffi.xla_call(builder, "Eigh", [x], results, config=f"{int(lower)},{int(sort_eigenvalues)},100,1e-6")
         return [_part(builder, y, -1, subset_by_index) for y in outputs]
     details: dict[str, Any] = {"batch": len(batch), "aliases": {0: 0}}
     results.append(ShapedArray(batch, dtypes.int32))
@@ -193,16 +183,16 @@ def _eigh_emit(
         if algorithm not in (None, EighImplementation.QR):
             raise NotImplementedError(f"eigh: {algorithm} is not implemented on the CPU; use EighImplementation.QR")
         routine = "heevd" if dtypes.is_complex(x.aval.dtype) else "syevd"
-        details["options"] = {"mode": character("V"), "uplo": character(uplo)}
-        vectors, eigenvalues, status = lapack_call(builder, routine, [x], results, **details)
+        details["options"] = {"mode": ffi.character("V"), "uplo": ffi.character(uplo)}
+        vectors, eigenvalues, status = ffi.lapack_call(builder, routine, [x], results, **details)
     else:
         numbers = {None: 0, EighImplementation.QR: 1, EighImplementation.JACOBI: 2}
         if algorithm not in numbers:
             raise NotImplementedError(f"eigh: {algorithm} is implemented on TPU only; use QR or JACOBI")
-        details["options"] = {"algorithm": f"{numbers[algorithm]} : ui8", "lower": flag(lower)}
-        vectors, eigenvalues, status = foreign_call(builder, "cusolver_syevd_ffi", [x], results, **details)
-    good = emit_status_check(builder, status)
-    return [_part(builder, nan_unless(builder, good, y), -1, subset_by_index) for y in (vectors, eigenvalues)]
+        details["options"] = {"algorithm": f"{numbers[algorithm]} : ui8", "lower": ffi.flag(lower)}
+        vectors, eigenvalues, status = ffi.foreign_call(builder, "cusolver_syevd_ffi", [x], results, **details)
+    valid = ffi.keep_valid(builder, [vectors, eigenvalues], status)
+    return [_part(builder, y, -1, subset_by_index) for y in valid]
 
 
 def _eigh_jvp(
@@ -342,25 +332,18 @@ def _svd_emit(
     rows, columns = x.aval.shape[-2:]
     if not rows or not columns:
         return _empty_svd(builder, x, compute_uv=compute_uv, full_matrices=full_matrices)
-    if builder.platform == "cpu":
-        outputs = _svd_on_cpu(builder, x, full_matrices, compute_uv, algorithm)
-    elif builder.platform == "cuda":
-        outputs = _svd_on_gpu(builder, x, full_matrices, compute_uv, algorithm)
+    if builder.platform in ("cpu", "cuda"):
+        run = _svd_on_cpu if builder.platform == "cpu" else _svd_on_gpu
+        *outputs, status = run(builder, x, full_matrices, compute_uv, algorithm)
+        outputs = ffi.keep_valid(builder, outputs if compute_uv else outputs[:1], status)
     elif algorithm in (None, SvdAlgorithm.DEFAULT, SvdAlgorithm.POLAR):
         outputs = lower_fun(_polar_svd)(builder, x, full_matrices=full_matrices, compute_uv=compute_uv)
-        return [_part(builder, y, axis, subset_by_index) for y, axis in zip(outputs, (-1, -1, -2), strict=False)]
     else:
         raise NotImplementedError(
             f"svd: {algorithm} is not implemented on the platform {builder.platform}; leave `algorithm` None, or use "
             "SvdAlgorithm.POLAR, its default"
         )
-    values, left, right, status = outputs
-    good = emit_status_check(builder, status)
-    values = _part(builder, nan_unless(builder, good, values), -1, subset_by_index)
-    if not compute_uv:
-        return [values]
-    left, right = nan_unless(builder, good, left), nan_unless(builder, good, right)
-    return [values, _part(builder, left, -1, subset_by_index), _part(builder, right, -2, subset_by_index)]
+    return [_part(builder, y, axis, subset_by_index) for y, axis in zip(outputs, (-1, -1, -2), strict=False)]
 
 
 def _svd_results(x: ShapedArray, left: int, right: int) -> list[ShapedArray]:
@@ -381,11 +364,11 @@ def _svd_on_cpu(
     rows, columns = x.aval.shape[-2:]
     inner = min(rows, columns)
     left, right = (rows, columns) if full_matrices else (inner, inner)
-    mode = character("N" if not compute_uv else "A" if full_matrices else "S")
+    mode = ffi.character("N" if not compute_uv else "A" if full_matrices else "S")
     routine = "gesvd" if algorithm is SvdAlgorithm.QR else "gesdd"
     results = _svd_results(x.aval, left, right)
     batch = x.aval.ndim - 2
-    return lapack_call(builder, routine, [x], results, batch=batch, options={"mode": mode}, aliases={0: 0})[1:]
+    return ffi.lapack_call(builder, routine, [x], results, batch=batch, options={"mode": mode}, aliases={0: 0})[1:]
 
 
 def _svd_on_gpu(
@@ -403,25 +386,25 @@ def _svd_on_gpu(
         whole = True
     left, right = (rows, columns) if whole else (inner, inner)
     details: dict[str, Any] = {"batch": x.aval.ndim - 2, "aliases": {0: 0}}
-    options = {"compute_uv": flag(compute_uv), "full_matrices": flag(whole)}
+    options = {"compute_uv": ffi.flag(compute_uv), "full_matrices": ffi.flag(whole)}
     results = _svd_results(x.aval, left, right)
     if algorithm is SvdAlgorithm.QR:
         # The routine needs at least as many rows as columns: wide matrices are passed row-major, as their transposes.
         wide = rows < columns
-        options["transposed"] = flag(wide)
+        options["transposed"] = ffi.flag(wide)
         if not compute_uv:
             results[2:4] = [results[2].update(shape=x.aval.shape[:-2])] * 2
         elif wide:
             results[2:4] = [results[3], results[2]]
         target = "cusolver_gesvd_ffi"
-        _, values, one, other, status = foreign_call(
+        _, values, one, other, status = ffi.foreign_call(
             builder, target, [x], results, options=options, row_major=wide, **details
         )
         return (values, other, one, status) if wide else (values, one, other, status)
     target = "cusolver_gesvdj_ffi" if algorithm is SvdAlgorithm.JACOBI else "cusolver_gesvdp_ffi"
     # These routines give V, not its adjoint.
     results[3] = results[3].update(shape=(*x.aval.shape[:-2], columns, right))
-    _, values, u, v, status = foreign_call(builder, target, [x], results, options=options, **details)
+    _, values, u, v, status = ffi.foreign_call(builder, target, [x], results, options=options, **details)
     if not compute_uv:
         return values, u, v, status
     v = lower_fun(adjoint)(builder, v)
@@ -562,24 +545,24 @@ def _eig_emit(
         if implementation not in (None, EigImplementation.LAPACK):
             raise ValueError("eig: only the LAPACK implementation is supported on CPU; leave `implementation` None")
         wanted = {"compute_left": compute_left_eigenvectors, "compute_right": compute_right_eigenvectors}
-        options = {name: character("V" if value else "N") for name, value in wanted.items()}
-        outputs = lapack_call(builder, "geev", [x], results, batch=len(batch), options=options)
+        options = {name: ffi.character("V" if value else "N") for name, value in wanted.items()}
+        outputs = ffi.lapack_call(builder, "geev", [x], results, batch=len(batch), options=options)
     elif builder.platform == "cuda" and implementation is not EigImplementation.CUSOLVER:
         magma = {None: "auto", EigImplementation.MAGMA: "on", EigImplementation.LAPACK: "off"}[implementation]
         options = {
-            "left": flag(compute_left_eigenvectors), "right": flag(compute_right_eigenvectors), "magma": f'"{magma}"'
+            "left": ffi.flag(compute_left_eigenvectors), "right": ffi.flag(compute_right_eigenvectors),
+            "magma": f'"{magma}"',
         }
         target = "cuhybrid_eig_comp" if is_complex else "cuhybrid_eig_real"
-        outputs = hybrid_call(builder, target, [x], results, batch=len(batch), options=options)
+        outputs = ffi.hybrid_call(builder, target, [x], results, batch=len(batch), options=options)
     else:
-        raise platform_error(builder, "eig")
+        raise ffi.platform_error(builder, "eig")
     *eigenvalues, left, right, status = outputs
     spectrum = eigenvalues[0]
     if not is_complex:
         spectrum = builder.complex(eigenvalues[0], eigenvalues[1], values)
-    good = emit_status_check(builder, status)
     kept = [spectrum, *[left] * compute_left_eigenvectors, *[right] * compute_right_eigenvectors]
-    return [nan_unless(builder, good, v) for v in kept]
+    return ffi.keep_valid(builder, kept, status)
 
 
 def _solve(matrix: Array, right: object) -> Array:

@@ -16,7 +16,7 @@ from xtrace._src.core.sharding_rules import Split, leading
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.constants import constant_like
 from xtrace._src.ops.elementwise import add, div
-from xtrace._src.ops.linalg.ffi import character, emit_status_check, flag, foreign_call, lapack_call, nan_unless
+from xtrace._src.ops.linalg.ffi import character, flag, foreign_call, keep_valid, lapack_call
 from xtrace._src.ops.linalg.matrices import (
     LEADING,
     adjoint,
@@ -56,7 +56,7 @@ def _cholesky_emit(builder: FunctionBuilder, x: Value) -> Value:
     else:
         target = "cusolver_potrf_ffi"
         factor, status = foreign_call(builder, target, [x], results, options={"lower": flag(True)}, **details)
-    return nan_unless(builder, emit_status_check(builder, status), factor)
+    return keep_valid(builder, [factor], status)[0]
 
 
 def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:

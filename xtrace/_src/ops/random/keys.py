@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import (
+    AXIS_FIRST,
+    IN_PLACE,
     ZERO_DERIVATIVE,
     broadcast_in_dim,
     convert_to,
-    move_axis,
     reshape,
 )
 from xtrace._src.core import dtypes
@@ -100,7 +101,7 @@ def is_key(aval: ShapedArray) -> bool:
     return isinstance(aval.dtype, StoredDType) and aval.dtype.type is dtypes.prng_key
 
 
-def generator_of(dtype: StoredDType) -> Generator:
+def choose_generator(dtype: StoredDType) -> Generator:
     """Return the generator of keys with this dtype."""
     assert isinstance(dtype.maker, Generator)
     return dtype.maker
@@ -110,12 +111,6 @@ def _key_aval(name: str, aval: ShapedArray) -> ShapedArray:
     if not is_key(aval):
         raise TypeError(f"{name} takes random keys; got {aval.str_short(short_dtypes=False)}")
     return aval
-
-
-def _move_key_axes_first(operands: Sequence[Any], axes: Sequence[int | None]) -> Array:
-    axis = axes[0]
-    assert axis is not None
-    return move_axis(operands[0], axis, 0)
 
 
 # Seeds
@@ -140,10 +135,10 @@ def _seed_evaluate(seeds: ConcreteArray, *, impl: Generator) -> Array:
     if impl.is_users:
         return random_wrap.bind_positional((impl.seed(seeds),), (impl,))
     # Computed on the host, so that the first key of a program does not wait for the compiler.
-    return keys_of(seeds.host(), impl, seeds.device if seeds.committed else None)
+    return make_keys_on_host(seeds.host(), impl, seeds.device if seeds.committed else None)
 
 
-def keys_of(seeds: Any, impl: Generator, device: Any = None) -> ConcreteArray:
+def make_keys_on_host(seeds: Any, impl: Generator, device: Any = None) -> ConcreteArray:
     """Return keys of one of xtrace's generators from seeds on the host, NumPy integers of any width."""
     values = seeds.astype(np.uint64) & np.uint64(2 ** max(dtypes.bit_width(seeds.dtype), 32) - 1)
     pair = [values >> np.uint64(32), values & np.uint64(0xFFFFFFFF)]
@@ -151,16 +146,9 @@ def keys_of(seeds: Any, impl: Generator, device: Any = None) -> ConcreteArray:
     return array_from_host(words, ShapedArray(seeds.shape, impl.dtype), device)
 
 
-def _seed_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, impl: Generator
-) -> tuple[Any, int]:
-    return random_seed.bind_positional(operands, (impl,)), axes[0]
-
-
 random_seed = ArrayPrimitive(
     "random_seed", ("impl",), sharding=append_axes, abstract=_seed_abstract, emit=_seed_emit, jvp=ZERO_DERIVATIVE,
-    batch=_seed_batch,
-    evaluate=_seed_evaluate,
+    batch=IN_PLACE, evaluate=_seed_evaluate,
 )
 
 
@@ -192,16 +180,9 @@ def _wrap_evaluate(words: ConcreteArray, *, impl: Generator) -> ConcreteArray:
     return _bitcast(words, _wrap_abstract(words.aval, impl=impl))
 
 
-def _wrap_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, impl: Generator
-) -> tuple[Any, int]:
-    return random_wrap.bind_positional((_move_key_axes_first(operands, axes),), (impl,)), 0
-
-
 random_wrap = ArrayPrimitive(
     "random_wrap", ("impl",), sharding=append_axes, abstract=_wrap_abstract, emit=emit_bitcast, jvp=ZERO_DERIVATIVE,
-    batch=_wrap_batch,
-    evaluate=_wrap_evaluate,
+    batch=AXIS_FIRST, evaluate=_wrap_evaluate,
 )
 
 
@@ -215,14 +196,9 @@ def _unwrap_evaluate(keys: ConcreteArray) -> ConcreteArray:
     return _bitcast(keys, _unwrap_abstract(keys.aval))
 
 
-def _unwrap_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int]) -> tuple[Any, int]:
-    return random_unwrap.bind_positional(operands), axes[0]
-
-
 random_unwrap = ArrayPrimitive(
     "random_unwrap", sharding=append_axes, abstract=_unwrap_abstract, emit=emit_bitcast, jvp=ZERO_DERIVATIVE,
-    batch=_unwrap_batch,
-    evaluate=_unwrap_evaluate,
+    batch=IN_PLACE, evaluate=_unwrap_evaluate,
 )
 
 
@@ -235,13 +211,13 @@ def _lower_words(formula: Callable[..., Array]) -> Callable[..., Value]:
     emit_words = lower_fun(words)
 
     def emit(builder: FunctionBuilder, keys: Value, *others: Value, **parameters: Any) -> Value:
-        impl, result = generator_of(keys.aval.dtype), builder.results[0]
+        impl, result = choose_generator(keys.aval.dtype), builder.results[0]
         return emit_words(builder, keys.to_physical(), *others, impl=impl, **parameters).bitcast(result)
 
-    def formula_of(avals: Sequence[ShapedArray], parameters: dict[str, Any]) -> tuple[Any, ...]:
-        return words, [physical_aval(a) for a in avals], {"impl": generator_of(avals[0].dtype), **parameters}
+    def make_formula(avals: Sequence[ShapedArray], parameters: dict[str, Any]) -> tuple[Any, ...]:
+        return words, [physical_aval(a) for a in avals], {"impl": choose_generator(avals[0].dtype), **parameters}
 
-    emit.formula_of = formula_of  # type: ignore[attr-defined]
+    emit.make_formula = make_formula  # type: ignore[attr-defined]
     return emit
 
 
@@ -253,15 +229,9 @@ def _split_abstract(keys: ShapedArray, *, shape: tuple[int, ...]) -> ShapedArray
     return ShapedArray((*_key_aval("random_split", keys).shape, *shape), keys.dtype)
 
 
-def _split_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, shape: tuple[int, ...]
-) -> tuple[Any, int]:
-    return random_split.bind_positional((_move_key_axes_first(operands, axes),), (shape,)), 0
-
-
 random_split = ArrayPrimitive(
     "random_split", ("shape",), sharding=append_axes, abstract=_split_abstract,
-    emit=_lower_words(lambda impl, words, *, shape: impl.split(words, shape)), jvp=ZERO_DERIVATIVE, batch=_split_batch,
+    emit=_lower_words(lambda impl, words, *, shape: impl.split(words, shape)), jvp=ZERO_DERIVATIVE, batch=AXIS_FIRST,
 )
 
 
@@ -311,16 +281,10 @@ def _bits_abstract(keys: ShapedArray, *, bit_width: int, shape: tuple[int, ...])
     return ShapedArray((*_key_aval("random_bits", keys).shape, *shape), dtype)
 
 
-def _bits_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, bit_width: int, shape: tuple[int, ...]
-) -> tuple[Any, int]:
-    return random_bits.bind_positional((_move_key_axes_first(operands, axes),), (bit_width, shape)), 0
-
-
 random_bits = ArrayPrimitive(
     "random_bits", ("bit_width", "shape"), sharding=append_axes, abstract=_bits_abstract,
     emit=_lower_words(lambda impl, words, *, bit_width, shape: impl.random_bits(words, bit_width, shape)),
-    jvp=ZERO_DERIVATIVE, batch=_bits_batch,
+    jvp=ZERO_DERIVATIVE, batch=AXIS_FIRST,
 )
 
 
@@ -329,12 +293,7 @@ def _clone_abstract(keys: ShapedArray) -> ShapedArray:
     return keys
 
 
-def _clone_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int]) -> tuple[Any, int]:
-    return random_clone.bind_positional(operands), axes[0]
-
-
 random_clone = ArrayPrimitive(
     "random_clone", sharding=append_axes, abstract=_clone_abstract, emit=emit_bitcast, jvp=ZERO_DERIVATIVE,
-    batch=_clone_batch,
-    evaluate=lambda keys: _bitcast(keys, keys.aval),
+    batch=IN_PLACE, evaluate=lambda keys: _bitcast(keys, keys.aval),
 )

@@ -92,7 +92,7 @@ threefry2x32 = ListPrimitive(
 )
 
 
-def _words_of(keys: Array, trailing: int) -> list[Any]:
+def _get_words(keys: Array, trailing: int) -> list[Any]:
     """Return the two words of each key, with `trailing` axes of size 1 after the axes of the keys."""
     shape = aval_of(keys).shape[:-1]
     words = [index_in_dim(keys, i, -1, keepdims=False) for i in (0, 1)]
@@ -102,7 +102,7 @@ def _words_of(keys: Array, trailing: int) -> list[Any]:
 def _encrypt_blocks(keys: Array, x0: Any, x1: Array) -> list[Any]:
     """Return the encrypted blocks for each key: the axes of the keys, then those of the blocks."""
     shape, leading = aval_of(x1).shape, aval_of(keys).ndim - 1
-    key0, key1 = _words_of(keys, len(shape))
+    key0, key1 = _get_words(keys, len(shape))
     if leading and shape:
         x0, x1 = [reshape(x, (1,) * leading + aval_of(x).shape) if aval_of(x).shape else x for x in (x0, x1)]
     return threefry2x32.bind_positional((key0, key1, x0, x1))
@@ -199,4 +199,4 @@ def _pair_words(words: Sequence[Any]) -> Array:
 
 def threefry_fold_in(keys: Any, data: Any) -> Array:
     """Return a new key for each key and number; `data` is uint32, of the keys' shape or a scalar."""
-    return _pair_words(threefry2x32.bind_positional((*_words_of(keys, 0), _word(0), data)))
+    return _pair_words(threefry2x32.bind_positional((*_get_words(keys, 0), _word(0), data)))

@@ -175,7 +175,7 @@ def _free_abstract(ref: ShapedArray) -> list[ShapedArray]:
 # is written to, or None, and the results. Each operand that is a reference is replaced by its array.
 
 
-def _new_discharge(_: object, operands: Sequence[Any], **__: object) -> tuple[list[Any], list[Any]]:
+def _pass_discharge(_: object, operands: Sequence[Any], **__: object) -> tuple[list[Any], list[Any]]:
     return [None], list(operands)
 
 
@@ -203,10 +203,6 @@ def _add_discharge(_: object, operands: Sequence[Any], *, transforms: Indexers) 
 
 def _add_to(x: Any, transforms: Indexers, traced: Sequence[Any], value: Any) -> Any:
     return add_at(x, transforms, traced, value) if transforms else add_cotangents(x, value)
-
-
-def _freeze_discharge(_: object, operands: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    return [None], list(operands)
 
 
 def _free_discharge(*_: object) -> tuple[list[Any], list[Any]]:
@@ -246,7 +242,7 @@ def _define(name: str, parameters: Sequence[str] = (), **rules: Any) -> Primitiv
     )
 
 
-new_ref_p = _define("new_ref", ("memory_space", "kind"), abstract=_new_abstract, discharge=_new_discharge)
+new_ref_p = _define("new_ref", ("memory_space", "kind"), abstract=_new_abstract, discharge=_pass_discharge)
 empty_ref_p = _define("empty_ref", ("ty", "memory_space"), abstract=_empty_abstract, discharge=_empty_discharge)
 get_p = _define("get", ("transforms",), abstract=_get_abstract, discharge=_get_discharge, printed=_get_printed)
 swap_p = _define("swap", ("transforms",), abstract=_swap_abstract, discharge=_swap_discharge, printed=_swap_printed)
@@ -254,7 +250,7 @@ addupdate_p = _define(
     "addupdate", ("transforms",), abstract=_add_abstract, discharge=_add_discharge, printed=_add_printed,
     multiple_results=True,
 )
-freeze_p = _define("freeze", abstract=_freeze_abstract, discharge=_freeze_discharge)
+freeze_p = _define("freeze", abstract=_freeze_abstract, discharge=_pass_discharge)
 free_ref_p = _define("free_ref", abstract=_free_abstract, discharge=_free_discharge, multiple_results=True)
 
 

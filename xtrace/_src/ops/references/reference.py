@@ -121,8 +121,7 @@ class Ref(Reference):
         """Return the address of the array's memory, in which compiled functions write in place."""
         self._check_alive()
         array = self.target.own() if type(self.target) is operations.Cell else self._array
-        result: int = array.unsafe_buffer_pointer()
-        return result
+        return int(array.unsafe_buffer_pointer())
 
     @property
     def at(self) -> _PartMaker:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from xtrace._src.algebra.vector_space import zeros
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
+from xtrace._src.core.avals import MemorySpace, ShapedArray, find_memory_space
 from xtrace._src.core.effects import DEBUG_EFFECTS, NO_EFFECTS, has_side_effects
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.source import call_at
@@ -73,7 +73,7 @@ def _apply_policy(policy: Policy | None, equation: JaxprEqn) -> bool | Offloadab
 
 def _move_to_memory(maker: JaxprEqn, variables: Sequence[Var], kind: str, to: Sequence[Var] = ()) -> JaxprEqn:
     """Return the equation that copies results of `maker` to a kind of memory, as new variables or as `to`."""
-    space = memory_space_of_kind(kind)
+    space = find_memory_space(kind)
     results = list(to) or [Var(v.aval.update(memory_space=space)) for v in variables]
     count = len(results)
     parameters = ((space,) * count, (None,) * count, (CopySemantics.ALWAYS_COPY,) * count)

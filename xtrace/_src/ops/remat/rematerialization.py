@@ -6,20 +6,20 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from xtrace._src.algebra.vector_space import IN_PLACE
 from xtrace._src.core import config, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.effects import Effects
-from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, jaxprs_of
+from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, find_jaxprs
 from xtrace._src.core.primitive import ListPrimitive, primitive
 from xtrace._src.core.sharding_rules import same
 from xtrace._src.core.source import Position, resolve
 from xtrace._src.core.sum_rules import linear_in_all
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal
-from xtrace._src.ops.calls import evaluate_as_program, jit_call
+from xtrace._src.ops.calls import evaluate_as_program, jit_call, make_call_rules
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
 from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call
 from xtrace._src.ops.references.binding import bind_with_references
@@ -34,7 +34,6 @@ from xtrace._src.transforms.jaxpr_transforms import (
     analyze_unknowns,
     batch_jaxpr,
     filter_by_mask,
-    infer_result_types,
     jvp_jaxpr,
     linearize_jaxpr,
     merge_by_mask,
@@ -44,18 +43,13 @@ from xtrace._src.transforms.jaxpr_transforms import (
     stage_to_jaxpr,
     transpose_jaxpr,
 )
-from xtrace._src.transforms.lower import emit_equations
+from xtrace._src.transforms.lower import emit_jaxpr
 from xtrace._src.transforms.scopes import program_scopes
 
 _logger = logging.getLogger("xtrace")
 
 # Whether operands are hidden from common subexpression elimination: one flag for all operands, or one for each.
 _Barrier = bool | tuple[bool, ...]
-
-
-def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
-    """Call a function whose intermediate values are recomputed for its derivative."""
-    return infer_result_types(jaxpr, avals)
 
 
 def _emit(
@@ -70,13 +64,9 @@ def _emit(
             operands[i] = value
     scope = builder.scope
     builder.scope = builder.path("checkpoint")
-    outputs = emit_equations(builder, jaxpr.jaxpr, dict(zip(jaxpr.jaxpr.invars, operands, strict=True)))
+    outputs = emit_jaxpr(builder, jaxpr.jaxpr, operands)
     builder.scope = scope
     return outputs
-
-
-def _effects(*, jaxpr: ClosedJaxpr, **_: object) -> Effects:
-    return jaxpr.effects
 
 
 def _flags(prevent_cse: _Barrier, count: int) -> tuple[bool, ...]:
@@ -158,7 +148,7 @@ def _linearize_function(closed: ClosedJaxpr, given: tuple[bool, ...], policy: ob
 def _has_custom_rule(jaxpr: Jaxpr) -> bool:
     """Whether there is a call whose rule takes its place in a gradient, and is what is differentiated again."""
     return any(
-        e.primitive in (custom_jvp_call, custom_vjp_call) or any(map(_has_custom_rule, jaxprs_of(e.parameters)))
+        e.primitive in (custom_jvp_call, custom_vjp_call) or any(map(_has_custom_rule, find_jaxprs(e.parameters)))
         for e in jaxpr.eqns
     )
 
@@ -283,29 +273,16 @@ def _batch(
 
 
 remat_call = ListPrimitive(
-    "remat2",
-    ("jaxpr", "prevent_cse", "differentiated", "policy"),
-    abstract=_abstract,
-    emit=_emit,
-    effects=_effects,
-    jvp=_jvp,
-    linearize=_linearize,
-    partial_evaluate=_partial_evaluate, discharge=_discharge,
-    transpose=_transpose,
-    batch=_batch,
-    multiple_results=True,
-    memoised=False,
+    "remat2", ("jaxpr", "prevent_cse", "differentiated", "policy"), emit=_emit, jvp=_jvp, linearize=_linearize,
+    partial_evaluate=_partial_evaluate, transpose=_transpose, batch=_batch, discharge=_discharge,
     # A policy of None is printed as well.
     unprinted={"policy": ()},
+    **make_call_rules("jaxpr", "Call a function whose intermediate values are recomputed for its derivative."),
 )
 
 
 def _name_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, name: str) -> tuple[Any, Any]:
     return checkpoint_name.bind_positional(primals, (name,)), tangents[0]
-
-
-def _name_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, name: str) -> tuple[Any, int]:
-    return checkpoint_name.bind_positional(operands, (name,)), axes[0]
 
 
 def _name_abstract(x: ShapedArray, *, name: str) -> ShapedArray:
@@ -315,8 +292,7 @@ def _name_abstract(x: ShapedArray, *, name: str) -> ShapedArray:
 
 @primitive(
     ("name",), name="name", sharding=same, sums=linear_in_all, abstract=_name_abstract,
-    emit=lambda builder, x, *, name: x, jvp=_name_jvp,
-    batch=_name_batch
+    emit=lambda builder, x, *, name: x, jvp=_name_jvp, batch=IN_PLACE,
 )
 def checkpoint_name(x: ArrayLike, name: str) -> Any:
     """Mark a value with a name for the policies of `checkpoint`.
