@@ -456,12 +456,6 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     return _gelu(x, approximate=bool(approximate))
 
 
-@inline_jit
-def _glu(x: Array, *, axis: int) -> Array:
-    left, right = split(x, (x.shape[axis] // 2,) * 2, axis)
-    return left * logistic(right)
-
-
 @inline_jit(static=("axis",), public=True)
 def glu(x: ArrayLike, axis: int = -1) -> Array:
     """Return the first half of `x` along an axis times the sigmoid of the second half.
@@ -485,7 +479,8 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     axis = canonical_axis(axis, x.ndim)
     if x.shape[axis] % 2:
         raise ValueError(f"glu: the size along axis {axis} must be divisible by 2 for two halves, got shape {x.shape}")
-    return _glu(x, axis=axis)
+    left, right = split(x, (x.shape[axis] // 2,) * 2, axis)
+    return left * logistic(right)
 
 
 # Algebraic formulas

@@ -127,18 +127,6 @@ def _compute_covariances(
     )
 
 
-@inline_jit
-def _normalize_covariance(c: Array) -> Array:
-    if not c.ndim:
-        return c / c
-    # Two divisions, since the product of two standard deviations may underflow.
-    deviations = convert_to(sqrt(diag(c).real), c.dtype, False)
-    c = c / deviations[:, None] / deviations[None]
-    if dtypes.is_complex(c.dtype):
-        return of_parts(clip(c.real, -1, 1), clip(c.imag, -1, 1))
-    return clip(c, -1, 1)
-
-
 @inline_jit(static=("rowvar", "dtype"), public=True)
 def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None) -> Array:
     """Return Pearson's correlation coefficients of variables: covariances divided by both standard deviations.
@@ -161,4 +149,12 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
         Array([[ 1., -1.],
                [-1.,  1.]], dtype=float32)
     """
-    return _normalize_covariance(_compute_covariances(x, y, rowvar, False, None, None, None, dtype))
+    c = _compute_covariances(x, y, rowvar, False, None, None, None, dtype)
+    if not c.ndim:
+        return c / c
+    # Two divisions, since the product of two standard deviations may underflow.
+    deviations = convert_to(sqrt(diag(c).real), c.dtype, False)
+    c = c / deviations[:, None] / deviations[None]
+    if dtypes.is_complex(c.dtype):
+        return of_parts(clip(c.real, -1, 1), clip(c.imag, -1, 1))
+    return clip(c, -1, 1)

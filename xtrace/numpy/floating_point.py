@@ -355,21 +355,6 @@ def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
     return _frexp(x)
 
 
-@inline_jit
-def _ldexp(x: Array, exponent: Array) -> Array:
-    (x,) = promote(x, adjust=as_inexact)
-    x = convert_to(x, aval_of(x).dtype)
-    x, exponent = promote(x, convert_to(exponent, x.dtype))
-    mantissa, own = _frexp(x)
-    exponent = lax.add(convert_to(own, x.dtype), exponent)
-    # With mantissas of at least 1, 2 ** exponent is in range if the result is.
-    above = operators.greater(exponent, 0)
-    mantissa = select_where(above, operators.multiply(mantissa, 2), mantissa)
-    exponent = select_where(above, operators.subtract(exponent, 1), exponent)
-    scaled = lax.mul(mantissa, lax.pow(strong_scalar(x, 2.0), exponent))
-    return select_where(bitwise_or(_is_infinite(x), operators.equal(x, 0)), x, scaled)
-
-
 @inline_jit(public=True)
 def ldexp(x1: Any, x2: Any, /) -> Array:
     """Return ``x1 * 2**x2``, without overflow of ``2**x2``.
@@ -392,7 +377,17 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
     left, right = operand_aval(x1, 0).dtype, operand_aval(x2, 1).dtype
     if dtypes.is_complex(left) or dtypes.is_inexact(right):
         raise ValueError(f"ldexp: not supported for input types ({left.name}, {right.name}); x2 must be an integer")
-    return _ldexp(x1, x2)
+    (x,) = promote(x1, adjust=as_inexact)
+    x = convert_to(x, aval_of(x).dtype)
+    x, exponent = promote(x, convert_to(x2, x.dtype))
+    mantissa, own = _frexp(x)
+    exponent = lax.add(convert_to(own, x.dtype), exponent)
+    # With mantissas of at least 1, 2 ** exponent is in range if the result is.
+    above = operators.greater(exponent, 0)
+    mantissa = select_where(above, operators.multiply(mantissa, 2), mantissa)
+    exponent = select_where(above, operators.subtract(exponent, 1), exponent)
+    scaled = lax.mul(mantissa, lax.pow(strong_scalar(x, 2.0), exponent))
+    return select_where(bitwise_or(_is_infinite(x), operators.equal(x, 0)), x, scaled)
 
 
 @inline_jit

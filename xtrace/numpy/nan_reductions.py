@@ -264,17 +264,6 @@ def _accumulate_numbers(a: ArrayLike, *, name: str, axis: int | None, dtype: DTy
     return cumulative.accumulate(filled, axis, dtype, name)
 
 
-@inline_jit
-def _average_numbers(a: ArrayLike, *masks: Array, axes: tuple[int, ...], dtype: np.dtype[Any], keepdims: bool) -> Array:
-    a = to_array_operand(a)
-    mask = masks[0] if masks else None
-    numbers = _is_number(a)
-    count, total = [
-        reductions.sum(x, axes, dtype, keepdims=keepdims, where=mask) for x in (numbers, select_or_fill(numbers, a, 0))
-    ]
-    return elementwise.div(total, count)
-
-
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def nanmean(
     a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
@@ -309,8 +298,12 @@ def nanmean(
     wanted = requested_dtype(dtype)
     wanted = operand_aval(a, 0).dtype if wanted is None else wanted
     reductions.check_divides(wanted)
-    masks = reductions.to_masks(where)
-    return _average_numbers(a, *masks, axes=axes, dtype=wanted, keepdims=bool(keepdims))
+    reductions.to_masks(where)
+    a = to_array_operand(a)
+    numbers = _is_number(a)
+    terms = numbers, select_or_fill(numbers, a, 0)
+    count, total = [reductions.sum(x, axes, wanted, keepdims=keepdims, where=where) for x in terms]
+    return elementwise.div(total, count)
 
 
 @inline_jit

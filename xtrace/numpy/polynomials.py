@@ -235,13 +235,9 @@ def polyder(p: Any, m: int = 1) -> Any:
     if not count:
         return p
     powers = np.arange(p.size - 1, count - 1, -1)
-    factors = np.prod([powers - i for i in range(count)], axis=0)
-    return _multiply_factors(getitem(p, slice(0, max(p.size - count, 0))), np.asarray(factors, p.dtype))
-
-
-@inline_jit
-def _multiply_factors(p: Array, factors: object) -> Array:
-    return elementwise.mul(convert_to(p, p.dtype, False), convert_to(factors, p.dtype, False))
+    factors = np.asarray(np.prod([powers - i for i in range(count)], axis=0), p.dtype)
+    left = getitem(p, slice(0, max(p.size - count, 0)))
+    return elementwise.mul(convert_to(left, p.dtype, False), convert_to(factors, p.dtype, False))
 
 
 @inline_jit(static=("m",), public=True)
@@ -279,15 +275,10 @@ def polyint(p: Any, m: int = 1, k: ArrayLike | None = None) -> Any:
         np.prod([powers + i + 1.0 for i in range(count)], axis=0),
         np.array([math.factorial(i) for i in range(count - 1, -1, -1)], float),
     ]
-    return _integrate(p, given, *[np.asarray(x, p.dtype) for x in divisors])
-
-
-@inline_jit
-def _integrate(p: Array, constants: Array, divisors: Any, constant_divisors: Any) -> Array:
-    if constants.size != constant_divisors.size:
-        constants = broadcast_in_dim(reshape(constants, ()), constant_divisors.shape, ())
-    parts = (p, divisors), (constants, constant_divisors)
+    if given.size != count:
+        given = broadcast_in_dim(reshape(given, ()), (count,), ())
     # XLA multiplies by reciprocals of constant divisors, which rounds twice.
+    parts = zip((p, given), [np.asarray(x, p.dtype) for x in divisors], strict=True)
     return concatenate([elementwise.div(x, optimization_barrier(convert_to(y, p.dtype))) for x, y in parts])
 
 
@@ -314,14 +305,8 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     aval = operand_aval(p, 0)
     if aval.ndim < 1:
         raise ValueError("polyval: coefficients must have at least one axis, got a scalar")
-    operand_aval(x, 1)
-    return _evaluate(p, x, unroll=unroll)
-
-
-@inline_jit
-def _evaluate(p: Any, x: object, *, unroll: int) -> Array:
     avals, dtype, _ = common_dtype((p, x))
-    shape = check_broadcast([avals[0].shape[1:], avals[1].shape])
+    shape = check_broadcast([aval.shape[1:], avals[1].shape])
     p, x = convert_to(p, dtype, False), broadcast_operand_to(convert_to(x, dtype, False), avals[1].shape, shape)
     total = full(shape, 0, dtype)
     booleans = dtypes.is_boolean(dtype)
@@ -466,16 +451,11 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     if aval.ndim != 1:
         raise ValueError(f"vander: x must be a one-dimensional array, got shape {aval.shape}")
     count = aval.size if N is None else _to_count("N", N)
-    return _raise_to_powers(to_array_operand(x), count=count, increasing=bool(increasing))
-
-
-@inline_jit
-def _raise_to_powers(x: Array, *, count: int, increasing: bool) -> Array:
     exponents = arange(count) if increasing else arange(count - 1, -1, -1)
-    kind = x.dtype if dtypes.is_integer(x.dtype) else exponents.dtype
-    column = convert_to(reshape(x, (x.size, 1)), x.dtype, False)
-    raised = elementwise.pow if dtypes.is_inexact(x.dtype) else power
-    return convert_to(raised(column, reshape(convert_to(exponents, kind), (1, count))), x.dtype)
+    kind = aval.dtype if dtypes.is_integer(aval.dtype) else exponents.dtype
+    column = convert_to(reshape(x, (aval.size, 1)), aval.dtype, False)
+    raised = elementwise.pow if dtypes.is_inexact(aval.dtype) else power
+    return convert_to(raised(column, reshape(convert_to(exponents, kind), (1, count))), aval.dtype)
 
 
 def polyfit(

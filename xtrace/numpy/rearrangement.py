@@ -385,14 +385,6 @@ def resize(a: ArrayLike, new_shape: object) -> Array:
     return set_shape(slicing.slice_in_dim(tile(ravel(a), -(-size // a.size)), 0, size), target)
 
 
-@inline_jit
-def _take_diagonal(a: Array, *, row: int, column: int, length: int) -> Array:
-    rank = a.ndim
-    count = iota(dtypes.int32, length)
-    positions = [elementwise.add(count, scalar_of(first, dtypes.int32)) if first else count for first in (row, column)]
-    return gather_elements(a, positions, (rank - 2, rank - 1), rank - 2, DEFAULT)
-
-
 @inline_jit(static=("offset", "axis1", "axis2"), public=True)
 def diagonal(a: ArrayLike, offset: object = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """Return diagonals of matrices, along a new last axis.
@@ -425,7 +417,9 @@ def diagonal(a: ArrayLike, offset: object = 0, axis1: int = 0, axis2: int = 1) -
     length = max(0, min(a.shape[-2] - row, a.shape[-1] - column))
     if length == 0:
         return convert_to(zeros((*a.shape[:-2], 0), a.dtype), a.dtype, a.weak_type)
-    return _take_diagonal(a, row=row, column=column, length=length)
+    count = iota(dtypes.int32, length)
+    positions = [elementwise.add(count, scalar_of(first, dtypes.int32)) if first else count for first in (row, column)]
+    return gather_elements(a, positions, (a.ndim - 2, a.ndim - 1), a.ndim - 2, DEFAULT)
 
 
 @inline_jit

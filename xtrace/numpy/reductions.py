@@ -532,12 +532,6 @@ def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     return find_position("argmin", a, axis, out, keepdims)
 
 
-@inline_jit
-def _count_nonzero(a: ArrayLike, *, axes: tuple[int, ...], keepdims: bool, dtype: np.dtype[Any]) -> Array:
-    count = reductions.reduce_sum(convert_to(ne(a, scalar_of(0, operand_aval(a, 0).dtype)), dtype), axes)
-    return keep_axes(count, axes, operand_aval(a, 0).shape) if keepdims else count
-
-
 @inline_jit(static=("axis", "keepdims"), public=True)
 def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Array:
     """Count the elements that are true or nonzero, over axes.
@@ -558,8 +552,11 @@ def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Ar
         >>> jnp.count_nonzero(jnp.array([0, 3, 0, 4]))
         Array(2, dtype=int32)
     """
-    axes = axes_of(axis, operand_aval(a, 0).ndim)
-    return _count_nonzero(a, axes=axes, keepdims=bool(keepdims), dtype=dtypes.default_int(config.enable_x64.value))
+    aval = operand_aval(a, 0)
+    axes = axes_of(axis, aval.ndim)
+    nonzero = convert_to(ne(a, scalar_of(0, aval.dtype)), dtypes.default_int(config.enable_x64.value))
+    count = reductions.reduce_sum(nonzero, axes)
+    return keep_axes(count, axes, aval.shape) if keepdims else count
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)

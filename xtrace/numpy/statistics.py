@@ -24,14 +24,6 @@ from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill
 from xtrace.numpy.reductions import accumulator_dtype, check_divides, keep_axes, sum, to_masks, to_strong
 
 
-@inline_jit
-def _subtract_extrema(a: ArrayLike, *, axes: tuple[int, ...], keepdims: bool) -> Array:
-    aval = operand_aval(a, 0)
-    a = to_strong(a, aval.dtype)
-    extent = elementwise.sub(reductions.reduce_max(a, axes), reductions.reduce_min(a, axes))
-    return keep_axes(extent, axes, aval.shape) if keepdims else extent
-
-
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False) -> Array:
     """Return the largest minus the smallest elements over axes.
@@ -59,7 +51,9 @@ def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     axes = axes_of(axis, aval.ndim)
     if 0 in [aval.shape[i] for i in axes]:
         raise ValueError(f"ptp: no elements along axis {axis} of an array of shape {aval.shape}")
-    return _subtract_extrema(a, axes=axes, keepdims=bool(keepdims))
+    a = to_strong(a, aval.dtype)
+    extent = elementwise.sub(reductions.reduce_max(a, axes), reductions.reduce_min(a, axes))
+    return keep_axes(extent, axes, aval.shape) if keepdims else extent
 
 
 def _count_literal(own: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
@@ -76,13 +70,6 @@ def _compute_mean(a: Any, masks: tuple[Any, ...], axes: tuple[int, ...], compute
     else:
         total, count = reductions.reduce_sum(a, axes), _count_literal(a.shape, axes, compute)
     return elementwise.div(keep_axes(total, axes, a.shape) if keepdims else total, count)
-
-
-@inline_jit
-def _reduce_to_mean(
-    a: ArrayLike, *masks: Array, axes: tuple[int, ...], compute: np.dtype[Any], dtype: np.dtype[Any], keepdims: bool
-) -> Array:
-    return to_strong(_compute_mean(to_strong(a, compute), masks, axes, compute, keepdims), dtype)
 
 
 def _to_inexact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -126,10 +113,8 @@ def mean(
         compute = accumulator_dtype(aval.dtype, wanted)
     check_divides(wanted)
     warn_of_lost_part(aval.dtype, wanted)
-    return _reduce_to_mean(
-        a, *to_masks(where), axes=axes_of(axis, aval.ndim), compute=compute, dtype=wanted,
-        keepdims=bool(keepdims),
-    )
+    masks, axes = to_masks(where), axes_of(axis, aval.ndim)
+    return to_strong(_compute_mean(to_strong(a, compute), masks, axes, compute, keepdims), wanted)
 
 
 @inline_jit
