@@ -60,8 +60,8 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     aval = operand_aval(a, 0)
     if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):
         raise TypeError(f"packbits: a must hold integers or booleans; got dtype {aval.dtype.name}")
-    a, along = _prepare_operand(a, axis, bitorder)
-    bits = moveaxis(ne(a, scalar_of(0, a.dtype)), along, -1)
+    array, along = _prepare_operand(a, axis, bitorder)
+    bits = moveaxis(ne(array, scalar_of(0, array.dtype)), along, -1)
     count = -(-bits.shape[-1] // 8)
     missing = count * 8 - bits.shape[-1]
     bits = slicing.pad(bits, scalar_of(False, dtypes.bool_), [*[(0, 0, 0)] * (bits.ndim - 1), (0, missing, 0)])

@@ -29,7 +29,7 @@ def _check_integers(x1: ArrayLike, x2: ArrayLike) -> None:
     check_broadcast([a.shape for a in avals])
 
 
-def _broadcast_magnitudes(x1: Array, x2: Array) -> list[Any]:
+def _broadcast_magnitudes(x1: ArrayLike, x2: ArrayLike) -> list[Any]:
     _, values = promote_dtypes((to_array_operand(x1), to_array_operand(x2)))
     sizes = [abs(x) for x in values]
     shape = check_broadcast([x.shape for x in sizes])

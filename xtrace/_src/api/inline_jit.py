@@ -219,8 +219,9 @@ def _with_operands(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
 
 def _is_array(value: object) -> bool:
     """Whether `value` is an array, a tracer, or an array or scalar of NumPy that jit takes without conversion."""
-    from_numpy = type(value) is np.ndarray or isinstance(value, np.generic)
-    return isinstance(value, Array) or (from_numpy and value.dtype in _NUMPY_DTYPES)
+    if isinstance(value, Array):
+        return True
+    return (type(value) is np.ndarray or isinstance(value, np.generic)) and value.dtype in _NUMPY_DTYPES
 
 
 def to_number_operand(value: object) -> Any:

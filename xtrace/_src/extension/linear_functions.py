@@ -8,6 +8,11 @@ from typing import Any, TypeVar
 
 from xtrace._src.core.abbreviation import abbreviate
 
+__all__ = [
+    "StoreException", "WrappedFun", "cache", "merge_linear_aux", "transformation", "transformation2",
+    "transformation_with_aux", "transformation_with_aux2", "wrap_init",
+]
+
 _Result = TypeVar("_Result")
 _EMPTY: Any = object()
 

@@ -306,7 +306,8 @@ def matrix_rank(
         return convert_to(reduce_or(ne(M, scalar_of(0, aval.dtype)), tuple(range(aval.ndim))), dtype)
     if not min(aval.shape[-2:]) and rtol is None and tol is None:
         raise ValueError(f"matrix_rank: an empty matrix has no largest singular value; got shape {aval.shape}")
-    values = svd(*promote_to_inexact(M), compute_uv=False, hermitian=hermitian)
+    (x,) = promote_to_inexact(M)
+    values = svd(x, compute_uv=False, hermitian=hermitian)
     tolerance = tol if rtol is None else rtol
     if tolerance is None:
         own = aval_of(values).dtype

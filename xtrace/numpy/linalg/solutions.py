@@ -322,9 +322,9 @@ def pinv(
     matrix_type(a, square=bool(hermitian))
     if rtol is not None and rcond is not None:
         raise ValueError("pinv: only one of rtol and rcond may be specified.")
+    tolerance: Any = rcond if rtol is None else rtol
     (a,) = promote_to_inexact(a)
-    a = convert_to(a, aval_of(a).dtype)
-    return (_pinv_hermitian if hermitian else _pinv_general)(a, rcond if rtol is None else rtol)
+    return (_pinv_hermitian if hermitian else _pinv_general)(convert_to(a, aval_of(a).dtype), tolerance)
 
 
 # Systems of tensors
