@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,19 +35,13 @@ from xtrace._src.ops.reductions import add_elements, reduce_max
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.operands import axes_of, select_or_fill
-from xtrace.numpy.reductions import check_mask
+from xtrace.numpy.reductions import check_mask, keep_axes
 
 _INFINITY = math.inf
 
 
 def _make_hashable(axis: Axes) -> Axes:
     return tuple(axis) if isinstance(axis, list) else axis
-
-
-def _reduce_keeping_axes(reduce: Callable[..., Any], x: Array, axes: Sequence[int]) -> Array:
-    """Reduce `x` along `axes`, which keep size 1."""
-    shape = [1 if i in axes else n for i, n in enumerate(x.shape)]
-    return broadcast_in_dim(reduce(x, axes), shape, [i for i in range(x.ndim) if i not in axes])
 
 
 # Softmax
@@ -66,12 +59,13 @@ def _shift_by_max(operand: ArrayLike, axis: Axes, mask: ArrayLike | None) -> tup
     if dtypes.is_boolean(kept.dtype):
         raise TypeError(f"{called_function()} does not accept dtype bool; convert the array to a floating dtype")
     # The shift cancels, so it has no derivative.
-    moved = kept - stop_gradient(_reduce_keeping_axes(reduce_max, kept, axes))
+    moved = kept - stop_gradient(keep_axes(reduce_max(kept, axes), axes, kept.shape))
     return moved, jnp.exp(moved), axes
 
 
-def _sum_unmasked(powers: Array, axes: Sequence[int], mask: ArrayLike | None) -> Array:
-    return _reduce_keeping_axes(add_elements, powers if mask is None else select_or_fill(mask, powers, 0), axes)
+def _sum_unmasked(powers: Array, axes: Shape, mask: ArrayLike | None) -> Array:
+    unmasked = powers if mask is None else select_or_fill(mask, powers, 0)
+    return keep_axes(add_elements(unmasked, axes), axes, powers.shape)
 
 
 @inline_jit
@@ -147,13 +141,14 @@ def _logsumexp(
         x = select_or_fill(mask, x, -_INFINITY)
     complex_operands = dtypes.is_complex(x.dtype)
     axes = axes_of(axis, x.ndim)
-    largest = _reduce_keeping_axes(reduce_max, convert_to(x, x.dtype) if not complex_operands else real(x), axes)
+    largest = reduce_max(real(x) if complex_operands else convert_to(x, x.dtype), axes)
+    largest = keep_axes(largest, axes, x.shape)
     shift = stop_gradient(select_where(is_finite(largest), largest, 0))
     terms = jnp.exp(sub(x, convert_to(shift, x.dtype)))
     if weights is not None:
         terms = terms * weights
     if keepdims:
-        total = _reduce_keeping_axes(add_elements, terms, axes)
+        total = keep_axes(add_elements(terms, axes), axes, terms.shape)
     else:
         total, shift = add_elements(terms, axes), shift.reshape([n for i, n in enumerate(x.shape) if i not in axes])
     if not return_sign:
@@ -227,7 +222,8 @@ def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None, 
     # Broadcast the mask to x, then count its true elements.
     mask = convert_to(to_array(where), dtypes.real_part_dtype(logarithm.dtype))
     whole = broadcast_in_dim(mask, aval.shape, range(aval.ndim - mask.ndim, aval.ndim))
-    count = _reduce_keeping_axes(add_elements, whole, axes) if keepdims else add_elements(whole, axes)
+    count = add_elements(whole, axes)
+    count = keep_axes(count, axes, whole.shape) if keepdims else count
     return logarithm - convert_to(jnp.log(count), logarithm.dtype)
 
 

@@ -146,23 +146,6 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     return _is_infinity["isneginf"](x)
 
 
-@inline_jit
-def _nan_to_num(x: ArrayLike, *replacements: ArrayLike, given: tuple[str, ...]) -> Array:
-    (x,) = promote(x)
-    dtype = aval_of(x).dtype
-    if dtypes.is_complex(dtype):
-        parts = [_nan_to_num(part(x), *replacements, given=given) for part in (real, imag)]
-        return complex_numbers.complex(*parts)
-    if not dtypes.is_floating(dtype):
-        return to_array(x)
-    limits = dtypes.finfo(dtype)
-    values: dict[str, Any] = {"posinf": float(limits.max), "neginf": float(limits.min)}
-    values |= dict(zip(given, replacements, strict=True))
-    x = select_where(ne(x, x), cast_as(x, values["nan"]), x)
-    x = select_where(eq(x, strong_scalar(x, math.inf)), cast_as(x, values["posinf"]), x)
-    return select_where(eq(x, strong_scalar(x, -math.inf)), cast_as(x, values["neginf"]), x)
-
-
 @inline_jit(static=("copy",), public=True)
 def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
     """Replace NaN and infinities with finite numbers.
@@ -183,9 +166,18 @@ def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = No
         >>> jnp.nan_to_num(jnp.array([jnp.nan, jnp.inf]), posinf=9.0)
         Array([0., 9.], dtype=float32)
     """
-    given = {"nan": nan, "posinf": posinf, "neginf": neginf}
-    kept: dict[str, Any] = {k: v for k, v in given.items() if v is not None or k == "nan"}
-    return _nan_to_num(x, *kept.values(), given=tuple(kept))
+    (x,) = promote(x)
+    dtype = aval_of(x).dtype
+    if dtypes.is_complex(dtype):
+        return complex_numbers.complex(*[nan_to_num(part(x), copy, nan, posinf, neginf) for part in (real, imag)])
+    if not dtypes.is_floating(dtype):
+        return to_array(x)
+    limits = dtypes.finfo(dtype)
+    highest = float(limits.max) if posinf is None else posinf
+    lowest = float(limits.min) if neginf is None else neginf
+    x = select_where(ne(x, x), cast_as(x, nan), x)
+    x = select_where(eq(x, strong_scalar(x, math.inf)), cast_as(x, highest), x)
+    return select_where(eq(x, strong_scalar(x, -math.inf)), cast_as(x, lowest), x)
 
 
 @inline_jit

@@ -507,19 +507,19 @@ def polyfit(
     powers = common_dtype((x,), as_inexact)[1]
     pairs = (powers, False), (dtype, False)
     dtype = dtypes.promote(pairs, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
-    points = [convert_to(to_array_operand(v, i), dtype, False) for i, v in enumerate((x, y))]
+    x, y = [convert_to(to_array_operand(v, i), dtype, False) for i, v in enumerate((x, y))]
     if w is not None:
         weights = operand_aval(w, 5)
         if weights.ndim != 1:
             raise TypeError(f"polyfit: expected a 1-d array for weights, got shape {weights.shape}")
         if weights.shape[0] != ordinates.shape[0]:
             raise TypeError(f"polyfit: expected w and y to have the same length, got {weights.shape[0]}")
-        points.append(convert_to(to_array_operand(w), dtype, False))
+        w = convert_to(to_array_operand(w), dtype, False)
     if cov and cov != "unscaled" and not full and abscissas.size <= order:
         raise ValueError("polyfit: the number of data points must exceed order to scale the covariance matrix")
     limit = abscissas.size * float(dtypes.finfo(dtype).eps) if rcond is None else rcond
     coefficients, distance, rank, values, covariances = _fit(
-        *points, order=order, rcond=float(limit), covariance=bool(cov) and not full, scaled=cov != "unscaled"
+        x, y, w, order=order, rcond=float(limit), covariance=bool(cov) and not full, scaled=cov != "unscaled"
     )
     if full:
         return coefficients, distance, rank, values, asarray(limit)
@@ -527,10 +527,11 @@ def polyfit(
 
 
 @inline_jit
-def _fit(x: Array, y: Array, *weights: Array, order: int, rcond: float, covariance: bool, scaled: bool) -> list[Any]:
+def _fit(
+    x: Array, y: Array, w: Array | None, *, order: int, rcond: float, covariance: bool, scaled: bool
+) -> list[Any]:
     left, right = vander(x, order), y
-    if weights:
-        (w,) = weights
+    if w is not None:
         left = multiply(left, reshape(w, (w.size, 1)))
         right = multiply(right, reshape(w, (w.size,) + (1,) * (y.ndim - 1)))
     scale = elementwise.sqrt(sum_over(elementwise.mul(left, left), 0))
