@@ -68,13 +68,7 @@ def _sum_unmasked(powers: Array, axes: Shape, mask: ArrayLike | None) -> Array:
     return keep_axes(add_elements(unmasked, axes), axes, powers.shape)
 
 
-@inline_jit
-def _softmax(x: ArrayLike, mask: ArrayLike | None, *, axis: Axes) -> Array:
-    _, powers, axes = _shift_by_max(x, axis, mask)
-    shares = powers / _sum_unmasked(powers, axes, mask)
-    return shares if mask is None else select_or_fill(mask, shares, 0)
-
-
+@inline_jit(static=("axis",), public=True)
 def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Array:
     """Return ``exp(x)`` divided by its sum along an axis, without overflow.
 
@@ -95,7 +89,9 @@ def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Ar
         Array([0.5, 0.5], dtype=float32)
     """
     check_mask(where)
-    return _softmax(x, where, axis=_make_hashable(axis))
+    _, powers, axes = _shift_by_max(x, axis, where)
+    shares = powers / _sum_unmasked(powers, axes, where)
+    return shares if where is None else select_or_fill(where, shares, 0)
 
 
 @inline_jit(static=("axis",), public=True)

@@ -35,19 +35,6 @@ from xtrace.numpy.rearrangement import flip, sort
 _METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
 
 
-@inline_jit
-def _partition(a: Array, *, kth: int, axis: int, positions: bool) -> Array:
-    length = a.shape[axis]
-    places = [broadcasted_iota(dtypes.int32, a.shape, axis)] if positions else []
-    order = sorting.sort((convert_to(a, a.dtype, False), *places), axis)[-1]
-    small = slicing.slice_in_dim(order, 0, kth + 1, axis=axis)
-    rest = slicing.slice_in_dim(order, kth + 1, length, axis=axis)
-    # As in JAX, the values of the larger elements are in descending order, their positions in ascending order.
-    rest = sorting.sort(rest, axis) if positions else shapes.rev(rest, (axis,))
-    order = concatenate([small, rest], axis)
-    return convert_to(order, order.dtype, a.weak_type)
-
-
 def _partition_along(a: ArrayLike, kth: object, axis: int, positions: bool) -> Array:
     a = to_array_operand(a)
     if dtypes.is_complex(a.dtype):
@@ -59,7 +46,15 @@ def _partition_along(a: ArrayLike, kth: object, axis: int, positions: bool) -> A
     length = a.shape[along]
     if not -length <= place < length:
         raise ValueError(f"{called_function()}: kth={place} is out of bounds for axis {along} of length {length}")
-    return _partition(a, kth=place % length, axis=along, positions=positions)
+    middle = place % length + 1
+    places = [broadcasted_iota(dtypes.int32, a.shape, along)] if positions else []
+    order = sorting.sort((convert_to(a, a.dtype, False), *places), along)[-1]
+    small = slicing.slice_in_dim(order, 0, middle, axis=along)
+    rest = slicing.slice_in_dim(order, middle, length, axis=along)
+    # As in JAX, the values of the larger elements are in descending order, their positions in ascending order.
+    rest = sorting.sort(rest, along) if positions else shapes.rev(rest, (along,))
+    order = concatenate([small, rest], along)
+    return convert_to(order, order.dtype, a.weak_type)
 
 
 @inline_jit(static=("kth", "axis"), public=True)

@@ -481,19 +481,6 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
     return _make_diagonal_matrix(convert_to(v, v.dtype, False), offset=to_known_integer("k", k))
 
 
-@inline_jit
-def _sort(a: Array, *, axis: int, stable: bool, descending: bool, positions: bool) -> Array:
-    # Sorting the reversed array keeps equal elements in their order when the result is reversed again.
-    a = shapes.rev(a, (axis,)) if descending else a
-    if positions:
-        count = broadcasted_iota(dtypes.default_int(config.enable_x64.value), a.shape, axis)
-        count = shapes.rev(count, (axis,)) if descending else count
-        ordered = sorting.sort((a, count), axis, stable, 1)[1]
-    else:
-        ordered = sorting.sort(a, axis, stable)
-    return shapes.rev(ordered, (axis,)) if descending else ordered
-
-
 def _sort_along(
     a: ArrayLike, axis: Axes, kind: object, order: object, stable: bool, descending: bool, *, positions: bool
 ) -> Array:
@@ -505,7 +492,15 @@ def _sort_along(
     if axis is None:
         a, axis = ravel(a), 0
     along = canonical_axis(axis, a.ndim)
-    return _sort(a, axis=along, stable=bool(stable), descending=bool(descending), positions=positions)
+    # Sorting the reversed array keeps equal elements in their order when the result is reversed again.
+    a = shapes.rev(a, (along,)) if descending else a
+    if positions:
+        count = broadcasted_iota(dtypes.default_int(config.enable_x64.value), a.shape, along)
+        count = shapes.rev(count, (along,)) if descending else count
+        ordered = sorting.sort((a, count), along, bool(stable), 1)[1]
+    else:
+        ordered = sorting.sort(a, along, bool(stable))
+    return shapes.rev(ordered, (along,)) if descending else ordered
 
 
 @inline_jit(static=("axis", "kind", "order", "stable", "descending"), public=True)

@@ -606,10 +606,8 @@ def to_initial(initial: ArrayLike) -> Array | None:
 
 def _replace_nan(a: Any, replacement: int) -> Any:
     dtype = operand_aval(a, 0).dtype
-    return _replace_nan_elements(a, value=replacement) if dtypes.is_inexact(dtype) else a
+    if not dtypes.is_inexact(dtype):
+        return a
+    a = to_strong(a, dtype)
+    return select_or_fill(eq(a, a), a, replacement)
 
-
-@inline_jit
-def _replace_nan_elements(a: Array, *, value: int) -> Array:
-    a = to_strong(a, operand_aval(a, 0).dtype)
-    return select_or_fill(eq(a, a), a, value)

@@ -297,12 +297,6 @@ def eigvals(a: ArrayLike) -> Array:
     return _eig(a, vectors=False)
 
 
-@inline_jit
-def _eigh(a: Array, *, lower: bool, symmetrize: bool, vectors: bool) -> EighResult | Array:
-    eigenvectors, values = spectral.eigh(*promote_to_inexact(a), lower=lower, symmetrize_input=symmetrize)
-    return EighResult(values, eigenvectors) if vectors else values
-
-
 @overload
 def _compute_eigh(a: Any, triangle: Any, symmetrize: bool, vectors: Literal[True]) -> EighResult: ...
 
@@ -315,7 +309,9 @@ def _compute_eigh(a: Any, triangle: Any, symmetrize: bool, vectors: bool) -> Eig
     matrix_type(a, square=True)
     if triangle not in (None, "L", "U"):
         raise ValueError(f"{called_function()}: UPLO must be one of None, 'L', or 'U', got {abbreviate(triangle)}")
-    return _eigh(a, lower=triangle != "U", symmetrize=bool(symmetrize), vectors=vectors)
+    (a,) = promote_to_inexact(a)
+    eigenvectors, values = spectral.eigh(a, lower=triangle != "U", symmetrize_input=bool(symmetrize))
+    return EighResult(values, eigenvectors) if vectors else values
 
 
 @inline_jit(static=("UPLO", "symmetrize_input"), public=True)
