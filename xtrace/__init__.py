@@ -8,73 +8,27 @@ its jaxpr. The names are JAX's.
 import importlib as _importlib
 
 import xtrace._src.core.logging_settings as _logging_settings
-from xtrace._src.api.devices import (
-    block_until_ready,
-    copy_to_host_async,
-    default_backend,
-    device_count,
-    device_get,
-    device_put,
-    devices,
-    host_count,
-    host_id,
-    host_ids,
-    local_device_count,
-    local_devices,
-    print_environment_info,
-    process_count,
-    process_index,
-    process_indices,
-    typeof,
-)
+from xtrace._src.api.devices import *
 from xtrace._src.api.eager import evaluate as _evaluate
-from xtrace._src.api.jit import jit, lower
-from xtrace._src.api.jit_cache import clear_caches
+from xtrace._src.api.jit import jit as jit, lower as lower
+from xtrace._src.api.jit_cache import clear_caches as clear_caches
 from xtrace._src.api.late_methods import install_late as _install_late
 from xtrace._src.api.operators import install_operators as _install_operators
-from xtrace._src.api.tracing import eval_shape, make_jaxpr
-from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapeDtypeStruct
-from xtrace._src.core.compiler_choices import compilation
-from xtrace._src.core.config import (
-    allow_f16_reductions,
-    array_garbage_collection_guard,
-    check_tracer_leaks,
-    config,
-    debug_infs,
-    debug_key_reuse,
-    debug_nans,
-    default_device,
-    default_matmul_precision,
-    default_prng_impl,
-    enable_checks,
-    enable_custom_prng,
-    enable_x64,
-    explain_cache_misses,
-    legacy_prng_key,
-    log_compiles,
-    no_execution,
-    no_tracing,
-    numpy_dtype_promotion,
-    numpy_rank_promotion,
-    thread_guard,
-    threefry_partitionable,
-    transfer_guard,
-    transfer_guard_device_to_device,
-    transfer_guard_device_to_host,
-    transfer_guard_host_to_device,
-)
-from xtrace._src.core.config import check_tracer_leaks as checking_leaks
-from xtrace._src.core.dtypes import float0
+from xtrace._src.api.tracing import eval_shape as eval_shape, make_jaxpr as make_jaxpr
+from xtrace._src.core.arrays import Array as Array
+from xtrace._src.core.avals import ShapeDtypeStruct as ShapeDtypeStruct
+from xtrace._src.core.compiler_choices import compilation as compilation
+from xtrace._src.core.config import *
+from xtrace._src.core.dtypes import float0 as float0
 from xtrace._src.core.inert_settings import INERT as _inert_settings
-from xtrace._src.core.jax_version import jax_version
+from xtrace._src.core.jax_version import jax_version as jax_version
 from xtrace._src.core.public_modules import late_imports as _late_imports
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.trace import Tracer as _Tracer
 from xtrace._src.core.trace import set_base_trace as _set_base_trace
 from xtrace._src.runtime.arrays import ConcreteArray as _ConcreteArray
-from xtrace._src.runtime.arrays import Shard
-from xtrace._src.xla.clients import Device
+from xtrace._src.runtime.arrays import Shard as Shard
+from xtrace._src.xla.clients import Device as Device
 from xtrace.version import __version__, __version_info__
 
 # The late bindings: the bottom trace needs the compiler, operators and methods need the operations.
@@ -84,20 +38,9 @@ _install_late(
     lambda name: _importlib.import_module("xtrace.numpy.array_methods").install_method(Array, name), Array
 )
 
-__all__ = [
-    "Array", "Device", "ShapeDtypeStruct", "Shard", "allow_f16_reductions", "array_garbage_collection_guard",
-    "block_until_ready", "check_tracer_leaks", "checking_leaks", "clear_caches", "compilation", "config",
-    "copy_to_host_async", "debug_infs", "debug_key_reuse", "debug_nans", "default_backend", "default_device",
-    "default_matmul_precision", "default_prng_impl", "device_count", "device_get", "device_put", "devices",
-    "enable_checks", "enable_custom_prng", "enable_x64", "eval_shape", "explain_cache_misses", "float0",
-    "host_count", "host_id", "host_ids", "jax_version", "jit", "legacy_prng_key", "local_device_count", "local_devices",
-    "log_compiles", "lower", "make_jaxpr", "no_execution", "no_tracing", "numpy_dtype_promotion",
-    "numpy_rank_promotion", "print_environment_info", "process_count", "process_index", "process_indices",
-    "thread_guard", "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
-    "transfer_guard_device_to_host", "transfer_guard_host_to_device", "typeof",
-]
+checking_leaks = check_tracer_leaks
 
-_make_public(globals(), __all__)
+__all__ = _make_public(globals())
 
 # JAX has context managers for some of the settings that change nothing here.
 _inert_managers = ("auto_pcast", "jax2tf_associative_scan_reductions",

@@ -1,34 +1,9 @@
 """The classes of errors (``jax.errors``)."""
 
-from xtrace._src.core.errors import (
-    BroadcastError,
-    ConcretizationTypeError,
-    DuplicateSpecError,
-    InconclusiveDimensionOperation,
-    IndivisibleError,
-    JAXIndexError,
-    JaxprTypeError,
-    JAXTypeError,
-    KeyReuseError,
-    NoMeshError,
-    NonConcreteBooleanIndexError,
-    RecompilationWarning,
-    ShardingTypeError,
-    StaticArgumentError,
-    TracerArrayConversionError,
-    TracerBoolConversionError,
-    TracerIntegerConversionError,
-    UnexpectedTracerError,
-)
+from xtrace._src.core.errors import *
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace._src.xla.executables import CompileError as JaxRuntimeError
+from xtrace._src.xla.executables import CompileError as _CompileError
 
-__all__ = [
-    "BroadcastError", "ConcretizationTypeError", "DuplicateSpecError", "InconclusiveDimensionOperation",
-    "IndivisibleError", "JAXIndexError", "JAXTypeError", "JaxRuntimeError", "JaxprTypeError", "KeyReuseError",
-    "NoMeshError", "NonConcreteBooleanIndexError", "RecompilationWarning", "ShardingTypeError", "StaticArgumentError",
-    "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError",
-    "UnexpectedTracerError",
-]
+JaxRuntimeError = _CompileError
 
-_make_public(globals(), __all__)
+_make_public(globals())

@@ -99,7 +99,11 @@ def test_only_calls_with_arrays_become_a_program():
         for _ in range(WARM):
             assert_same(total(M, number), (jax.numpy.ones((3, 4)) + number).sum(0))
     assert len(seen) == 7  # one for each type of number
-    for args in ((M, np.float32(2)), (np.ones((3, 4), ">f4"), M), (M, M, [0])):
+    for number in (np.float32(2), 2.0):
+        for _ in range(WARM):
+            assert_same(total(number, M), (number + jax.numpy.ones((3, 4))).sum(0))
+    assert len(seen) == 9
+    for args in ((np.ones((3, 4), ">f4"), M), (M, M, [0])):
         seen.clear()
         for _ in range(2):
             try:

@@ -6,7 +6,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,6 +61,15 @@ _STAGES = len(_NODES)
 _GROWTH, _SHRINKAGE, _SAFETY = 10.0, 0.2, 0.9
 
 
+class _Limits(NamedTuple):
+    """The relative and the absolute tolerance of a step, and the largest number and length of steps."""
+
+    rtol: float
+    atol: float
+    mxstep: float
+    hmax: float
+
+
 def _combine_slopes(weights: Sequence[Any] | np.ndarray, slopes: Array) -> Array:
     return matmul(asarray(weights, slopes.dtype), slopes, precision="highest")
 
@@ -113,10 +122,9 @@ def _fit_polynomial(before: Array, after: Array, slopes: Array, step: Array) -> 
     return stack([q, -(r + 2 * q), r + q - b, d + b, before])
 
 
-def _integrate(
-    slope: Callable[[Any, Any], Any], y: Array, times: Array, rtol: float, atol: float, mxstep: float, hmax: float
-) -> Array:
+def _integrate(slope: Callable[[Any, Any], Any], y: Array, times: Array, limits: _Limits) -> Array:
     """Return the vectors y at `times`, given y at the first time."""
+    rtol, atol, mxstep, hmax = limits
 
     def advance(state: tuple[Array, ...]) -> tuple[Any, ...]:
         count, y, f, t, step, start, polynomial = state
@@ -178,24 +186,18 @@ def _cast_slope(func: Callable[..., Any]) -> Callable[..., Any]:
     return slope
 
 
-@functools.partial(custom_vjp, nondiff_argnums=(0, 1, 2, 3, 4))
-def _solve(
-    func: Callable[..., Any], rtol: float, atol: float, mxstep: float, hmax: float, y0: Any, times: Array,
-    *args: Array,
-) -> Any:
+@functools.partial(custom_vjp, nondiff_argnums=(0, 1))
+def _solve(func: Callable[..., Any], limits: _Limits, y0: Any, times: Array, *args: Array) -> Any:
     vector, unravel = ravel_pytree(y0)
 
     def slope(x: Array, t: Array) -> Array:
         return ravel_pytree(func(unravel(x), t, *args))[0].astype(vector.dtype)
 
-    return vmap(unravel)(_integrate(slope, vector.astype(vector.dtype), times, rtol, atol, mxstep, hmax))
+    return vmap(unravel)(_integrate(slope, vector.astype(vector.dtype), times, limits))
 
 
-def _forward(
-    func: Callable[..., Any], rtol: float, atol: float, mxstep: float, hmax: float, y0: Any, times: Array,
-    *args: Array,
-) -> tuple[Any, Any]:
-    ys = _solve(func, rtol, atol, mxstep, hmax, y0, times, *args)
+def _forward(func: Callable[..., Any], limits: _Limits, y0: Any, times: Array, *args: Array) -> tuple[Any, Any]:
+    ys = _solve(func, limits, y0, times, *args)
     return ys, (ys, times, args)
 
 
@@ -223,8 +225,7 @@ def _replace_parameters(
 
 
 def _backward(
-    func: Callable[..., Any], rtol: float, atol: float, mxstep: float, hmax: float, saved: tuple[Any, ...],
-    cotangent: Array,
+    func: Callable[..., Any], limits: _Limits, saved: tuple[Any, ...], cotangent: Array
 ) -> tuple[Array, ...]:
     """Return the cotangents of y0, the times and the arguments.
 
@@ -248,9 +249,7 @@ def _backward(
         time_cotangent = functools.reduce(operator.add, [real(total(f * g)) for f, g in pairs]).astype(times.dtype)
         adjoint = pytree.tree_map(lambda x, y: x + y, adjoint, jump)
         start = (y, adjoint, start_cotangent - time_cotangent, sums)
-        solution = _solve(
-            compute_augmented_slopes, rtol, atol, mxstep, hmax, start, stack([-later, -earlier]), *args
-        )
+        solution = _solve(compute_augmented_slopes, limits, start, stack([-later, -earlier]), *args)
         return _take_row(solution, 1)[1:], time_cotangent
 
     sums = [zeros_like(x) for x in _list_parameters(args)]
@@ -267,13 +266,10 @@ _solve.defvjp(_forward, _backward)
 
 
 # A call in other programs, so that eager derivatives reuse the programs compiled for `func`.
-@functools.partial(jit, static_argnames=("func", "rtol", "atol", "mxstep", "hmax"))
-def _solve_compiled(
-    func: Callable[..., Any], rtol: float, atol: float, mxstep: float, hmax: float, y0: Any, times: Array,
-    *args: Array,
-) -> Any:
+@functools.partial(jit, static_argnames=("func", "limits"))
+def _solve_compiled(func: Callable[..., Any], limits: _Limits, y0: Any, times: Array, *args: Array) -> Any:
     converted, closed_over = closure_convert(_cast_slope(func), y0, times[0], *args)
-    return _solve(converted, rtol, atol, mxstep, hmax, y0, times, *args, *closed_over)
+    return _solve(converted, limits, y0, times, *args, *closed_over)
 
 
 def odeint(
@@ -309,7 +305,8 @@ def odeint(
         to II.6: Dormand and Prince's method of order 5(4) with its continuous solution of order 4.
     """
     check_callable(func)
-    for name, value in (("rtol", rtol), ("atol", atol), ("mxstep", mxstep), ("hmax", hmax)):
+    limits = _Limits(rtol, atol, mxstep, hmax)
+    for name, value in limits._asdict().items():
         if not isinstance(value, (int, float, np.number)):
             raise ValueError(
                 f"odeint: {name} is compiled into the program and must be a Python number, got {abbreviate(value)}"
@@ -328,7 +325,7 @@ def odeint(
                 f"odeint: y0 must have floating or complex dtypes, got {aval_of(leaf).str_short(True)}; write "
                 "y0.astype(float)"
             )
-    return _solve_compiled(func, rtol, atol, mxstep, hmax, pytree.tree_map(asarray, y0), asarray(t), *args)
+    return _solve_compiled(func, limits, pytree.tree_map(asarray, y0), asarray(t), *args)
 
 
 _make_public(globals(), __all__)

@@ -424,15 +424,7 @@ def selu(x: ArrayLike) -> Array:
     return _SELU_SCALE * elu(to_operand(x), _SELU_ALPHA)
 
 
-@inline_jit
-def _gelu(x: ArrayLike, *, approximate: bool) -> Array:
-    x = to_operand(x, as_inexact)
-    x = convert_to(x, aval_of(x).dtype)
-    if not approximate:
-        return 0.5 * x * erfc(-x * math.sqrt(0.5))
-    return x * (0.5 * (1.0 + jnp.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
-
-
+@inline_jit(static=("approximate",), public=True)
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """Return `x` times the cumulative distribution function of the normal distribution.
 
@@ -453,13 +445,11 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     Reference:
         Hendrycks and Gimpel, "Gaussian error linear units" (2016).
     """
-    return _gelu(x, approximate=bool(approximate))
-
-
-@inline_jit
-def _glu(x: Array, *, axis: int) -> Array:
-    left, right = split(x, (x.shape[axis] // 2,) * 2, axis)
-    return left * logistic(right)
+    x = to_operand(x, as_inexact)
+    x = convert_to(x, aval_of(x).dtype)
+    if not approximate:
+        return 0.5 * x * erfc(-x * math.sqrt(0.5))
+    return x * (0.5 * (1.0 + jnp.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
 
 
 @inline_jit(static=("axis",), public=True)
@@ -485,7 +475,8 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     axis = canonical_axis(axis, x.ndim)
     if x.shape[axis] % 2:
         raise ValueError(f"glu: the size along axis {axis} must be divisible by 2 for two halves, got shape {x.shape}")
-    return _glu(x, axis=axis)
+    left, right = split(x, (x.shape[axis] // 2,) * 2, axis)
+    return left * logistic(right)
 
 
 # Algebraic formulas

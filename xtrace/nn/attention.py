@@ -22,8 +22,6 @@ from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.runtime.transfer import to_array
 from xtrace.nn.normalization import logsumexp, softmax
 
-_QUERY_LENGTHS, _KEY_LENGTHS = "query_seq_lengths", "key_value_seq_lengths"
-
 
 def _add_batch_axes(x: ArrayLike, aval: ShapedArray) -> Array:
     """Return `x` with axes of size 1 in front, four axes in all."""
@@ -67,11 +65,9 @@ def _widen_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 @inline_jit
 def _attention(
-    query: ArrayLike, key: ArrayLike, value: ArrayLike, scale: ArrayLike, *rest: ArrayLike, given: tuple[str, ...],
-    causal: bool, window: tuple[int, int] | None, residual: bool,
+    query: ArrayLike, key: ArrayLike, value: ArrayLike, scale: ArrayLike, bias: Any, mask: Any, query_lengths: Any,
+    key_lengths: Any, *, causal: bool, window: tuple[int, int] | None, residual: bool,
 ) -> Any:
-    """Compute attention; `rest` holds the operands that `given` names."""
-    options = {name: to_array(x) for name, x in zip(given, rest, strict=True)}
     query, key, value = [_add_batch_axes(x, aval_of(x)) for x in (query, key, value)]
     (batch, queries, heads, size), (keys, groups) = query.shape, key.shape[1:3]
     grouped = heads != groups
@@ -80,22 +76,21 @@ def _attention(
     pairs = ((split.ndim - 1,), (3,)), ((0, 2), (0, 2))
     scores = dot_general(split, key, pairs, preferred_element_type=_widen_dtype(key.dtype))
     scores = scores * convert_to(to_array(scale), scores.dtype)
-    if "bias" in options:
-        bias = options["bias"]
+    if bias is not None:
         scores = scores + _group_heads(_add_batch_axes(bias, aval_of(bias)), heads, groups)
     scores = convert_to(scores, dtypes.float32)
     visible = []
     near = _mask_by_position(queries, keys, causal, window)
     if near is not None:
         visible.append(reshape(near, (1, 1, queries, keys)))
-    if "mask" in options:
-        visible.append(_add_batch_axes(options["mask"], aval_of(options["mask"])))
+    if mask is not None:
+        visible.append(_add_batch_axes(mask, aval_of(mask)))
     column = (batch, 1, 1, 1)
-    inside = _mask_by_length(options[_QUERY_LENGTHS], queries, column, 2) if _QUERY_LENGTHS in options else None
+    inside = None if query_lengths is None else _mask_by_length(to_array(query_lengths), queries, column, 2)
     if inside is not None:
         visible.append(inside)
-    if _KEY_LENGTHS in options:
-        visible.append(_mask_by_length(options[_KEY_LENGTHS], keys, column, 3))
+    if key_lengths is not None:
+        visible.append(_mask_by_length(to_array(key_lengths), keys, column, 3))
     if visible:
         mask = _group_heads(visible[0], heads, groups)
         for more in visible[1:]:
@@ -228,17 +223,15 @@ def dot_product_attention(
     _check_operands(*avals)
     queries, keys = avals[0].shape, avals[1].shape
     batch = 1 if len(queries) == 3 else queries[0]
-    scores = {"bias": bias, "mask": mask}
-    lengths = {_QUERY_LENGTHS: query_seq_lengths, _KEY_LENGTHS: key_value_seq_lengths}
-    given = {name: x for name, x in (scores | lengths).items() if x is not None}
-    for name, x in given.items():
-        if name in scores:
+    for name, x in (("bias", bias), ("mask", mask)):
+        if x is not None:
             _check_scores(name, operand_aval(x, 3), (batch, queries[-2], queries[-3], keys[-3]))
-        else:
+    for name, x in (("query_seq_lengths", query_seq_lengths), ("key_value_seq_lengths", key_value_seq_lengths)):
+        if x is not None:
             _check_lengths(name, operand_aval(x, 4), batch)
     results = _attention(
-        query, key, value, 1 / math.sqrt(queries[-1]) if scale is None else scale, *given.values(),
-        given=tuple(given), causal=bool(is_causal), window=_parse_window(local_window_size),
+        query, key, value, 1 / math.sqrt(queries[-1]) if scale is None else scale, bias, mask, query_seq_lengths,
+        key_value_seq_lengths, causal=bool(is_causal), window=_parse_window(local_window_size),
         residual=bool(return_residual),
     )
     if len(queries) == 4:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,60 +35,40 @@ from xtrace._src.ops.reductions import add_elements, reduce_max
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.operands import axes_of, select_or_fill
+from xtrace.numpy.reductions import check_mask, keep_axes
 
 _INFINITY = math.inf
-
-
-def _to_masks(where: ArrayLike | None) -> tuple[Any, ...]:
-    """Return the mask as a tuple of operands, empty for None."""
-    if where is None:
-        return ()
-    aval = operand_aval(where, 1)
-    if not dtypes.is_boolean(aval.dtype):
-        raise ValueError(f"{called_function()}: where must be None or a boolean array; got {aval.str_short(True)}")
-    return (where,)
 
 
 def _make_hashable(axis: Axes) -> Axes:
     return tuple(axis) if isinstance(axis, list) else axis
 
 
-def _reduce_keeping_axes(reduce: Callable[..., Any], x: Array, axes: Sequence[int]) -> Array:
-    """Reduce `x` along `axes`, which keep size 1."""
-    shape = [1 if i in axes else n for i, n in enumerate(x.shape)]
-    return broadcast_in_dim(reduce(x, axes), shape, [i for i in range(x.ndim) if i not in axes])
-
-
 # Softmax
 
 
-def _shift_by_max(operand: ArrayLike, axis: Axes, masks: Sequence[Any]) -> tuple[Array, Array, Shape]:
+def _shift_by_max(operand: ArrayLike, axis: Axes, mask: ArrayLike | None) -> tuple[Array, Array, Shape]:
     """Return ``x - max(x)`` along `axis`, its exponential, 0 where masked, and the axes."""
     x = to_array(promote(operand)[0])
     x = convert_to(x, x.dtype, False)
     axes = axes_of(axis, x.ndim)
     kept = x
-    if masks:
-        kept = select_where(masks[0], x, -_INFINITY)
+    if mask is not None:
+        kept = select_where(mask, x, -_INFINITY)
         kept = convert_to(kept, kept.dtype, x.weak_type)
     if dtypes.is_boolean(kept.dtype):
         raise TypeError(f"{called_function()} does not accept dtype bool; convert the array to a floating dtype")
     # The shift cancels, so it has no derivative.
-    moved = kept - stop_gradient(_reduce_keeping_axes(reduce_max, kept, axes))
+    moved = kept - stop_gradient(keep_axes(reduce_max(kept, axes), axes, kept.shape))
     return moved, jnp.exp(moved), axes
 
 
-def _sum_unmasked(powers: Array, axes: Sequence[int], masks: Sequence[Any]) -> Array:
-    return _reduce_keeping_axes(add_elements, select_or_fill(masks[0], powers, 0) if masks else powers, axes)
+def _sum_unmasked(powers: Array, axes: Shape, mask: ArrayLike | None) -> Array:
+    unmasked = powers if mask is None else select_or_fill(mask, powers, 0)
+    return keep_axes(add_elements(unmasked, axes), axes, powers.shape)
 
 
-@inline_jit
-def _softmax(x: ArrayLike, *masks: ArrayLike, axis: Axes) -> Array:
-    _, powers, axes = _shift_by_max(x, axis, masks)
-    shares = powers / _sum_unmasked(powers, axes, masks)
-    return select_or_fill(masks[0], shares, 0) if masks else shares
-
-
+@inline_jit(static=("axis",), public=True)
 def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Array:
     """Return ``exp(x)`` divided by its sum along an axis, without overflow.
 
@@ -109,14 +88,10 @@ def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Ar
         >>> nn.softmax(jnp.array([0.0, 0.0]))
         Array([0.5, 0.5], dtype=float32)
     """
-    return _softmax(x, *_to_masks(where), axis=_make_hashable(axis))
-
-
-@inline_jit
-def _log_softmax(x: ArrayLike, *masks: ArrayLike, axis: Axes) -> Array:
-    moved, powers, axes = _shift_by_max(x, axis, masks)
-    logarithms = moved - jnp.log(_sum_unmasked(powers, axes, masks))
-    return select_or_fill(masks[0], logarithms, -_INFINITY) if masks else logarithms
+    check_mask(where)
+    _, powers, axes = _shift_by_max(x, axis, where)
+    shares = powers / _sum_unmasked(powers, axes, where)
+    return shares if where is None else select_or_fill(where, shares, 0)
 
 
 @inline_jit(static=("axis",), public=True)
@@ -139,7 +114,10 @@ def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -
         >>> nn.log_softmax(jnp.array([0.0, 0.0]))
         Array([-0.6931472, -0.6931472], dtype=float32)
     """
-    return _log_softmax(x, *_to_masks(where), axis=_make_hashable(axis))
+    check_mask(where)
+    moved, powers, axes = _shift_by_max(x, axis, where)
+    logarithms = moved - jnp.log(_sum_unmasked(powers, axes, where))
+    return logarithms if where is None else select_or_fill(where, logarithms, -_INFINITY)
 
 
 # Logarithms of sums
@@ -147,27 +125,26 @@ def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -
 
 @inline_jit
 def _logsumexp(
-    a: ArrayLike, *rest: ArrayLike, axis: Axes, keepdims: bool, return_sign: bool, weighted: bool, masked: bool
+    a: ArrayLike, b: ArrayLike | None, mask: ArrayLike | None, *, axis: Axes, keepdims: bool, return_sign: bool
 ) -> Any:
-    """Compute `logsumexp`; `rest` holds the weights if `weighted`, then the mask if `masked`."""
-    operands = [to_array(x) for x in promote(a, *rest[:weighted], adjust=as_inexact)]
-    x = operands[0]
-    weights = operands[1] if weighted else None
+    x, *rest = [to_array(y) for y in promote(*([a] if b is None else [a, b]), adjust=as_inexact)]
+    weights = rest[0] if rest else None
     if weights is not None:
         # Elements that are masked or have weight 0 count as -inf, so their exponentials cannot overflow.
-        weights = select_or_fill(rest[-1], weights, 0) if masked else weights
+        weights = weights if mask is None else select_or_fill(mask, weights, 0)
         x = select_where(weights != 0, x, -_INFINITY)
-    elif masked:
-        x = select_or_fill(rest[-1], x, -_INFINITY)
+    elif mask is not None:
+        x = select_or_fill(mask, x, -_INFINITY)
     complex_operands = dtypes.is_complex(x.dtype)
     axes = axes_of(axis, x.ndim)
-    largest = _reduce_keeping_axes(reduce_max, convert_to(x, x.dtype) if not complex_operands else real(x), axes)
+    largest = reduce_max(real(x) if complex_operands else convert_to(x, x.dtype), axes)
+    largest = keep_axes(largest, axes, x.shape)
     shift = stop_gradient(select_where(is_finite(largest), largest, 0))
     terms = jnp.exp(sub(x, convert_to(shift, x.dtype)))
     if weights is not None:
         terms = terms * weights
     if keepdims:
-        total = _reduce_keeping_axes(add_elements, terms, axes)
+        total = keep_axes(add_elements(terms, axes), axes, terms.shape)
     else:
         total, shift = add_elements(terms, axes), shift.reshape([n for i, n in enumerate(x.shape) if i not in axes])
     if not return_sign:
@@ -201,29 +178,10 @@ def logsumexp(
         >>> nn.logsumexp(jnp.zeros(3))
         Array(1.0986123, dtype=float32)
     """
-    given = () if b is None else (b,)
+    check_mask(where)
     return _logsumexp(
-        a, *given, *_to_masks(where), axis=_make_hashable(axis), keepdims=bool(keepdims),
-        return_sign=bool(return_sign), weighted=b is not None, masked=where is not None,
+        a, b, where, axis=_make_hashable(axis), keepdims=bool(keepdims), return_sign=bool(return_sign)
     )
-
-
-@inline_jit
-def _logmeanexp(x: ArrayLike, *masks: ArrayLike, axis: Axes, keepdims: bool) -> Array:
-    logarithm: Array = _logsumexp(
-        x, *masks, axis=axis, keepdims=keepdims, return_sign=False, weighted=False, masked=bool(masks)
-    )
-    aval = aval_of(x)
-    axes = axes_of(axis, aval.ndim)
-    if not masks:
-        size = math.prod([aval.shape[i] for i in axes])
-        share = jnp.log(size) if is_symbolic(size) else math.log(size) if size else -_INFINITY
-        return logarithm - share
-    # Broadcast the mask to x, then count its true elements.
-    mask = convert_to(to_array(masks[0]), dtypes.real_part_dtype(logarithm.dtype))
-    whole = broadcast_in_dim(mask, aval.shape, range(aval.ndim - mask.ndim, aval.ndim))
-    count = _reduce_keeping_axes(add_elements, whole, axes) if keepdims else add_elements(whole, axes)
-    return logarithm - convert_to(jnp.log(count), logarithm.dtype)
 
 
 @inline_jit(static=("axis", "keepdims"), public=True)
@@ -247,31 +205,27 @@ def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None, 
         >>> nn.logmeanexp(jnp.zeros(3))
         Array(0., dtype=float32)
     """
-    return _logmeanexp(x, *_to_masks(where), axis=_make_hashable(axis), keepdims=bool(keepdims))
+    check_mask(where)
+    logarithm: Array = _logsumexp(
+        x, None, where, axis=_make_hashable(axis), keepdims=bool(keepdims), return_sign=False
+    )
+    aval = aval_of(x)
+    axes = axes_of(axis, aval.ndim)
+    if where is None:
+        size = math.prod([aval.shape[i] for i in axes])
+        share = jnp.log(size) if is_symbolic(size) else math.log(size) if size else -_INFINITY
+        return logarithm - share
+    # Broadcast the mask to x, then count its true elements.
+    mask = convert_to(to_array(where), dtypes.real_part_dtype(logarithm.dtype))
+    whole = broadcast_in_dim(mask, aval.shape, range(aval.ndim - mask.ndim, aval.ndim))
+    count = add_elements(whole, axes)
+    count = keep_axes(count, axes, whole.shape) if keepdims else count
+    return logarithm - convert_to(jnp.log(count), logarithm.dtype)
 
 
 # Standardization
 
 _ALGORITHMS = ("fast", "stable")
-
-
-@inline_jit
-def _standardize(
-    x: ArrayLike, epsilon: ArrayLike, *rest: ArrayLike, axis: Axes, given: tuple[str, ...], algorithm: str
-) -> Array:
-    """Standardize `x`; `rest` holds the operands that `given` names."""
-    options = dict(zip(given, rest, strict=True))
-    mask = options.get("where")
-    x = to_array(promote(x, adjust=as_inexact)[0])
-    centre, variance = options.get("mean"), options.get("variance")
-    if centre is None:
-        centre = jnp.mean(x, axis, keepdims=True, where=mask)
-    if variance is None and algorithm == "fast":
-        # E[x²] - E[x]², which rounding may make negative.
-        variance = jnp.clip(jnp.mean(jnp.square(x), axis, keepdims=True, where=mask) - jnp.square(centre), 0)
-    elif variance is None:
-        variance = jnp.mean(jnp.square(x - centre), axis, keepdims=True, where=mask)
-    return (x - centre) * rsqrt(variance + epsilon)
 
 
 @inline_jit(static=("axis", "algorithm"), public=True)
@@ -304,12 +258,15 @@ def standardize(
     if algorithm not in _ALGORITHMS:
         raise ValueError(f"standardize: Unknown algorithm {abbreviate(algorithm)}. Expected 'fast' or 'stable'.")
     axes_of(axis, operand_aval(x, 0).ndim)
-    _to_masks(where)
-    options = {"mean": mean, "variance": variance, "where": where}
-    given = {name: value for name, value in options.items() if value is not None}
-    return _standardize(
-        x, epsilon, *given.values(), axis=_make_hashable(axis), algorithm=algorithm, given=tuple(given)
-    )
+    check_mask(where)
+    x = to_array(promote(x, adjust=as_inexact)[0])
+    centre = jnp.mean(x, axis, keepdims=True, where=where) if mean is None else mean
+    if variance is None and algorithm == "fast":
+        # E[x²] - E[x]², which rounding may make negative.
+        variance = jnp.clip(jnp.mean(jnp.square(x), axis, keepdims=True, where=where) - jnp.square(centre), 0)
+    elif variance is None:
+        variance = jnp.mean(jnp.square(x - centre), axis, keepdims=True, where=where)
+    return (x - centre) * rsqrt(variance + epsilon)
 
 
 # One-hot encoding

@@ -125,18 +125,13 @@ def _check_operands(lhs: ShapedArray, rhs: ShapedArray, lhs_scales: ShapedArray,
         )
 
 
-def _dequantize(x: Array, scales: Array) -> Array:
+def _dequantize(x: Any, scales: Any) -> Array:
     """Return the values of quantized elements, in float32."""
     wide = repeat(convert_to(to_array(scales), dtypes.float32), x.shape[-1] // scales.shape[-1], axis=-1)
     return convert_to(to_array(x), dtypes.float32) * wide
 
 
-@inline_jit
-def _multiply_dequantized(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, *, dtype: Any) -> Array:
-    a, b = _dequantize(lhs, lhs_scales), _dequantize(rhs, rhs_scales)
-    return convert_to(dot_general(a, b, (((2,), (2,)), ((0,), (0,))), Precision.HIGHEST), dtype)
-
-
+@inline_jit(static=("preferred_element_type",), public=True)
 def scaled_matmul(
     lhs: ArrayLike, rhs: ArrayLike, lhs_scales: ArrayLike, rhs_scales: ArrayLike,
     preferred_element_type: DTypeLike | None = dtypes.float32,
@@ -161,9 +156,10 @@ def scaled_matmul(
         Array([[[128., 128.],
                 [128., 128.]]], dtype=float32)
     """
-    operands = (lhs, rhs, lhs_scales, rhs_scales)
-    _check_operands(*[operand_aval(x, i) for i, x in enumerate(operands)])
-    return _multiply_dequantized(*operands, dtype=requested_dtype(preferred_element_type))
+    _check_operands(*[operand_aval(x, i) for i, x in enumerate((lhs, rhs, lhs_scales, rhs_scales))])
+    a, b = _dequantize(lhs, lhs_scales), _dequantize(rhs, rhs_scales)
+    product = dot_general(a, b, (((2,), (2,)), ((0,), (0,))), Precision.HIGHEST)
+    return convert_to(product, requested_dtype(preferred_element_type))
 
 
 # Quantization

@@ -37,17 +37,6 @@ def _prepare_operand(a: Any, axis: Any, bitorder: Any) -> tuple[Any, int]:
     return a, axis_as_index(axis, a.ndim)
 
 
-@inline_jit
-def _pack(a: Any, *, axis: int, order: str) -> Array:
-    bits = moveaxis(ne(a, scalar_of(0, a.dtype)), axis, -1)
-    count = -(-bits.shape[-1] // 8)
-    missing = count * 8 - bits.shape[-1]
-    bits = slicing.pad(bits, scalar_of(False, dtypes.bool_), [*[(0, 0, 0)] * (bits.ndim - 1), (0, missing, 0)])
-    bits = reshape(convert_to(bits, dtypes.uint8), (*bits.shape[:-1], count, 8))
-    shifts = broadcast_in_dim(_shifts(order), bits.shape, (bits.ndim - 1,))
-    return moveaxis(reductions.reduce_sum(shift_left(bits, shifts), (bits.ndim - 1,)), -1, axis)
-
-
 @inline_jit(static=("axis", "bitorder"), public=True)
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Pack booleans into the bits of bytes; nonzero integers are True.
@@ -71,23 +60,14 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     aval = operand_aval(a, 0)
     if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):
         raise TypeError(f"packbits: a must hold integers or booleans; got dtype {aval.dtype.name}")
-    a, along = _prepare_operand(a, axis, bitorder)
-    return _pack(a, axis=along, order=bitorder)
-
-
-@inline_jit
-def _unpack(a: ArrayLike, *, axis: int, order: str, count: int | None) -> Array:
-    a = moveaxis(a, axis, -1)
-    shape = (*a.shape, 8)
-    shifts = broadcast_in_dim(_shifts(order), shape, (a.ndim,))
-    bits = shift_right_logical(broadcast_in_dim(a, shape, range(a.ndim)), shifts)
-    bits = bitwise_and(bits, broadcast_in_dim(scalar_of(1, dtypes.uint8), shape, ()))
-    length = a.shape[-1] * 8
-    bits = reshape(bits, (*a.shape[:-1], length))
-    if count is not None:
-        extra = count - length if count >= 0 else count
-        bits = slicing.pad(bits, scalar_of(0, dtypes.uint8), [*[(0, 0, 0)] * (bits.ndim - 1), (0, extra, 0)])
-    return moveaxis(bits, -1, axis)
+    array, along = _prepare_operand(a, axis, bitorder)
+    bits = moveaxis(ne(array, scalar_of(0, array.dtype)), along, -1)
+    count = -(-bits.shape[-1] // 8)
+    missing = count * 8 - bits.shape[-1]
+    bits = slicing.pad(bits, scalar_of(False, dtypes.bool_), [*[(0, 0, 0)] * (bits.ndim - 1), (0, missing, 0)])
+    bits = reshape(convert_to(bits, dtypes.uint8), (*bits.shape[:-1], count, 8))
+    shifts = broadcast_in_dim(_shifts(bitorder), bits.shape, (bits.ndim - 1,))
+    return moveaxis(reductions.reduce_sum(shift_left(bits, shifts), (bits.ndim - 1,)), -1, along)
 
 
 @inline_jit(static=("axis", "count", "bitorder"), public=True)
@@ -116,5 +96,15 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
     if aval.dtype != dtypes.uint8:
         raise TypeError(f"unpackbits: a must hold unsigned bytes (uint8); got dtype {aval.dtype.name}")
     a, along = _prepare_operand(a, axis, bitorder)
-    count = None if count is None else to_integer("count", count)
-    return _unpack(a, axis=along, order=bitorder, count=count)
+    a = moveaxis(a, along, -1)
+    shape = (*a.shape, 8)
+    shifts = broadcast_in_dim(_shifts(bitorder), shape, (a.ndim,))
+    bits = shift_right_logical(broadcast_in_dim(a, shape, range(a.ndim)), shifts)
+    bits = bitwise_and(bits, broadcast_in_dim(scalar_of(1, dtypes.uint8), shape, ()))
+    length = a.shape[-1] * 8
+    bits = reshape(bits, (*a.shape[:-1], length))
+    if count is not None:
+        count = to_integer("count", count)
+        extra = count - length if count >= 0 else count
+        bits = slicing.pad(bits, scalar_of(0, dtypes.uint8), [*[(0, 0, 0)] * (bits.ndim - 1), (0, extra, 0)])
+    return moveaxis(bits, -1, along)

@@ -6,8 +6,6 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
 from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
@@ -378,14 +376,6 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_elemen
     return plan.contract(a, b, (over, ((), ())))
 
 
-@inline_jit
-def _outer(a: ArrayLike, b: ArrayLike, *, rows: int, columns: int) -> Array:
-    return multiply(
-        broadcast_in_dim(reshape(a, (rows,)), (rows, 1), (0,)),
-        broadcast_in_dim(reshape(b, (columns,)), (1, columns), (1,)),
-    )
-
-
 @inline_jit(static=("out",), public=True)
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """Return the products of every element of `a` with every element of `b`, both flattened.
@@ -407,7 +397,11 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
                [6, 8]], dtype=int32)
     """
     refuse(out=out)
-    return _outer(a, b, rows=operand_aval(a, 0).size, columns=operand_aval(b, 1).size)
+    rows, columns = operand_aval(a, 0).size, operand_aval(b, 1).size
+    return multiply(
+        broadcast_in_dim(reshape(a, (rows,)), (rows, 1), (0,)),
+        broadcast_in_dim(reshape(b, (columns,)), (1, columns), (1,)),
+    )
 
 
 @inline_jit(static=("axes", "precision", "out_sharding"), public=True)
@@ -460,12 +454,6 @@ def tensordot(
     return plan.contract(a, b, (over, ((), ())))
 
 
-@inline_jit
-def _sum_diagonal(a: Array, offset: ArrayLike, *, dtype: np.dtype[Any] | None) -> Array:
-    mask = diagonal_mask(offset, rows=a.shape[-2], columns=a.shape[-1], below=False)
-    return reductions.sum(select_or_fill(mask, a, 0), (-2, -1), dtype)
-
-
 @inline_jit(static=("offset", "axis1", "axis2", "dtype", "out"), public=True)
 def trace(
     a: ArrayLike, offset: ArrayLike = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None,
@@ -502,21 +490,13 @@ def trace(
         raise ValueError(f"trace: axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}")
     wanted = requested_dtype(dtype)
     moved = moveaxis(a, (first, second), (-2, -1))
-    return _sum_diagonal(moved, offset, dtype=wanted)
+    mask = diagonal_mask(offset, rows=moved.shape[-2], columns=moved.shape[-1], below=False)
+    return reductions.sum(select_or_fill(mask, moved, 0), (-2, -1), wanted)
 
 
 def _refuse_booleans(*operands: ArrayLike) -> None:
     if all(dtypes.is_boolean(operand_aval(x, i).dtype) for i, x in enumerate(operands)):
         raise TypeError(f"{called_function()} does not accept two arrays of dtype bool; convert one with x.astype(int)")
-
-
-@inline_jit
-def _kron(a: ArrayLike, b: ArrayLike, *, left: _Axes, right: _Axes) -> Array:
-    rank = len(left)
-    rows = reshape(a, [n for size in left for n in (size, 1)])
-    columns = reshape(b, [n for size in right for n in (1, size)])
-    product = multiply(rows, columns)
-    return reshape(product, [m * n for m, n in zip(left, right, strict=True)]) if rank else product
 
 
 @inline_jit(public=True)
@@ -540,26 +520,10 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     _refuse_booleans(a, b)
     rank = max(map(len, shapes))
     left, right = [(1,) * (rank - len(shape)) + shape for shape in shapes]
-    return _kron(a, b, left=left, right=right)
-
-
-@inline_jit
-def _cross(a: Any, b: Any, *, axes: _Axes, axis: int | None) -> Array:
-    lengths = [x.shape[i] for x, i in zip((a, b), axes, strict=True)]
-    left, right = [
-        [squeeze(piece, (i,)) for piece in split(x, (1,) * length, i)]
-        for x, i, length in zip((a, b), axes, lengths, strict=True)
-    ]
-
-    def minor(i: int, j: int) -> Array:
-        return subtract(multiply(left[i], right[j]), multiply(left[j], right[i]))
-
-    if lengths == [2, 2]:
-        return minor(0, 1)
-    for pieces in (left, right):
-        if len(pieces) == 2:
-            pieces.append(zeros_like(pieces[0]))
-    return stack([convert_to(x, x.dtype, False) for x in (minor(1, 2), minor(2, 0), minor(0, 1))], axis or 0)
+    rows = reshape(a, [n for size in left for n in (size, 1)])
+    columns = reshape(b, [n for size in right for n in (1, size)])
+    product = multiply(rows, columns)
+    return reshape(product, [m * n for m, n in zip(left, right, strict=True)]) if rank else product
 
 
 @inline_jit(static=("axisa", "axisb", "axisc", "axis"), public=True)
@@ -591,7 +555,7 @@ def cross(
         axisa = axisb = axisc = axis
     axisa, axisb, axisc = [only_axis(i) for i in (axisa, axisb, axisc)]
     avals = [operand_aval(x, i) for i, x in enumerate((a, b))]
-    axes = tuple([canonical_axis(i, aval.ndim) for i, aval in zip((axisa, axisb), avals, strict=True)])
+    axes = [canonical_axis(i, aval.ndim) for i, aval in zip((axisa, axisb), avals, strict=True)]
     lengths = [aval.shape[i] for aval, i in zip(avals, axes, strict=True)]
     if is_newer() and lengths != [3, 3]:
         raise ValueError(
@@ -603,4 +567,18 @@ def cross(
     _refuse_booleans(a, b)
     others = [(*aval.shape[:i], *aval.shape[i + 1 :]) for aval, i in zip(avals, axes, strict=True)]
     rank = len(check_broadcast(others))
-    return _cross(a, b, axes=axes, axis=None if lengths == [2, 2] else canonical_axis(axisc, rank + 1))
+    left, right = [
+        [squeeze(piece, (i,)) for piece in split(x, (1,) * length, i)]
+        for x, i, length in zip((a, b), axes, lengths, strict=True)
+    ]
+
+    def minor(i: int, j: int) -> Array:
+        return subtract(multiply(left[i], right[j]), multiply(left[j], right[i]))
+
+    if lengths == [2, 2]:
+        return minor(0, 1)
+    along = canonical_axis(axisc, rank + 1)
+    for pieces in (left, right):
+        if len(pieces) == 2:
+            pieces.append(zeros_like(pieces[0]))
+    return stack([convert_to(x, x.dtype, False) for x in (minor(1, 2), minor(2, 0), minor(0, 1))], along)

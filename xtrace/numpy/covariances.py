@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, check_mapped_ranks, common_dtype
@@ -24,37 +22,6 @@ from xtrace.numpy.joins_and_splits import concatenate
 from xtrace.numpy.manipulation import atleast_2d, squeeze
 from xtrace.numpy.rearrangement import diag
 from xtrace.numpy.ufuncs import abs, clip, sqrt
-
-
-@inline_jit
-def _covariance(*operands: Array, given: tuple[str, ...], rows: bool, ddof: float, dtype: np.dtype[Any]) -> Array:
-    values = {name: to_array_operand(value) for name, value in zip(given, operands, strict=True)}
-    parts = []
-    for name in ("m", "y"):
-        if name in values:
-            x = atleast_2d(convert_to(values[name], dtype, False))
-            parts.append(x.T if not rows and values[name].ndim == 2 else x)
-    x = concatenate(parts) if len(parts) > 1 else parts[0]
-    real = dtypes.real_part_dtype(dtype)
-    # The weights are rows in the dtype of the data, so that no operand is promoted.
-    given_weights = [values[name] for name in ("fweights", "aweights") if name in values]
-    weights = [convert_to(abs(convert_to(w, real, False)), dtype, False)[None] for w in given_weights]
-    if not weights:
-        count = x.shape[1]
-        x = x - reductions.sum(x, 1, keepdims=True) / full((), count, dtype)
-        divisor = full((), max(count - ddof, 0) if count else 0, dtype)
-        weighted = x
-    else:
-        weight = weights[0] if len(weights) == 1 else weights[0] * weights[1]
-        total = reductions.sum(weight)
-        x = x - reductions.sum(x * weight, 1, keepdims=True) / total
-        weighted = x * weight
-        if "aweights" not in given:
-            divisor = total - ddof
-        else:
-            divisor = total - ddof * reductions.sum(weight * weights[-1]) / total
-    covariance = matmul(x, conj(weighted.T) if dtypes.is_complex(dtype) else weighted.T) / divisor
-    return squeeze(covariance)
 
 
 def _check_weights(name: str, weights: Array, count: int) -> None:
@@ -103,9 +70,9 @@ def cov(
 def _compute_covariances(
     m: Any, y: Any, rowvar: Any, bias: Any, ddof: Any, fweights: Any, aweights: Any, dtype: Any
 ) -> Array:
-    operands = {"m": m} if y is None else {"m": m, "y": y}
-    avals, own, _ = common_dtype(tuple(operands.values()), as_inexact)
-    for name, aval in zip(operands, avals, strict=True):
+    operands = [m] if y is None else [m, y]
+    avals, own, _ = common_dtype(operands, as_inexact)
+    for name, aval in zip("my", avals, strict=False):
         if aval.ndim > 2:
             raise ValueError(f"{called_function()}: {name} has more than 2 dimensions, shape {aval.shape}")
     check_mapped_ranks([aval.shape for aval in avals], [0] * len(avals))
@@ -119,24 +86,36 @@ def _compute_covariances(
     for name, weights in (("fweights", fweights), ("aweights", aweights)):
         if weights is not None:
             _check_weights(name, weights, samples[0])
-            operands[name] = weights
     if ddof is None:
         ddof = 0 if bias else 1
-    return _covariance(
-        *operands.values(), given=tuple(operands), rows=bool(rowvar), ddof=ddof, dtype=own if wanted is None else wanted
-    )
-
-
-@inline_jit
-def _normalize_covariance(c: Array) -> Array:
-    if not c.ndim:
-        return c / c
-    # Two divisions, since the product of two standard deviations may underflow.
-    deviations = convert_to(sqrt(diag(c).real), c.dtype, False)
-    c = c / deviations[:, None] / deviations[None]
-    if dtypes.is_complex(c.dtype):
-        return of_parts(clip(c.real, -1, 1), clip(c.imag, -1, 1))
-    return clip(c, -1, 1)
+    dtype = own if wanted is None else wanted
+    parts = []
+    for operand in operands:
+        x = atleast_2d(convert_to(to_array_operand(operand), dtype, False))
+        parts.append(x.T if not rowvar and operand_aval(operand, 0).ndim == 2 else x)
+    x = concatenate(parts) if len(parts) > 1 else parts[0]
+    # The weights are rows in the dtype of the data, so that no operand is promoted.
+    real = dtypes.real_part_dtype(dtype)
+    weights = [
+        convert_to(abs(convert_to(to_array_operand(w), real, False)), dtype, False)[None]
+        for w in (fweights, aweights) if w is not None
+    ]
+    if not weights:
+        count = x.shape[1]
+        x = x - reductions.sum(x, 1, keepdims=True) / full((), count, dtype)
+        divisor = full((), max(count - ddof, 0) if count else 0, dtype)
+        weighted = x
+    else:
+        weight = weights[0] if len(weights) == 1 else weights[0] * weights[1]
+        total = reductions.sum(weight)
+        x = x - reductions.sum(x * weight, 1, keepdims=True) / total
+        weighted = x * weight
+        if aweights is None:
+            divisor = total - ddof
+        else:
+            divisor = total - ddof * reductions.sum(weight * weights[-1]) / total
+    covariance = matmul(x, conj(weighted.T) if dtypes.is_complex(dtype) else weighted.T) / divisor
+    return squeeze(covariance)
 
 
 @inline_jit(static=("rowvar", "dtype"), public=True)
@@ -161,4 +140,12 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
         Array([[ 1., -1.],
                [-1.,  1.]], dtype=float32)
     """
-    return _normalize_covariance(_compute_covariances(x, y, rowvar, False, None, None, None, dtype))
+    c = _compute_covariances(x, y, rowvar, False, None, None, None, dtype)
+    if not c.ndim:
+        return c / c
+    # Two divisions, since the product of two standard deviations may underflow.
+    deviations = convert_to(sqrt(diag(c).real), c.dtype, False)
+    c = c / deviations[:, None] / deviations[None]
+    if dtypes.is_complex(c.dtype):
+        return of_parts(clip(c.real, -1, 1), clip(c.imag, -1, 1))
+    return clip(c, -1, 1)

@@ -436,22 +436,15 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
     return _make_diagonal_ones(_to_diagonal_offset("k", k), rows=rows, columns=columns, below=True, dtype=wanted)
 
 
-@inline_jit
-def _mask_triangle(x: ArrayLike, *, offset: int, lower: bool) -> Array:
-    aval = operand_aval(x, 0)
+def _keep_triangle(m: ArrayLike, k: ArrayLike, lower: bool) -> Array:
+    aval, offset = operand_aval(m, 0), to_integer("k", k)
+    if aval.ndim < 2:
+        raise ValueError(f"Argument to xtrace.numpy.{called_function()} must be at least 2D, got shape {aval.shape}")
     mask = diagonal_mask(offset if lower else offset - 1, rows=aval.shape[-2], columns=aval.shape[-1], below=True)
     if aval.ndim > 2:
         mask = broadcast_in_dim(mask, aval.shape, (aval.ndim - 2, aval.ndim - 1))
     zero = fill_array(aval.shape, python_value(0, aval.dtype), aval.dtype, aval.weak_type, None)
-    return select_n(mask, zero, x) if lower else select_n(mask, x, zero)
-
-
-def _keep_triangle(m: ArrayLike, k: ArrayLike, lower: bool) -> Array:
-    if operand_aval(m, 0).ndim < 2:
-        raise ValueError(
-            f"Argument to xtrace.numpy.{called_function()} must be at least 2D, got shape {operand_aval(m, 0).shape}"
-        )
-    return _mask_triangle(m, offset=to_integer("k", k), lower=lower)
+    return select_n(mask, zero, m) if lower else select_n(mask, m, zero)
 
 
 @inline_jit(static=("k",), public=True)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from xtrace._src.algebra.vector_space import canonical_axis, operand_aval, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes
@@ -19,18 +17,6 @@ from xtrace._src.ops.cumulative import cumsum as cumsum_of_axis
 from xtrace.numpy.creation import full, warn_of_lost_part
 from xtrace.numpy.operands import refuse, scalar_of
 from xtrace.numpy.reductions import dtype_of_sum, to_strong
-
-
-@inline_jit
-def _accumulate(a: Any, *, name: str, axis: int | None, compute: Any, dtype: np.dtype[Any], initial: bool) -> Array:
-    a = to_strong(a, compute)
-    if axis is None:
-        a, axis = reshape(a, (a.size,)), 0
-    totals = (cumsum_of_axis if name == "cumsum" else cumprod_of_axis)(a, axis)
-    if initial:
-        first = full((*a.shape[:axis], 1, *a.shape[axis + 1 :]), 0 if name == "cumsum" else 1, compute)
-        totals = concatenate([first, totals], axis)
-    return to_strong(totals, dtype)
 
 
 def accumulate(
@@ -48,7 +34,14 @@ def accumulate(
         a, compute = ne(a, scalar_of(0, aval.dtype)), dtypes.default_int(config.enable_x64.value)
     else:
         compute = wanted
-    return _accumulate(a, name=name, axis=along, compute=compute, dtype=wanted, initial=initial)
+    a = to_strong(a, compute)
+    if along is None:
+        a, along = reshape(a, (a.size,)), 0
+    totals = (cumsum_of_axis if name == "cumsum" else cumprod_of_axis)(a, along)
+    if initial:
+        first = full((*a.shape[:along], 1, *a.shape[along + 1 :]), 0 if name == "cumsum" else 1, compute)
+        totals = concatenate([first, totals], along)
+    return to_strong(totals, wanted)
 
 
 @inline_jit(static=("axis", "dtype", "out"), public=True)

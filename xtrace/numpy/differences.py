@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import numpy as np
-
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import not_equal
@@ -111,13 +109,6 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
     return concatenate(parts) if len(parts) > 1 else parts[0]
 
 
-@inline_jit
-def _compute_gradients(f: Array, *spacings: ArrayLike, axes: tuple[int, ...], dtype: np.dtype[Any]) -> list[Any]:
-    f = convert_to(f, dtype, f.weak_type)
-    return [_compute_gradient(f, convert_to(x, dtype, x.weak_type), a)
-            for x, a in zip([to_array_operand(h) for h in spacings], axes, strict=True)]
-
-
 def _compute_gradient(f: Array, h: Array, axis: int) -> Array:
     """Return central differences inside and one-sided ones at both ends of `axis`; `h` is a step or coordinates."""
     length = f.shape[axis]
@@ -178,20 +169,13 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: i
                 f"gradient: spacing arrays must be scalars or as long as the axis; got shape {shape} for axis {along} "
                 f"of length {avals[0].shape[along]}"
             )
-    gradients = _compute_gradients(to_array_operand(f), *spacings, axes=axes, dtype=dtype)
-    return gradients[0] if len(gradients) == 1 else list(gradients)
-
-
-@inline_jit
-def _integrate_samples(y: ArrayLike, spacing: Array, *, axis: int, sampled: bool, dtype: DTypeLike) -> Array:
-    spacing = convert_to(spacing, dtype, False)
-    samples = moveaxis(convert_to(to_array_operand(y), dtype, False), axis, -1)
-    if not sampled:
-        return spacing * (sum(samples, -1) - (samples[..., 0] + samples[..., -1]) * 0.5)
-    if spacing.ndim > 1:
-        spacing = moveaxis(spacing, axis, -1)
-    steps = spacing[..., 1:] - spacing[..., :-1]
-    return 0.5 * sum(steps * (samples[..., 1:] + samples[..., :-1]), -1)
+    f = to_array_operand(f)
+    f = convert_to(f, dtype, f.weak_type)
+    gradients = [
+        _compute_gradient(f, convert_to(x, dtype, x.weak_type), i)
+        for x, i in zip([to_array_operand(h) for h in spacings], axes, strict=True)
+    ]
+    return gradients[0] if len(gradients) == 1 else gradients
 
 
 @inline_jit(static=("axis",), public=True)
@@ -223,23 +207,16 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
     along = canonical_axis(axis, avals[0].ndim)
     if not avals[0].shape[along]:
         raise IndexError(f"trapezoid: axis {along} of an array of shape {avals[0].shape} has no samples")
-    spacing = to_array_operand(spacing)
-    # Coordinates of another rank are differenced along their own axis of that number.
-    return _integrate_samples(y, spacing, axis=to_integer("axis", axis), sampled=x is not None, dtype=dtype)
-
-
-@inline_jit
-def _unwrap(p: Any, period: Any, *discont: object, axis: int, dtype: Any) -> Array:
-    p, period = [convert_to(to_array_operand(x), dtype, False) for x in (p, period)]
-    jump: Any = discont[0] if discont else period / 2
-    half = period // 2 if dtypes.is_integer(dtype) else period / 2
-    steps = _take_differences(p, n=1, axis=axis)
-    inside = mod(steps + half, period) - half
-    # A step up of exactly half a period stays one up.
-    inside = where((inside == -half) & (steps > 0), half, inside)
-    correction = where(abs(steps) < jump, 0, inside - steps)
-    rest = slice_axis(p, 1, p.shape[axis], axis) + cumsum(correction, axis)
-    return concatenate([slice_axis(p, 0, 1, axis), rest], axis)
+    axis = to_integer("axis", axis)
+    spacing = convert_to(to_array_operand(spacing), dtype, False)
+    samples = moveaxis(convert_to(to_array_operand(y), dtype, False), axis, -1)
+    if x is None:
+        return spacing * (sum(samples, -1) - (samples[..., 0] + samples[..., -1]) * 0.5)
+    if spacing.ndim > 1:
+        # Coordinates of another rank are differenced along their own axis of that number.
+        spacing = moveaxis(spacing, axis, -1)
+    steps = spacing[..., 1:] - spacing[..., :-1]
+    return 0.5 * sum(steps * (samples[..., 1:] + samples[..., :-1]), -1)
 
 
 @inline_jit(static=("axis",), public=True)
@@ -275,7 +252,16 @@ def unwrap(
         return to_array_operand(p)
     if discont is not None:
         operand_aval(discont, 1)
-    return _unwrap(p, period, *(() if discont is None else (discont,)), axis=along, dtype=dtype)
+    p, period = [convert_to(to_array_operand(x), dtype, False) for x in (p, period)]
+    jump: Any = period / 2 if discont is None else discont
+    half = period // 2 if dtypes.is_integer(dtype) else period / 2
+    steps = _take_differences(p, n=1, axis=along)
+    inside = mod(steps + half, period) - half
+    # A step up of exactly half a period stays one up.
+    inside = where((inside == -half) & (steps > 0), half, inside)
+    correction = where(abs(steps) < jump, 0, inside - steps)
+    rest = slice_axis(p, 1, p.shape[along], along) + cumsum(correction, along)
+    return concatenate([slice_axis(p, 0, 1, along), rest], along)
 
 
 @inline_jit

@@ -29,24 +29,13 @@ def _check_integers(x1: ArrayLike, x2: ArrayLike) -> None:
     check_broadcast([a.shape for a in avals])
 
 
-def _broadcast_magnitudes(x1: Array, x2: Array) -> list[Any]:
+def _broadcast_magnitudes(x1: ArrayLike, x2: ArrayLike) -> list[Any]:
     _, values = promote_dtypes((to_array_operand(x1), to_array_operand(x2)))
     sizes = [abs(x) for x in values]
     shape = check_broadcast([x.shape for x in sizes])
     # As in jax, only scalars stay weakly typed.
     weak = sizes[0].weak_type and not shape
     return [convert_to(broadcast_operand_to(x, x.shape, shape), x.dtype, weak) for x in sizes]
-
-
-@inline_jit
-def _find_common_divisor(x1: Any, x2: Any) -> Array:
-    # Euclid's algorithm, for all elements until the last one is done.
-    def step(pair: tuple[Array, ...]) -> tuple[Array, ...]:
-        x, y = pair
-        done = y == 0
-        return where(done, x, y), where(done, y, rem(x, where(done, 1, y)))
-
-    return while_loop(lambda pair: reductions.any(pair[1] != 0), step, tuple(_broadcast_magnitudes(x1, x2)))[0]
 
 
 @inline_jit(public=True)
@@ -68,14 +57,14 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
         Array([6, 2], dtype=int32)
     """
     _check_integers(x1, x2)
-    return _find_common_divisor(x1, x2)
 
+    # Euclid's algorithm, for all elements until the last one is done.
+    def step(pair: tuple[Array, ...]) -> tuple[Array, ...]:
+        x, y = pair
+        done = y == 0
+        return where(done, x, y), where(done, y, rem(x, where(done, 1, y)))
 
-@inline_jit
-def _find_common_multiple(x1: ArrayLike, x2: ArrayLike) -> Array:
-    x1, x2 = _broadcast_magnitudes(*promote(to_array_operand(x1), to_array_operand(x2)))
-    divisor = gcd(x1, x2)
-    return where(divisor == 0, 0, x1 * (x2 // where(divisor == 0, 1, divisor)))
+    return while_loop(lambda pair: reductions.any(pair[1] != 0), step, tuple(_broadcast_magnitudes(x1, x2)))[0]
 
 
 @inline_jit(public=True)
@@ -97,4 +86,6 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
         Array([36, 72], dtype=int32)
     """
     _check_integers(x1, x2)
-    return _find_common_multiple(x1, x2)
+    x1, x2 = _broadcast_magnitudes(*promote(to_array_operand(x1), to_array_operand(x2)))
+    divisor = gcd(x1, x2)
+    return where(divisor == 0, 0, x1 * (x2 // where(divisor == 0, 1, divisor)))

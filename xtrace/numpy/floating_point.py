@@ -146,23 +146,6 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     return _is_infinity["isneginf"](x)
 
 
-@inline_jit
-def _nan_to_num(x: ArrayLike, *replacements: ArrayLike, given: tuple[str, ...]) -> Array:
-    (x,) = promote(x)
-    dtype = aval_of(x).dtype
-    if dtypes.is_complex(dtype):
-        parts = [_nan_to_num(part(x), *replacements, given=given) for part in (real, imag)]
-        return complex_numbers.complex(*parts)
-    if not dtypes.is_floating(dtype):
-        return to_array(x)
-    limits = dtypes.finfo(dtype)
-    values: dict[str, Any] = {"posinf": float(limits.max), "neginf": float(limits.min)}
-    values |= dict(zip(given, replacements, strict=True))
-    x = select_where(ne(x, x), cast_as(x, values["nan"]), x)
-    x = select_where(eq(x, strong_scalar(x, math.inf)), cast_as(x, values["posinf"]), x)
-    return select_where(eq(x, strong_scalar(x, -math.inf)), cast_as(x, values["neginf"]), x)
-
-
 @inline_jit(static=("copy",), public=True)
 def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
     """Replace NaN and infinities with finite numbers.
@@ -183,9 +166,18 @@ def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = No
         >>> jnp.nan_to_num(jnp.array([jnp.nan, jnp.inf]), posinf=9.0)
         Array([0., 9.], dtype=float32)
     """
-    given = {"nan": nan, "posinf": posinf, "neginf": neginf}
-    kept: dict[str, Any] = {k: v for k, v in given.items() if v is not None or k == "nan"}
-    return _nan_to_num(x, *kept.values(), given=tuple(kept))
+    (x,) = promote(x)
+    dtype = aval_of(x).dtype
+    if dtypes.is_complex(dtype):
+        return complex_numbers.complex(*[nan_to_num(part(x), copy, nan, posinf, neginf) for part in (real, imag)])
+    if not dtypes.is_floating(dtype):
+        return to_array(x)
+    limits = dtypes.finfo(dtype)
+    highest = float(limits.max) if posinf is None else posinf
+    lowest = float(limits.min) if neginf is None else neginf
+    x = select_where(ne(x, x), cast_as(x, nan), x)
+    x = select_where(eq(x, strong_scalar(x, math.inf)), cast_as(x, highest), x)
+    return select_where(eq(x, strong_scalar(x, -math.inf)), cast_as(x, lowest), x)
 
 
 @inline_jit
@@ -355,21 +347,6 @@ def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
     return _frexp(x)
 
 
-@inline_jit
-def _ldexp(x: Array, exponent: Array) -> Array:
-    (x,) = promote(x, adjust=as_inexact)
-    x = convert_to(x, aval_of(x).dtype)
-    x, exponent = promote(x, convert_to(exponent, x.dtype))
-    mantissa, own = _frexp(x)
-    exponent = lax.add(convert_to(own, x.dtype), exponent)
-    # With mantissas of at least 1, 2 ** exponent is in range if the result is.
-    above = operators.greater(exponent, 0)
-    mantissa = select_where(above, operators.multiply(mantissa, 2), mantissa)
-    exponent = select_where(above, operators.subtract(exponent, 1), exponent)
-    scaled = lax.mul(mantissa, lax.pow(strong_scalar(x, 2.0), exponent))
-    return select_where(bitwise_or(_is_infinite(x), operators.equal(x, 0)), x, scaled)
-
-
 @inline_jit(public=True)
 def ldexp(x1: Any, x2: Any, /) -> Array:
     """Return ``x1 * 2**x2``, without overflow of ``2**x2``.
@@ -392,7 +369,17 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
     left, right = operand_aval(x1, 0).dtype, operand_aval(x2, 1).dtype
     if dtypes.is_complex(left) or dtypes.is_inexact(right):
         raise ValueError(f"ldexp: not supported for input types ({left.name}, {right.name}); x2 must be an integer")
-    return _ldexp(x1, x2)
+    (x,) = promote(x1, adjust=as_inexact)
+    x = convert_to(x, aval_of(x).dtype)
+    x, exponent = promote(x, convert_to(x2, x.dtype))
+    mantissa, own = _frexp(x)
+    exponent = lax.add(convert_to(own, x.dtype), exponent)
+    # With mantissas of at least 1, 2 ** exponent is in range if the result is.
+    above = operators.greater(exponent, 0)
+    mantissa = select_where(above, operators.multiply(mantissa, 2), mantissa)
+    exponent = select_where(above, operators.subtract(exponent, 1), exponent)
+    scaled = lax.mul(mantissa, lax.pow(strong_scalar(x, 2.0), exponent))
+    return select_where(bitwise_or(_is_infinite(x), operators.equal(x, 0)), x, scaled)
 
 
 @inline_jit

@@ -232,8 +232,7 @@ def histogram(
 
 
 @inline_jit
-def _count_points(sample: Array, *operands: Array, weighted: bool, density: bool) -> Array:
-    edges, weights = (operands[:-1], operands[-1]) if weighted else (operands, None)
+def _count_points(sample: Array, weights: Array | None, *edges: Array, density: bool) -> Array:
     sample = to_array_operand(sample)
     places = [_find_bins(e, sample[:, i]) for i, e in enumerate(edges)]
     shape = tuple(e.shape[0] + 1 for e in edges)
@@ -309,8 +308,8 @@ def _count_rows(
         each = [bins] * columns
     sample = to_array_operand(sample)
     edges = [_make_edges(sample[:, i], b, None if range is None else range[i]) for i, b in enumerate(each)]
-    operands = edges if weights is None else [*edges, to_array_operand(weights)]
-    return _count_points(sample, *operands, weighted=weights is not None, density=bool(density)), edges
+    weights = None if weights is None else to_array_operand(weights)
+    return _count_points(sample, weights, *edges, density=bool(density)), edges
 
 
 def histogram2d(

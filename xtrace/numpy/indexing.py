@@ -604,14 +604,10 @@ def take(
             raise IndexError("take: indices are out of bounds for an axis without elements; pass no indices")
         return convert_to(zeros((*a.shape[:along], *aval.shape, *a.shape[along + 1 :]), a.dtype), a.dtype, a.weak_type)
     if mode == "wrap":
-        indices = _wrap(indices, length=a.shape[along])
+        indices = wrap_indices(convert_to(indices, dtypes.int32), a.shape[along])
     return get_at(
         a, ((slice(None),) * along) + (indices,), mode={None: "fill", "wrap": "promise_in_bounds"}.get(mode, mode),
         unique_indices=unique_indices, indices_are_sorted=indices_are_sorted, fill_value=fill_value,
         wrap_negative_indices=mode != "clip",
     )
 
-
-@inline_jit
-def _wrap(indices: ArrayLike, *, length: int) -> Array:
-    return wrap_indices(convert_to(indices, dtypes.int32), length)

@@ -188,12 +188,7 @@ def stack(
         )
     along = canonical_axis(axis, operands[0].ndim + 1)
     common, weak = _promote_types(operands, wanted)
-    return _stack(*operands, axis=along, dtype=common, weak=weak)
-
-
-@inline_jit
-def _stack(*arrays: Array, axis: int, dtype: np.dtype[Any], weak: bool) -> Array:
-    return concatenation.stack([convert_to(x, dtype, weak) for x in arrays], axis)
+    return concatenation.stack([convert_to(x, common, weak) for x in operands], along)
 
 
 @inline_jit(static=("dtype",), trees=True)

@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from xtrace._src.algebra.vector_space import canonical_axis, convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.dtypes import DType
 from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.ops import complex_numbers, elementwise
+from xtrace._src.ops import elementwise
 from xtrace._src.ops.comparisons import eq, gt
 from xtrace.numpy import cumulative, reductions, statistics
 from xtrace.numpy.conversion import to_array_operand
@@ -25,47 +22,19 @@ def _is_number(a: Array) -> Array:
     return eq(a, a)
 
 
-def _check_arguments(a: object, axis: Any, out: Any) -> tuple[bool, tuple[int, ...]]:
-    """Return whether the dtype of `a` has NaN, and the axes that `axis` names."""
-    refuse(out=out)
-    aval = operand_aval(a, 0)
-    return dtypes.is_inexact(aval.dtype), axes_of(axis, aval.ndim)
-
-
-def _collect_options(**options: object) -> tuple[list[Any], tuple[str, ...]]:
-    """Return the options that are not None as operands of an inlined function, and their names."""
-    given = {name: value for name, value in options.items() if value is not None}
-    for value in given.values():
-        operand_aval(value, 1)
-    return list(given.values()), tuple(given)
-
-
-@inline_jit
-def _reduce_numbers(
-    a: ArrayLike, *options: ArrayLike, name: str, axes: tuple[int, ...], keepdims: bool,
-    given: tuple[str, ...],
-) -> Array:
-    a = to_array_operand(a)
-    values = dict(zip(given, options, strict=True))
-    numbers = _is_number(a)
-    extremum = reductions.find_extremum(
-        name, select_or_fill(numbers, a, -math.inf if name == "max" else math.inf), axes, None, keepdims,
-        values.get("initial"), values.get("where"),
-    )
-    if "initial" in given:
-        return extremum
-    return select_or_fill(reductions.any(numbers, axes, keepdims=keepdims), extremum, math.nan)
-
-
 def _find_extremum(
     name: str, a: ArrayLike, axis: Axes, out: object, keepdims: bool, initial: Any, mask: object
 ) -> Array:
-    may_hold_nan, axes = _check_arguments(a, axis, out)
-    if not may_hold_nan:
-        initial = reductions.to_initial(initial)
-        return reductions.find_extremum(name, a, axis, out, keepdims, initial, mask)
-    operands, given = _collect_options(initial=initial, where=mask)
-    return _reduce_numbers(a, *operands, name=name, axes=axes, keepdims=bool(keepdims), given=given)
+    refuse(out=out)
+    if not dtypes.is_inexact(operand_aval(a, 0).dtype):
+        return reductions.find_extremum(name, a, axis, out, keepdims, reductions.to_initial(initial), mask)
+    a = to_array_operand(a)
+    numbers = _is_number(a)
+    filled = select_or_fill(numbers, a, -math.inf if name == "max" else math.inf)
+    extremum = reductions.find_extremum(name, filled, axis, None, keepdims, initial, mask)
+    if initial is not None:
+        return extremum
+    return select_or_fill(reductions.any(numbers, axis, keepdims=keepdims), extremum, math.nan)
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -128,22 +97,15 @@ def nanmin(
     return _find_extremum("min", a, axis, out, keepdims, initial, where)
 
 
-@inline_jit
-def _search_numbers(a: Array, *, name: str, axis: int | None, keepdims: bool) -> Array:
+def _find_position(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
+    refuse(out=out)
+    if not dtypes.is_floating(operand_aval(a, 0).dtype):
+        return reductions.find_position(name, a, axis, out, keepdims)
     a = to_array_operand(a)
     numbers = _is_number(a)
     filled = select_or_fill(numbers, a, -math.inf if name == "argmax" else math.inf)
     position = reductions.find_position(name, filled, axis, None, keepdims)
-    return select_or_fill(reductions.any(numbers, axis, keepdims=keepdims), position, -1)
-
-
-def _find_position(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
-    refuse(out=out)
-    aval = operand_aval(a, 0)
-    if not dtypes.is_floating(aval.dtype):
-        return reductions.find_position(name, a, axis, out, keepdims)
-    along = None if axis is None else canonical_axis(axis, aval.ndim)
-    return _search_numbers(a, name=name, axis=along, keepdims=bool(keepdims))
+    return select_or_fill(reductions.any(numbers, axis, keepdims=bool(keepdims)), position, -1)
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -253,26 +215,9 @@ def _accumulate(name: str, a: ArrayLike, axis: int | None, dtype: Any) -> Array:
     if not dtypes.is_inexact(aval.dtype):
         return cumulative.accumulate(a, axis, dtype, name)
     along = None if axis is None else canonical_axis(axis, aval.ndim or 1)
-    wanted = requested_dtype(dtype)
-    return _accumulate_numbers(a, name=name, axis=along, dtype=wanted)
-
-
-@inline_jit
-def _accumulate_numbers(a: ArrayLike, *, name: str, axis: int | None, dtype: DType) -> Array:
     a = to_array_operand(a)
     filled = select_or_fill(_is_number(a), a, 0 if name == "cumsum" else 1)
-    return cumulative.accumulate(filled, axis, dtype, name)
-
-
-@inline_jit
-def _average_numbers(a: ArrayLike, *masks: Array, axes: tuple[int, ...], dtype: np.dtype[Any], keepdims: bool) -> Array:
-    a = to_array_operand(a)
-    mask = masks[0] if masks else None
-    numbers = _is_number(a)
-    count, total = [
-        reductions.sum(x, axes, dtype, keepdims=keepdims, where=mask) for x in (numbers, select_or_fill(numbers, a, 0))
-    ]
-    return elementwise.div(total, count)
+    return cumulative.accumulate(filled, along, requested_dtype(dtype), name)
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -303,32 +248,38 @@ def nanmean(
         >>> jnp.nanmean(jnp.array([1.0, jnp.nan, 3.0]))
         Array(2., dtype=float32)
     """
-    may_hold_nan, axes = _check_arguments(a, axis, out)
-    if not may_hold_nan:
+    refuse(out=out)
+    aval = operand_aval(a, 0)
+    axes = axes_of(axis, aval.ndim)
+    if not dtypes.is_inexact(aval.dtype):
         return statistics.mean(a, axes, dtype, None, keepdims, where=where)
     wanted = requested_dtype(dtype)
-    wanted = operand_aval(a, 0).dtype if wanted is None else wanted
+    wanted = aval.dtype if wanted is None else wanted
     reductions.check_divides(wanted)
-    masks = reductions.to_masks(where)
-    return _average_numbers(a, *masks, axes=axes, dtype=wanted, keepdims=bool(keepdims))
-
-
-@inline_jit
-def _compute_variance_of_numbers(
-    a: Array, ddof: ArrayLike, *options: Array, axes: tuple[int, ...], compute: np.dtype[Any], dtype: np.dtype[Any],
-    keepdims: bool, given: tuple[str, ...], root: bool,
-) -> Array:
-    """Return the variance of the numbers in `a`, or its `root`; `given` names the `options`."""
-    values = dict(zip(given, options, strict=True))
-    mask = values.get("where")
-    a = convert_to(a, compute, False)
+    reductions.check_mask(where)
+    a = to_array_operand(a)
     numbers = _is_number(a)
-    centre = values["mean"] if "mean" in given else nanmean(a, axes, compute, keepdims=True, where=mask)
+    terms = numbers, select_or_fill(numbers, a, 0)
+    count, total = [reductions.sum(x, axes, wanted, keepdims=keepdims, where=where) for x in terms]
+    return elementwise.div(total, count)
+
+
+def _compute_variance(
+    a: ArrayLike, ddof: Any, axis: Axes, dtype: Any, out: Any, keepdims: bool, mask: Any, mean: Any, root: bool
+) -> Array:
+    """Return the variance of the numbers in `a`, or its `root`."""
+    refuse(out=out)
+    aval = operand_aval(a, 0)
+    axes = axes_of(axis, aval.ndim)
+    compute, wanted = statistics.variance_dtypes(aval.dtype, dtype)
+    reductions.check_divides(wanted)
+    reductions.check_mask(mask)
+    statistics.check_correction(ddof)
+    a = convert_to(to_array_operand(a), compute, False)
+    numbers = _is_number(a)
+    centre = nanmean(a, axes, compute, keepdims=True, where=mask) if mean is None else mean
     centred = select_or_fill(numbers, elementwise.sub(a, convert_to(centre, compute, False)), 0)
-    if dtypes.is_complex(compute):
-        squares = complex_numbers.real(elementwise.mul(centred, complex_numbers.conj(centred)))
-    else:
-        squares = elementwise.square(centred)
+    squares = statistics.square_sizes(centred)
     integer = dtypes.default_int(config.enable_x64.value)
     count = reductions.sum(convert_to(numbers, integer), axes, keepdims=keepdims, where=mask)
     divisor = count - ddof
@@ -338,24 +289,8 @@ def _compute_variance_of_numbers(
         total = convert_to(total, dtypes.default_float(config.enable_x64.value), False)
     total = select_or_fill(enough, total, math.nan)
     variance = elementwise.div(total, convert_to(select_or_fill(enough, divisor, 1), total.dtype, False))
-    variance = convert_to(variance, dtype, False)
+    variance = convert_to(variance, wanted, False)
     return elementwise.sqrt(variance) if root else variance
-
-
-def _compute_variance(
-    a: object, ddof: Any, axis: Axes, dtype: Any, out: Any, keepdims: bool, mask: Any, mean: object,
-    root: bool,
-) -> Array:
-    _, axes = _check_arguments(a, axis, out)
-    compute, wanted = statistics.variance_dtypes(operand_aval(a, 0).dtype, dtype)
-    reductions.check_divides(wanted)
-    reductions.to_masks(mask)
-    statistics.check_correction(ddof)
-    operands, given = _collect_options(where=mask, mean=mean)
-    return _compute_variance_of_numbers(
-        a if isinstance(a, Array) else to_array_operand(a), ddof, *operands, axes=axes, compute=compute,
-        dtype=wanted, keepdims=bool(keepdims), given=given, root=root,
-    )
 
 
 @inline_jit(static=("axis", "dtype", "out", "keepdims"), public=True)

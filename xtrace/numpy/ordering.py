@@ -12,7 +12,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import common_dtype
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviate
-from xtrace._src.core.annotations import ArrayLike, DTypeLike
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
@@ -35,19 +35,6 @@ from xtrace.numpy.rearrangement import flip, sort
 _METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
 
 
-@inline_jit
-def _partition(a: Array, *, kth: int, axis: int, positions: bool) -> Array:
-    length = a.shape[axis]
-    places = [broadcasted_iota(dtypes.int32, a.shape, axis)] if positions else []
-    order = sorting.sort((convert_to(a, a.dtype, False), *places), axis)[-1]
-    small = slicing.slice_in_dim(order, 0, kth + 1, axis=axis)
-    rest = slicing.slice_in_dim(order, kth + 1, length, axis=axis)
-    # As in JAX, the values of the larger elements are in descending order, their positions in ascending order.
-    rest = sorting.sort(rest, axis) if positions else shapes.rev(rest, (axis,))
-    order = concatenate([small, rest], axis)
-    return convert_to(order, order.dtype, a.weak_type)
-
-
 def _partition_along(a: ArrayLike, kth: object, axis: int, positions: bool) -> Array:
     a = to_array_operand(a)
     if dtypes.is_complex(a.dtype):
@@ -59,7 +46,15 @@ def _partition_along(a: ArrayLike, kth: object, axis: int, positions: bool) -> A
     length = a.shape[along]
     if not -length <= place < length:
         raise ValueError(f"{called_function()}: kth={place} is out of bounds for axis {along} of length {length}")
-    return _partition(a, kth=place % length, axis=along, positions=positions)
+    middle = place % length + 1
+    places = [broadcasted_iota(dtypes.int32, a.shape, along)] if positions else []
+    order = sorting.sort((convert_to(a, a.dtype, False), *places), along)[-1]
+    small = slicing.slice_in_dim(order, 0, middle, axis=along)
+    rest = slicing.slice_in_dim(order, middle, length, axis=along)
+    # As in JAX, the values of the larger elements are in descending order, their positions in ascending order.
+    rest = sorting.sort(rest, along) if positions else shapes.rev(rest, (along,))
+    order = concatenate([small, rest], along)
+    return convert_to(order, order.dtype, a.weak_type)
 
 
 @inline_jit(static=("kth", "axis"), public=True)
@@ -153,14 +148,6 @@ def top_k(
     return values, places
 
 
-@inline_jit
-def _sort_by_keys(*keys: Array, axis: int) -> Array:
-    own = keys[0].shape
-    places = broadcasted_iota(dtypes.default_int(config.enable_x64.value), own, axis)
-    order: Array = sorting.sort((*keys[::-1], places), axis, True, len(keys))[-1]
-    return order
-
-
 @inline_jit(static=("axis",), trees=True)
 def lexsort(keys: Any, axis: int = -1) -> Array:
     """Return the positions that sort by the last key, equal elements by the key before it, and so on.
@@ -191,7 +178,10 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
         raise ValueError(f"lexsort: all keys must have one shape; got {', '.join(str(key.shape) for key in operands)}")
     if not operands[0].ndim:
         return zeros((), dtypes.default_int(config.enable_x64.value))
-    return _sort_by_keys(*operands, axis=canonical_axis(axis, operands[0].ndim))
+    along = canonical_axis(axis, operands[0].ndim)
+    places = broadcasted_iota(dtypes.default_int(config.enable_x64.value), operands[0].shape, along)
+    order: Array = sorting.sort((*operands[::-1], places), along, True, len(operands))[-1]
+    return order
 
 
 @inline_jit(public=True)
@@ -272,19 +262,6 @@ def _search_by_sorting(a: Array, v: Array, side: str) -> Array:
     return reshape(slicing.slice_in_dim(ranks, first, first + count), v.shape)
 
 
-@inline_jit
-def _search(a: Any, v: Any, *, side: str, method: str, dtype: DTypeLike) -> Array:
-    a, v = [convert_to(to_array_operand(x), dtype, False) for x in (a, v)]
-    wide = dtypes.int64 if is_known_to_exceed(a.shape[0], dtypes.iinfo(dtypes.int32).max) else dtypes.int32
-    if not a.shape[0] or not v.size:
-        return zeros(v.shape, wide)
-    if method == "sort":
-        return convert_to(_search_by_sorting(a, v, side), wide)
-    if method == "compare_all":
-        return convert_to(_search_by_comparing(a, v, side), wide)
-    return convert_to(_search_by_halving(a, v, side, method == "scan_unrolled"), wide)
-
-
 @inline_jit(static=("side", "method"), public=True)
 def searchsorted(
     a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *, method: str = "scan"
@@ -322,17 +299,15 @@ def searchsorted(
         if not dtypes.is_integer(given.dtype):
             raise TypeError(f"searchsorted: sorter must have an integer type, got {given.dtype.name}")
         a = take(a, sorter, mode="clip")
-    return _search(a, v, side=side, method=method, dtype=dtype)
-
-
-@inline_jit
-def _find_bins(x: ArrayLike, bins: object, *, right: bool, method: str) -> Array:
-    bins = to_array_operand(bins)
-    side = "left" if right else "right"
-    rising = searchsorted(bins, x, side, method=method)
-    falling = bins.shape[0] - searchsorted(flip(bins), x, side, method=method)
-    is_rising = broadcast_in_dim(bins[-1] >= bins[0], rising.shape, ())
-    return select_n(is_rising, falling, rising)
+    a, v = [convert_to(to_array_operand(x), dtype, False) for x in (a, v)]
+    wide = dtypes.int64 if is_known_to_exceed(a.shape[0], dtypes.iinfo(dtypes.int32).max) else dtypes.int32
+    if not a.shape[0] or not v.size:
+        return zeros(v.shape, wide)
+    if method == "sort":
+        return convert_to(_search_by_sorting(a, v, side), wide)
+    if method == "compare_all":
+        return convert_to(_search_by_comparing(a, v, side), wide)
+    return convert_to(_search_by_halving(a, v, side, method == "scan_unrolled"), wide)
 
 
 @inline_jit(static=("right", "method"), public=True)
@@ -361,4 +336,9 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
         raise ValueError(f"digitize: bins must be a 1-dimensional array; got shape {edges.shape}")
     if not edges.size:
         return zeros(aval.shape, dtypes.int32)
-    return _find_bins(x, bins, right=bool(right), method="scan" if method is None else method)
+    bins = to_array_operand(bins)
+    side, method = "left" if right else "right", "scan" if method is None else method
+    rising = searchsorted(bins, x, side, method=method)
+    falling = bins.shape[0] - searchsorted(flip(bins), x, side, method=method)
+    is_rising = broadcast_in_dim(bins[-1] >= bins[0], rising.shape, ())
+    return select_n(is_rising, falling, rising)

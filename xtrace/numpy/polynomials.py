@@ -235,13 +235,9 @@ def polyder(p: Any, m: int = 1) -> Any:
     if not count:
         return p
     powers = np.arange(p.size - 1, count - 1, -1)
-    factors = np.prod([powers - i for i in range(count)], axis=0)
-    return _multiply_factors(getitem(p, slice(0, max(p.size - count, 0))), np.asarray(factors, p.dtype))
-
-
-@inline_jit
-def _multiply_factors(p: Array, factors: object) -> Array:
-    return elementwise.mul(convert_to(p, p.dtype, False), convert_to(factors, p.dtype, False))
+    factors = np.asarray(np.prod([powers - i for i in range(count)], axis=0), p.dtype)
+    left = getitem(p, slice(0, max(p.size - count, 0)))
+    return elementwise.mul(convert_to(left, p.dtype, False), convert_to(factors, p.dtype, False))
 
 
 @inline_jit(static=("m",), public=True)
@@ -279,15 +275,10 @@ def polyint(p: Any, m: int = 1, k: ArrayLike | None = None) -> Any:
         np.prod([powers + i + 1.0 for i in range(count)], axis=0),
         np.array([math.factorial(i) for i in range(count - 1, -1, -1)], float),
     ]
-    return _integrate(p, given, *[np.asarray(x, p.dtype) for x in divisors])
-
-
-@inline_jit
-def _integrate(p: Array, constants: Array, divisors: Any, constant_divisors: Any) -> Array:
-    if constants.size != constant_divisors.size:
-        constants = broadcast_in_dim(reshape(constants, ()), constant_divisors.shape, ())
-    parts = (p, divisors), (constants, constant_divisors)
+    if given.size != count:
+        given = broadcast_in_dim(reshape(given, ()), (count,), ())
     # XLA multiplies by reciprocals of constant divisors, which rounds twice.
+    parts = zip((p, given), [np.asarray(x, p.dtype) for x in divisors], strict=True)
     return concatenate([elementwise.div(x, optimization_barrier(convert_to(y, p.dtype))) for x, y in parts])
 
 
@@ -314,14 +305,8 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     aval = operand_aval(p, 0)
     if aval.ndim < 1:
         raise ValueError("polyval: coefficients must have at least one axis, got a scalar")
-    operand_aval(x, 1)
-    return _evaluate(p, x, unroll=unroll)
-
-
-@inline_jit
-def _evaluate(p: Any, x: object, *, unroll: int) -> Array:
     avals, dtype, _ = common_dtype((p, x))
-    shape = check_broadcast([avals[0].shape[1:], avals[1].shape])
+    shape = check_broadcast([aval.shape[1:], avals[1].shape])
     p, x = convert_to(p, dtype, False), broadcast_operand_to(convert_to(x, dtype, False), avals[1].shape, shape)
     total = full(shape, 0, dtype)
     booleans = dtypes.is_boolean(dtype)
@@ -466,16 +451,11 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     if aval.ndim != 1:
         raise ValueError(f"vander: x must be a one-dimensional array, got shape {aval.shape}")
     count = aval.size if N is None else _to_count("N", N)
-    return _raise_to_powers(to_array_operand(x), count=count, increasing=bool(increasing))
-
-
-@inline_jit
-def _raise_to_powers(x: Array, *, count: int, increasing: bool) -> Array:
     exponents = arange(count) if increasing else arange(count - 1, -1, -1)
-    kind = x.dtype if dtypes.is_integer(x.dtype) else exponents.dtype
-    column = convert_to(reshape(x, (x.size, 1)), x.dtype, False)
-    raised = elementwise.pow if dtypes.is_inexact(x.dtype) else power
-    return convert_to(raised(column, reshape(convert_to(exponents, kind), (1, count))), x.dtype)
+    kind = aval.dtype if dtypes.is_integer(aval.dtype) else exponents.dtype
+    column = convert_to(reshape(x, (aval.size, 1)), aval.dtype, False)
+    raised = elementwise.pow if dtypes.is_inexact(aval.dtype) else power
+    return convert_to(raised(column, reshape(convert_to(exponents, kind), (1, count))), aval.dtype)
 
 
 def polyfit(
@@ -527,19 +507,19 @@ def polyfit(
     powers = common_dtype((x,), as_inexact)[1]
     pairs = (powers, False), (dtype, False)
     dtype = dtypes.promote(pairs, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
-    points = [convert_to(to_array_operand(v, i), dtype, False) for i, v in enumerate((x, y))]
+    x, y = [convert_to(to_array_operand(v, i), dtype, False) for i, v in enumerate((x, y))]
     if w is not None:
         weights = operand_aval(w, 5)
         if weights.ndim != 1:
             raise TypeError(f"polyfit: expected a 1-d array for weights, got shape {weights.shape}")
         if weights.shape[0] != ordinates.shape[0]:
             raise TypeError(f"polyfit: expected w and y to have the same length, got {weights.shape[0]}")
-        points.append(convert_to(to_array_operand(w), dtype, False))
+        w = convert_to(to_array_operand(w), dtype, False)
     if cov and cov != "unscaled" and not full and abscissas.size <= order:
         raise ValueError("polyfit: the number of data points must exceed order to scale the covariance matrix")
     limit = abscissas.size * float(dtypes.finfo(dtype).eps) if rcond is None else rcond
     coefficients, distance, rank, values, covariances = _fit(
-        *points, order=order, rcond=float(limit), covariance=bool(cov) and not full, scaled=cov != "unscaled"
+        x, y, w, order=order, rcond=float(limit), covariance=bool(cov) and not full, scaled=cov != "unscaled"
     )
     if full:
         return coefficients, distance, rank, values, asarray(limit)
@@ -547,10 +527,11 @@ def polyfit(
 
 
 @inline_jit
-def _fit(x: Array, y: Array, *weights: Array, order: int, rcond: float, covariance: bool, scaled: bool) -> list[Any]:
+def _fit(
+    x: Array, y: Array, w: Array | None, *, order: int, rcond: float, covariance: bool, scaled: bool
+) -> list[Any]:
     left, right = vander(x, order), y
-    if weights:
-        (w,) = weights
+    if w is not None:
         left = multiply(left, reshape(w, (w.size, 1)))
         right = multiply(right, reshape(w, (w.size,) + (1,) * (y.ndim - 1)))
     scale = elementwise.sqrt(sum_over(elementwise.mul(left, left), 0))

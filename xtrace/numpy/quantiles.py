@@ -129,24 +129,25 @@ def _select_by_weight(x: Array, weights: Array, q: Array, counts: Array | None, 
 
 @inline_jit
 def _sort_and_interpolate(
-    a: Array, q: ArrayLike, *weights: Array, axes: tuple[int, ...], dtype: np.dtype[Any], method: str, keepdims: bool,
-    percent: bool, only_numbers: bool,
+    a: Array, q: ArrayLike, weights: Array | None, *, axes: tuple[int, ...], dtype: np.dtype[Any], method: str,
+    keepdims: bool, percent: bool, only_numbers: bool,
 ) -> Array:
     a, q = convert_to(to_array_operand(a), dtype, False), to_array_operand(q)
     own = a.shape
     q = true_divide(q, 100) if percent else q
-    full_weights = [_broadcast_weights(w, own, axes, dtype) for w in weights]
     a, axis = _merge_axes(a, axes)
-    if weights:
-        a, ordered = sorting.sort((a, _merge_axes(full_weights[0], axes)[0]), axis)
-    else:
+    if weights is None:
         a = sorting.sort(a, axis)
+    else:
+        weights = convert_to(to_array_operand(weights), dtype, False)
+        weights = weights if weights.shape == own else broadcast_in_dim(weights, own, axes)
+        a, weights = sorting.sort((a, _merge_axes(weights, axes)[0]), axis)
     length = a.shape[axis]
     counts = reductions.sum(eq(a, a), axis) if only_numbers else None
-    if weights:
-        quantiles = _select_by_weight(a, ordered, q, counts, axis)
-    else:
+    if weights is None:
         quantiles = convert_to(_interpolate(a, q, counts, axis, method), dtype, False)
+    else:
+        quantiles = _select_by_weight(a, weights, q, counts, axis)
     if not only_numbers:
         # A NaN is the last of the sorted elements, and makes all quantiles NaN.
         last = slicing.index_in_dim(a, length - 1, axis, keepdims=False)
@@ -154,11 +155,6 @@ def _sort_and_interpolate(
     if keepdims:
         quantiles = reshape(quantiles, (*q.shape, *[1 if i in axes else n for i, n in enumerate(own)]))
     return quantiles
-
-
-def _broadcast_weights(weights: Array, own: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    weights = convert_to(to_array_operand(weights), dtype, False)
-    return weights if weights.shape == own else broadcast_in_dim(weights, own, axes)
 
 
 def _compute_quantiles(
@@ -195,16 +191,17 @@ def _compute_quantiles(
             raise ValueError(f"{called_function()}: no elements along axis {axis} of an array of shape {aval.shape}")
         # There are no quantiles, so the elements do not matter.
         a = full([1 if i in axes else n for i, n in enumerate(aval.shape)], 0, aval.dtype)
-    given = [] if weights is None else [_check_weights(weights, aval.shape, axis, axes, method)]
+    if weights is not None:
+        _check_weights(weights, aval.shape, axis, axes, method)
     return _sort_and_interpolate(
-        a, q, *given, axes=axes, dtype=as_inexact(aval.dtype, False)[0], method=method,
+        a, q, weights, axes=axes, dtype=as_inexact(aval.dtype, False)[0], method=method,
         keepdims=bool(keepdims), percent=percent, only_numbers=only_numbers,
     )
 
 
 def _check_weights(
     weights: Array, own: tuple[int, ...], axis: Axes, axes: tuple[int, ...], method: str
-) -> Array:
+) -> None:
     shape = operand_aval(weights, 2).shape
     if method != "inverted_cdf":
         raise NotImplementedError(
@@ -215,7 +212,6 @@ def _check_weights(
             f"{called_function()}: weights of shape {shape} fit neither the array's shape {own}, nor its axes "
             f"{'(axis is None)' if axis is None else axis}"
         )
-    return weights
 
 
 @inline_jit(static=("axis", "out", "overwrite_input", "method", "keepdims"), public=True)

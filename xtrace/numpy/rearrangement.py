@@ -385,14 +385,6 @@ def resize(a: ArrayLike, new_shape: object) -> Array:
     return set_shape(slicing.slice_in_dim(tile(ravel(a), -(-size // a.size)), 0, size), target)
 
 
-@inline_jit
-def _take_diagonal(a: Array, *, row: int, column: int, length: int) -> Array:
-    rank = a.ndim
-    count = iota(dtypes.int32, length)
-    positions = [elementwise.add(count, scalar_of(first, dtypes.int32)) if first else count for first in (row, column)]
-    return gather_elements(a, positions, (rank - 2, rank - 1), rank - 2, DEFAULT)
-
-
 @inline_jit(static=("offset", "axis1", "axis2"), public=True)
 def diagonal(a: ArrayLike, offset: object = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """Return diagonals of matrices, along a new last axis.
@@ -425,7 +417,9 @@ def diagonal(a: ArrayLike, offset: object = 0, axis1: int = 0, axis2: int = 1) -
     length = max(0, min(a.shape[-2] - row, a.shape[-1] - column))
     if length == 0:
         return convert_to(zeros((*a.shape[:-2], 0), a.dtype), a.dtype, a.weak_type)
-    return _take_diagonal(a, row=row, column=column, length=length)
+    count = iota(dtypes.int32, length)
+    positions = [elementwise.add(count, scalar_of(first, dtypes.int32)) if first else count for first in (row, column)]
+    return gather_elements(a, positions, (a.ndim - 2, a.ndim - 1), a.ndim - 2, DEFAULT)
 
 
 @inline_jit
@@ -487,19 +481,6 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
     return _make_diagonal_matrix(convert_to(v, v.dtype, False), offset=to_known_integer("k", k))
 
 
-@inline_jit
-def _sort(a: Array, *, axis: int, stable: bool, descending: bool, positions: bool) -> Array:
-    # Sorting the reversed array keeps equal elements in their order when the result is reversed again.
-    a = shapes.rev(a, (axis,)) if descending else a
-    if positions:
-        count = broadcasted_iota(dtypes.default_int(config.enable_x64.value), a.shape, axis)
-        count = shapes.rev(count, (axis,)) if descending else count
-        ordered = sorting.sort((a, count), axis, stable, 1)[1]
-    else:
-        ordered = sorting.sort(a, axis, stable)
-    return shapes.rev(ordered, (axis,)) if descending else ordered
-
-
 def _sort_along(
     a: ArrayLike, axis: Axes, kind: object, order: object, stable: bool, descending: bool, *, positions: bool
 ) -> Array:
@@ -511,7 +492,15 @@ def _sort_along(
     if axis is None:
         a, axis = ravel(a), 0
     along = canonical_axis(axis, a.ndim)
-    return _sort(a, axis=along, stable=bool(stable), descending=bool(descending), positions=positions)
+    # Sorting the reversed array keeps equal elements in their order when the result is reversed again.
+    a = shapes.rev(a, (along,)) if descending else a
+    if positions:
+        count = broadcasted_iota(dtypes.default_int(config.enable_x64.value), a.shape, along)
+        count = shapes.rev(count, (along,)) if descending else count
+        ordered = sorting.sort((a, count), along, bool(stable), 1)[1]
+    else:
+        ordered = sorting.sort(a, along, bool(stable))
+    return shapes.rev(ordered, (along,)) if descending else ordered
 
 
 @inline_jit(static=("axis", "kind", "order", "stable", "descending"), public=True)

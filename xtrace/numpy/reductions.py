@@ -67,24 +67,6 @@ def keep_axes(value: ArrayLike, axes: tuple[int, ...], own: tuple[int, ...]) -> 
     return broadcast_in_dim(value, target, [i for i in range(len(own)) if i not in axes])
 
 
-@inline_jit
-def _reduce_over_axes(
-    a: Array, *options: ArrayLike, name: str, axes: tuple[int, ...], compute: np.dtype[Any], dtype: np.dtype[Any],
-    keepdims: bool, masked: bool, initialised: bool,
-) -> Array:
-    """Reduce `a` in element type `compute`; `options` are the mask and the initial value, if given."""
-    operation, rest = _REDUCTIONS[name], list(options)
-    a = to_strong(a, compute)
-    if masked:
-        a = select_or_fill(rest.pop(0), a, operation.identity(compute))
-    result = operation.reduce(a, axes)
-    if initialised:
-        result = operation.join(to_strong(rest.pop(0), compute), result)
-    if keepdims:
-        result = keep_axes(result, axes, a.shape)
-    return to_strong(result, dtype)
-
-
 def _reduce(
     name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any = None, mask: Any = None, *,
     widen: bool = False,
@@ -95,17 +77,20 @@ def _reduce(
     axes = axes_of(axis, aval.ndim)
     dtype = aval.dtype if dtype is None else dtype
     warn_of_lost_part(aval.dtype, dtype)
-    options = [*to_masks(mask)]
+    check_mask(mask)
     if initial is not None:
         start = operand_aval(initial, 1)
         if start.shape:
             raise ValueError(f"{called_function()}: initial must be a scalar; got shape {start.shape}")
         warn_of_lost_part(start.dtype, dtype)
-        options.append(initial)
-    return _reduce_over_axes(
-        a, *options, name=name, axes=axes, compute=accumulator_dtype(aval.dtype, dtype) if widen else dtype,
-        dtype=dtype, keepdims=bool(keepdims), masked=mask is not None, initialised=initial is not None,
-    )
+    compute = accumulator_dtype(aval.dtype, dtype) if widen else dtype
+    operation, a = _REDUCTIONS[name], to_strong(a, compute)
+    if mask is not None:
+        a = select_or_fill(mask, a, operation.identity(compute))
+    result = operation.reduce(a, axes)
+    if initial is not None:
+        result = operation.join(to_strong(initial, compute), result)
+    return to_strong(keep_axes(result, axes, a.shape) if keepdims else result, dtype)
 
 
 def accumulator_dtype(own: np.dtype[Any], dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -445,27 +430,10 @@ def check_divides(dtype: DTypeLike) -> None:
         raise TypeError(f"{called_function()}: dtype must be one of numbers, since bool has no division; got bool")
 
 
-def to_masks(mask: ArrayLike | None) -> tuple[Any, ...]:
-    """Return `mask` in a tuple, which is empty for None; ValueError if it is not boolean."""
-    if mask is None:
-        return ()
-    if not dtypes.is_boolean(operand_aval(mask, 1).dtype):
-        raise ValueError(
-            f"{called_function()}: where must be None or a boolean array; got {operand_aval(mask, 1)}"
-        )
-    return (mask,)
-
-
-@inline_jit
-def _search_extremum(a: ArrayLike, *, name: str, axis: int | None, keepdims: bool) -> Array:
-    own = operand_aval(a, 0, function=name).shape
-    if axis is None:
-        a, axis = reshape(a, (math.prod(own),)), 0
-        target: tuple[int, ...] = (1,) * len(own)
-    else:
-        target = (*own[:axis], 1, *own[axis + 1 :])
-    position = getattr(reductions, name)(a, axis, dtypes.default_int(config.enable_x64.value))
-    return reshape(position, target) if keepdims else position
+def check_mask(mask: ArrayLike | None) -> None:
+    """Raise ValueError if a mask is given and is not boolean."""
+    if mask is not None and not dtypes.is_boolean(operand_aval(mask, 1).dtype):
+        raise ValueError(f"{called_function()}: where must be None or a boolean array; got {operand_aval(mask, 1)}")
 
 
 def find_position(name: str, a: ArrayLike, axis: Axes, out: Any, keepdims: bool | None) -> Array:
@@ -479,7 +447,13 @@ def find_position(name: str, a: ArrayLike, axis: Axes, out: Any, keepdims: bool 
     along = None if axis is None else canonical_axis(axis, aval.ndim)
     if (aval.size if along is None else aval.shape[along]) == 0:
         raise ValueError(f"attempt to get {called_function()} of an empty sequence: shape {aval.shape}, axis {axis}")
-    return _search_extremum(a, name=name, axis=along, keepdims=bool(keepdims))
+    if along is None:
+        a, along = reshape(a, (aval.size,)), 0
+        target: tuple[int, ...] = (1,) * aval.ndim
+    else:
+        target = (*aval.shape[:along], 1, *aval.shape[along + 1 :])
+    position: Array = getattr(reductions, name)(a, along, dtypes.default_int(config.enable_x64.value))
+    return reshape(position, target) if keepdims else position
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -532,12 +506,6 @@ def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     return find_position("argmin", a, axis, out, keepdims)
 
 
-@inline_jit
-def _count_nonzero(a: ArrayLike, *, axes: tuple[int, ...], keepdims: bool, dtype: np.dtype[Any]) -> Array:
-    count = reductions.reduce_sum(convert_to(ne(a, scalar_of(0, operand_aval(a, 0).dtype)), dtype), axes)
-    return keep_axes(count, axes, operand_aval(a, 0).shape) if keepdims else count
-
-
 @inline_jit(static=("axis", "keepdims"), public=True)
 def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Array:
     """Count the elements that are true or nonzero, over axes.
@@ -558,8 +526,11 @@ def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Ar
         >>> jnp.count_nonzero(jnp.array([0, 3, 0, 4]))
         Array(2, dtype=int32)
     """
-    axes = axes_of(axis, operand_aval(a, 0).ndim)
-    return _count_nonzero(a, axes=axes, keepdims=bool(keepdims), dtype=dtypes.default_int(config.enable_x64.value))
+    aval = operand_aval(a, 0)
+    axes = axes_of(axis, aval.ndim)
+    nonzero = convert_to(ne(a, scalar_of(0, aval.dtype)), dtypes.default_int(config.enable_x64.value))
+    count = reductions.reduce_sum(nonzero, axes)
+    return keep_axes(count, axes, aval.shape) if keepdims else count
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -635,10 +606,8 @@ def to_initial(initial: ArrayLike) -> Array | None:
 
 def _replace_nan(a: Any, replacement: int) -> Any:
     dtype = operand_aval(a, 0).dtype
-    return _replace_nan_elements(a, value=replacement) if dtypes.is_inexact(dtype) else a
+    if not dtypes.is_inexact(dtype):
+        return a
+    a = to_strong(a, dtype)
+    return select_or_fill(eq(a, a), a, replacement)
 
-
-@inline_jit
-def _replace_nan_elements(a: Array, *, value: int) -> Array:
-    a = to_strong(a, operand_aval(a, 0).dtype)
-    return select_or_fill(eq(a, a), a, value)

@@ -21,15 +21,7 @@ from xtrace._src.ops.comparisons import gt
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.creation import full, warn_of_lost_part
 from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill
-from xtrace.numpy.reductions import accumulator_dtype, check_divides, keep_axes, sum, to_masks, to_strong
-
-
-@inline_jit
-def _subtract_extrema(a: ArrayLike, *, axes: tuple[int, ...], keepdims: bool) -> Array:
-    aval = operand_aval(a, 0)
-    a = to_strong(a, aval.dtype)
-    extent = elementwise.sub(reductions.reduce_max(a, axes), reductions.reduce_min(a, axes))
-    return keep_axes(extent, axes, aval.shape) if keepdims else extent
+from xtrace.numpy.reductions import accumulator_dtype, check_divides, check_mask, keep_axes, sum, to_strong
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -59,7 +51,9 @@ def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     axes = axes_of(axis, aval.ndim)
     if 0 in [aval.shape[i] for i in axes]:
         raise ValueError(f"ptp: no elements along axis {axis} of an array of shape {aval.shape}")
-    return _subtract_extrema(a, axes=axes, keepdims=bool(keepdims))
+    a = to_strong(a, aval.dtype)
+    extent = elementwise.sub(reductions.reduce_max(a, axes), reductions.reduce_min(a, axes))
+    return keep_axes(extent, axes, aval.shape) if keepdims else extent
 
 
 def _count_literal(own: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
@@ -67,22 +61,22 @@ def _count_literal(own: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype[
     return scalar_of(math.prod([own[i] for i in axes]), dtype)
 
 
-def _compute_mean(a: Any, masks: tuple[Any, ...], axes: tuple[int, ...], compute: Any, keepdims: bool) -> Array:
+def square_sizes(x: Array) -> Array:
+    """Return the squared absolute values of elements."""
+    if dtypes.is_complex(x.dtype):
+        return complex_numbers.real(elementwise.mul(x, complex_numbers.conj(x)))
+    return elementwise.square(x)
+
+
+def _compute_mean(a: Any, mask: ArrayLike | None, axes: tuple[int, ...], compute: Any, keepdims: bool) -> Array:
     """Return the mean of `a`, of element type `compute`, over `axes`."""
-    if masks:
-        total = reductions.reduce_sum(select_or_fill(masks[0], a, 0), axes)
-        count = reductions.reduce_sum(to_strong(broadcast_to(masks[0], a.shape), compute), axes)
+    if mask is not None:
+        total = reductions.reduce_sum(select_or_fill(mask, a, 0), axes)
+        count = reductions.reduce_sum(to_strong(broadcast_to(mask, a.shape), compute), axes)
         count = keep_axes(count, axes, a.shape) if keepdims else count
     else:
         total, count = reductions.reduce_sum(a, axes), _count_literal(a.shape, axes, compute)
     return elementwise.div(keep_axes(total, axes, a.shape) if keepdims else total, count)
-
-
-@inline_jit
-def _reduce_to_mean(
-    a: ArrayLike, *masks: Array, axes: tuple[int, ...], compute: np.dtype[Any], dtype: np.dtype[Any], keepdims: bool
-) -> Array:
-    return to_strong(_compute_mean(to_strong(a, compute), masks, axes, compute, keepdims), dtype)
 
 
 def _to_inexact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -126,30 +120,24 @@ def mean(
         compute = accumulator_dtype(aval.dtype, wanted)
     check_divides(wanted)
     warn_of_lost_part(aval.dtype, wanted)
-    return _reduce_to_mean(
-        a, *to_masks(where), axes=axes_of(axis, aval.ndim), compute=compute, dtype=wanted,
-        keepdims=bool(keepdims),
-    )
+    check_mask(where)
+    axes = axes_of(axis, aval.ndim)
+    return to_strong(_compute_mean(to_strong(a, compute), where, axes, compute, keepdims), wanted)
 
 
 @inline_jit
 def _compute_variance(
-    a: ArrayLike, correction: ArrayLike, *options: Array, axes: tuple[int, ...], compute: np.dtype[Any],
-    dtype: np.dtype[Any], keepdims: bool, masked: bool, root: bool,
+    a: ArrayLike, correction: ArrayLike, mask: ArrayLike | None, mean: ArrayLike | None, *, axes: tuple[int, ...],
+    compute: np.dtype[Any], dtype: np.dtype[Any], keepdims: bool, root: bool,
 ) -> Array:
-    """Return the variance, or its `root`; `options` are the mask and the mean, if given."""
-    masks, means = (options[:1], options[1:]) if masked else ((), options)
+    """Return the variance, or its `root`."""
     a = to_strong(a, compute)
-    centre = means[0] if means else _compute_mean(a, masks, axes, compute, True)
-    centred = elementwise.sub(a, convert_to(centre, compute))
-    if dtypes.is_complex(compute):
-        squares = complex_numbers.real(elementwise.mul(centred, complex_numbers.conj(centred)))
-    else:
-        squares = elementwise.square(centred)
+    centre = _compute_mean(a, mask, axes, compute, True) if mean is None else mean
+    squares = square_sizes(elementwise.sub(a, convert_to(centre, compute)))
     part = squares.dtype
-    if masks:
-        count = reductions.reduce_sum(to_strong(broadcast_to(masks[0], a.shape), part), axes)
-        squares = select_or_fill(masks[0], squares, 0)
+    if mask is not None:
+        count = reductions.reduce_sum(to_strong(broadcast_to(mask, a.shape), part), axes)
+        squares = select_or_fill(mask, squares, 0)
     else:
         count = _count_literal(a.shape, axes, part)
     # A traced correction keeps the divisor from being a constant, which XLA would replace by its reciprocal.
@@ -204,7 +192,7 @@ def _resolve_correction(ddof: object, correction: ArrayLike | None) -> Any:
 @inline_jit(static=("axis", "dtype", "out", "keepdims", "root"), public=True)
 def _reduce_to_variance(
     a: ArrayLike, ddof: Any, axis: Axes, dtype: Any, out: object, keepdims: bool, mask: Any,
-    mean: object, root: bool,
+    mean: ArrayLike | None, root: bool,
 ) -> Array:
     refuse(out=out)
     aval = operand_aval(a, 0)
@@ -213,12 +201,10 @@ def _reduce_to_variance(
         raise ValueError(f"{called_function()}: dtype must be inexact, since roots are not integers; got {wanted.name}")
     check_divides(wanted)
     check_correction(ddof)
-    options = list(to_masks(mask))
-    if mean is not None:
-        options.append(mean)
+    check_mask(mask)
     return _compute_variance(
-        a, ddof, *options, axes=axes_of(axis, aval.ndim), compute=compute, dtype=wanted,
-        keepdims=bool(keepdims), masked=mask is not None, root=root,
+        a, ddof, mask, mean, axes=axes_of(axis, aval.ndim), compute=compute, dtype=wanted, keepdims=bool(keepdims),
+        root=root,
     )
 
 

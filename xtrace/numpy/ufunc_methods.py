@@ -84,25 +84,30 @@ def _make_reduction(name: str, operation: Any, join: Any, identity: int, *, logi
     """Return the method that reduces by `operation`; `logical`: on booleans."""
 
     @inline_jit
-    def combine(a: Any, *options: ArrayLike, axes: tuple[int, ...], keepdims: bool, masked: bool, dtype: Any) -> Array:
-        rest = list(options)
+    def combine(a: Any, mask: Any, initial: Any, *, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Array:
         a = truth(a) if logical else convert_to(a, a.dtype if dtype is None else dtype, False)
         neutral = bool(identity) if dtypes.is_boolean(a.dtype) else identity
-        if masked:
-            a = select_or_fill(rest.pop(0), a, neutral if neutral != -1 else _set_all_bits(a.dtype))
+        if mask is not None:
+            a = select_or_fill(mask, a, neutral if neutral != -1 else _set_all_bits(a.dtype))
         reduced = operation(a, axes)
-        if rest:
-            reduced = join(reduced, truth(rest[0]) if logical else convert_to(rest[0], a.dtype, False))
+        if initial is not None:
+            reduced = join(reduced, truth(initial) if logical else convert_to(initial, a.dtype, False))
         return reductions.keep_axes(reduced, axes, a.shape) if keepdims else reduced
+
+    return _make_method(name, combine)
+
+
+def _make_method(name: str, combine: Callable[..., Array]) -> _Method:
+    """Return the method `reduce` of a ufunc, which calls ``combine(a, mask, initial)``."""
 
     def reduce(
         a: ArrayLike, *, axis: int, dtype: DType, keepdims: bool, initial: Array, where: ArrayLike | None
     ) -> Array:
         a = to_array_operand(a, function=name)
-        options = [asarray(x) for x in (where, initial) if x is not None]
+        mask, start = [None if x is None else asarray(x) for x in (where, initial)]
         return combine(
-            a, *options, axes=axes_of(axis, a.ndim, function=f"{name}.reduce"), keepdims=keepdims,
-            masked=where is not None, dtype=requested_dtype(dtype, function=f"{name}.reduce"),
+            a, mask, start, axes=axes_of(axis, a.ndim, function=f"{name}.reduce"), keepdims=keepdims,
+            dtype=requested_dtype(dtype, function=f"{name}.reduce"),
         )
 
     return reduce
@@ -117,16 +122,14 @@ def _make_log_sum_exp(name: str, base: float) -> _Method:
     scale = math.log(base)
 
     @inline_jit
-    def combine(
-        a: Array, *options: ArrayLike, axes: tuple[int, ...], keepdims: bool, masked: bool, dtype: DType
-    ) -> Array:
-        rest = list(options)
+    def combine(a: Array, mask: Any, initial: Any, *, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Array:
+        dtype = as_inexact(dtype or a.dtype, False)[0]
         a = convert_to(a, dtype, False)
-        if masked:
-            a = select_or_fill(rest.pop(0), a, -math.inf)
+        if mask is not None:
+            a = select_or_fill(mask, a, -math.inf)
         largest = stop_gradient(operations.reduce_max(a, axes))
-        if rest:
-            start = broadcast_in_dim(convert_to(rest[0], dtype, False), largest.shape, ())
+        if initial is not None:
+            start = broadcast_in_dim(convert_to(initial, dtype, False), largest.shape, ())
             largest = elementwise.max(largest, stop_gradient(start))
         infinite = eq(elementwise.abs(largest), scalar_of(math.inf, dtype))
         zero = broadcast_in_dim(scalar_of(0, dtype), largest.shape, ())
@@ -139,7 +142,7 @@ def _make_log_sum_exp(name: str, base: float) -> _Method:
             return elementwise.exp(difference)
 
         total = operations.add_elements(power(a, _broadcast_axes(shift, a.shape, axes)), axes)
-        if rest:
+        if initial is not None:
             total = elementwise.add(total, power(start, shift))
         logarithm = elementwise.log(total)
         if base != math.e:
@@ -147,18 +150,7 @@ def _make_log_sum_exp(name: str, base: float) -> _Method:
         logarithm = elementwise.add(logarithm, shift)
         return reductions.keep_axes(logarithm, axes, a.shape) if keepdims else logarithm
 
-    def reduce(
-        a: ArrayLike, *, axis: int, dtype: DType, keepdims: bool, initial: Array, where: ArrayLike | None
-    ) -> Array:
-        a = to_array_operand(a, function=name)
-        wanted = requested_dtype(dtype, function=f"{name}.reduce") or a.dtype
-        options = [asarray(x) for x in (where, initial) if x is not None]
-        return combine(
-            a, *options, axes=axes_of(axis, a.ndim, function=f"{name}.reduce"), keepdims=keepdims,
-            masked=where is not None, dtype=as_inexact(wanted, False)[0],
-        )
-
-    return reduce
+    return _make_method(name, combine)
 
 
 def _broadcast_axes(x: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:

@@ -206,12 +206,12 @@ class ufunc(functools.partial[Array]):
             raise NotImplementedError(f"{name}: a tuple of axes; reduce over one after the other, got {axis}")
         a = self._convert_operand(name, a, dtype)
         rank = a.ndim
-        options = []
         if where is not None:
             shape = operand_aval(where, 1, function=name).shape
-            options.append(broadcast_operand_to(where, shape, a.shape, function=name))
+            where = broadcast_operand_to(where, shape, a.shape, function=name)
         if axis is None:
-            a, options, along = reshape(a, (a.size,)), [reshape(x, (a.size,)) for x in options], 0
+            a, along = reshape(a, (a.size,)), 0
+            where = None if where is None else reshape(where, (a.size,))
         else:
             along = canonical_axis(axis, rank, function=name)
         if initial is None:
@@ -219,11 +219,7 @@ class ufunc(functools.partial[Array]):
             initial = self.identity
         if initial is None and not a.shape[along]:
             raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
-        if initial is not None:
-            options.append(initial)
-        reduced = _reduce(
-            a, *options, ufunc=self, axis=along, masked=where is not None, initialised=initial is not None
-        )
+        reduced = _reduce(a, where, initial, ufunc=self, axis=along)
         if keepdims:
             reduced = expand_dims(reduced, range(rank) if axis is None else (along,))
         return reduced
@@ -428,18 +424,18 @@ def _outer(A: Any, B: Any, *, ufunc: ufunc) -> Array:
 
 
 @inline_jit
-def _reduce(a: Array, *options: ArrayLike, ufunc: ufunc, axis: int, masked: bool, initialised: bool) -> Array:
-    rest, dtype = list(options), a.dtype
+def _reduce(a: Array, mask: Array | None, initial: ArrayLike | None, *, ufunc: ufunc, axis: int) -> Array:
+    dtype = a.dtype
     a = manipulation.moveaxis(a, axis, 0)
-    elements: Any = (a, manipulation.moveaxis(rest.pop(0), axis, 0)) if masked else (a,)
-    if initialised:
-        start = broadcast_in_dim(convert_to(rest.pop(), dtype, False), a.shape[1:], ())
+    elements: Any = (a,) if mask is None else (a, manipulation.moveaxis(mask, axis, 0))
+    if initial is not None:
+        start = broadcast_in_dim(convert_to(initial, dtype, False), a.shape[1:], ())
     else:
         start, elements = indexing.getitem(a, 0), (indexing.getitem(a, slice(1, None)),)
 
     def step(carry: Any, element: tuple[Array, ...]) -> tuple[Any, None]:
         result = convert_to(ufunc._call(carry, element[0]), dtype, False)
-        return (select_n(element[1], carry, result) if masked else result), None
+        return (result if mask is None else select_n(element[1], carry, result)), None
 
     return lax.scan(step, start, elements)[0] if elements[0].shape[0] else start
 

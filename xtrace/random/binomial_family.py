@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import convert_to, move_axis
-from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape, select_where
 from xtrace._src.api.promotion import as_inexact, common_dtype, find_common_dtype
 from xtrace._src.core import dtypes
@@ -32,9 +31,9 @@ from xtrace.random.sampling import (
     fit_parameter,
     get_parameter_shape,
     is_any_true,
+    sampler,
     split_key,
     to_float_dtype,
-    with_typed_key,
 )
 
 # The largest k whose remainder is tabulated.
@@ -132,8 +131,7 @@ def _draw_counts(key: Array, n: Array, p: Array) -> Array:
     return select_where(rare | undefined | endless, count, whole - count)
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _binomial(key: Array, n: Array, p: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     number = as_inexact(find_common_dtype(n, p), False)[0]
     return convert_to(_draw_counts(key, fit_parameter(n, shape, number), fit_parameter(p, shape, number)), dtype)
@@ -167,8 +165,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     return draw(_binomial, key, shape, dtype, n=n, p=p)
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _multinomial(
     key: ArrayLike, n: ArrayLike, p: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any], unroll: Any
 ) -> Any:

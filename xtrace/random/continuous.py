@@ -30,9 +30,9 @@ from xtrace.random.sampling import (
     broadcast_parameters,
     draw,
     get_parameter_shape,
+    sampler,
     split_key,
     to_float_dtype,
-    with_typed_key,
 )
 
 
@@ -81,7 +81,7 @@ def bits(
     return bits_program(key, shape=canonical_shape(shape), width=max(8, dtypes.bit_width(requested)))
 
 
-bits_program = inline_jit(with_typed_key(_bits))
+bits_program = sampler(_bits)
 
 
 def draw_uniform(key: ArrayLike, low: Any, high: Any, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
@@ -98,8 +98,7 @@ def draw_uniform(key: ArrayLike, low: Any, high: Any, *, shape: tuple[int, ...],
     return lax.max(low, lax.add(lax.mul(unit, lax.sub(high, low)), low))
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _uniform(key: Array, low: ArrayLike, high: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     return draw_uniform(key, convert_to(low, dtype), convert_to(high, dtype), shape=shape, dtype=dtype)
 
@@ -164,7 +163,7 @@ def draw_normal(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> 
     return lax.mul(constant(math.sqrt(2), dtype), erf_inv(drawn))
 
 
-_normal = inline_jit(with_typed_key(draw_normal))
+_normal = sampler(draw_normal)
 
 
 @inline_jit(static=("shape", "dtype", "out_sharding"), public=True, unless=warns_of_legacy)
@@ -207,7 +206,7 @@ def draw_gumbel(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, mod
     return -lax.log(-lax.log1p(-select_where(ge(high, constant(0.5, dtype)), high, fine)))
 
 
-_gumbel = inline_jit(with_typed_key(draw_gumbel))
+_gumbel = sampler(draw_gumbel)
 
 
 def choose_gumbel_mode(mode: object) -> str:

@@ -10,7 +10,6 @@ import numpy as np
 
 from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import canonical_axis, canonical_shape, convert_to, move_axis
-from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate
@@ -38,10 +37,10 @@ from xtrace.random.sampling import (
     find_result_shape,
     fit_parameter,
     get_parameter_shape,
+    sampler,
     split_key,
     to_float_dtype,
     to_int_dtype,
-    with_typed_key,
 )
 
 # Integers
@@ -90,8 +89,7 @@ def _is_above(maxval: ArrayLike, highest: int) -> Any:
     return gt(maxval, constant(highest, dtype)) if int(dtypes.iinfo(dtype).max) > highest else None
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _randint(
     key: Array, minval: ArrayLike, maxval: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Array:
@@ -165,8 +163,7 @@ def draw_booleans(key: ArrayLike, p: ArrayLike, *, shape: tuple[int, ...], mode:
     return lt(lax.mul(low, eps), lax.sub(p, high))
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _bernoulli(key: Array, p: ArrayLike, *, shape: tuple[int, ...], mode: str) -> Array:
     return draw_booleans(key, p, shape=shape, mode=mode)
 
@@ -218,7 +215,7 @@ def draw_signs(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> A
     return 2 * convert_to(heads, dtype) - 1
 
 
-_rademacher = inline_jit(with_typed_key(draw_signs))
+_rademacher = sampler(draw_signs)
 
 
 def rademacher(
@@ -253,8 +250,7 @@ def rademacher(
     return _rademacher(key, shape=canonical_shape(shape), dtype=requested)
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _geometric(key: Array, p: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     if not dtypes.is_inexact(aval_of(p).dtype):
         p = convert_to(p, dtypes.default_float(config.enable_x64.value))
@@ -321,14 +317,12 @@ def _make_indices(count: int) -> Array:
     return broadcasted_iota.bind_positional((), (dtype, (count,), 0, None))
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _permute_numbers(key: Array, *, count: int) -> Array:
     return shuffle_elements(key, _make_indices(count), 0)
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _permutation(key: Array, x: Any, *, axis: int, independent: bool) -> Array:
     if independent or aval_of(x).ndim == 1:
         return shuffle_elements(key, x, axis)
@@ -383,22 +377,19 @@ def permutation(
     return _permutation(key, x, axis=axis, independent=bool(independent))
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _draw_numbers(key: Array, *, count: int, shape: tuple[int, ...]) -> Array:
     dtype = dtypes.default_int(config.enable_x64.value)
     return draw_integers(key, constant(0, dtype), constant(count, dtype), shape=shape, dtype=dtype)
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _draw_elements(key: Array, a: ArrayLike, *, axis: int, shape: tuple[int, ...]) -> Array:
     dtype, count = dtypes.default_int(config.enable_x64.value), aval_of(a).shape[axis]
     return take(a, draw_integers(key, constant(0, dtype), constant(count, dtype), shape=shape, dtype=dtype), axis)
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _draw_without_replacement(key: Array, *a: Array, count: int, axis: int, shape: tuple[int, ...]) -> Array:
     drawn = math.prod(shape)
     if a and aval_of(a[0]).ndim == 1:
@@ -407,8 +398,7 @@ def _draw_without_replacement(key: Array, *a: Array, count: int, axis: int, shap
     return take(a[0], numbers, axis) if a else numbers
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _draw_by_probability(
     key: Array, p: Array, *a: Array, axis: int, shape: tuple[int, ...], replace: bool, mode: str
 ) -> Array:
@@ -495,8 +485,7 @@ def _to_int(a: Any) -> int:
     return a if is_symbolic(a) else int(a)
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _categorical(
     key: Array, logits: ArrayLike, *, axis: int, prefix: tuple[int, ...], batch: tuple[int, ...], replace: bool,
     mode: str,

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import canonical_shape, convert_to, reshape, with_axis
-from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
@@ -29,7 +28,7 @@ from xtrace._src.ops.selection import select
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.random.continuous import constant, draw_normal, draw_unit_uniform
 from xtrace.random.discrete import draw_signs
-from xtrace.random.sampling import broadcast_parameters, draw, fit_parameter, split_key, with_typed_key
+from xtrace.random.sampling import broadcast_parameters, draw, fit_parameter, sampler, split_key
 from xtrace.random.transformed_distributions import draw_exponential
 
 
@@ -132,7 +131,7 @@ def draw_gamma(
     return random_gamma_p.bind_positional((key, fit_parameter(a, shape, dtype)), (log_space,))
 
 
-_gamma = inline_jit(with_typed_key(draw_gamma))
+_gamma = sampler(draw_gamma)
 
 
 def gamma(key: ArrayLike, a: object, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -193,8 +192,7 @@ def loggamma(key: ArrayLike, a: object, shape: Any = None, dtype: Any = None, *,
     return draw(lambda *p, **s: _gamma(*p, log_space=True, **s), key, shape, dtype, out_sharding, a=a)
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _beta(key: Array, a: Array, b: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
     keys = zip(split_key(key, 2), (a, b), strict=True)
     x, y = [draw_gamma(k, p, shape=shape, dtype=dtype, log_space=True) for k, p in keys]
@@ -233,8 +231,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_
     return draw(_beta, key, shape, dtype, out_sharding, a=a, b=b)
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _dirichlet(key: Array, alpha: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
     whole = (*shape, aval_of(alpha).shape[-1])
     logs = draw_gamma(key, alpha, shape=whole, dtype=dtype, log_space=True)
@@ -286,7 +283,7 @@ def draw_chisquare(key: ArrayLike, df: ArrayLike, *, shape: tuple[int, ...], dty
     return lax.exp(draw_gamma(key, half, shape=shape, dtype=dtype, log_space=True)) * 2.0
 
 
-_chisquare = inline_jit(with_typed_key(draw_chisquare))
+_chisquare = sampler(draw_chisquare)
 
 
 def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -317,8 +314,7 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sh
     return draw(_chisquare, key, shape, dtype, out_sharding, df=df)
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _f(key: Array, dfnum: Array, dfden: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     dfnum, dfden = fit_parameter(dfnum, shape, dtype), fit_parameter(dfden, shape, dtype)
     below, above = split_key(key, 2)
@@ -355,8 +351,7 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
     return draw(_f, key, shape, dtype, out_sharding, dfnum=dfnum, dfden=dfden)
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _t(key: Array, df: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
     first, second = split_key(key, 2)
     half = fit_parameter(df, shape, dtype) / 2.0
@@ -399,7 +394,7 @@ def _draw_generalized_normal(key: Array, p: ArrayLike, *, shape: tuple[int, ...]
     return lax.mul(draw_signs(second, shape=shape, dtype=dtype), size**power)
 
 
-_generalized_normal = inline_jit(with_typed_key(_draw_generalized_normal))
+_generalized_normal = sampler(_draw_generalized_normal)
 
 
 def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -429,8 +424,7 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
     return draw(lambda k, **s: _generalized_normal(k, p, **s), key, shape, dtype, out_sharding)
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _ball(key: Array, p: ArrayLike, *, d: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     # Barthe, Guédon, Mendelson and Naor, "A probabilistic approach to the geometry of the l_p^n-ball" (2005).
     first, second = split_key(key, 2)

@@ -8,7 +8,6 @@ import numpy as np
 
 from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import canonical_shape, convert_to
-from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core.abbreviation import abbreviate
@@ -22,13 +21,12 @@ from xtrace.numpy.linalg import cholesky, eigh, qr, svd
 from xtrace.numpy.rearrangement import diagonal
 from xtrace.random.continuous import draw_normal
 from xtrace.random.keys import check_key
-from xtrace.random.sampling import broadcast_parameters, draw, get_parameter_shape, to_float_dtype, with_typed_key
+from xtrace.random.sampling import broadcast_parameters, draw, get_parameter_shape, sampler, to_float_dtype
 
 _METHODS = ("cholesky", "eigh", "svd")
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _multivariate_normal(
     key: Array, mean: ArrayLike, cov: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any], method: str
 ) -> Array:
@@ -101,8 +99,7 @@ def multivariate_normal(
     return _multivariate_normal(key, mean, cov, shape=batch_shape, dtype=dtype, method=method)
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _orthogonal(key: Array, *, n: int, m: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     # Mezzadri, "How to generate random matrices from the classical compact groups" (2007): the signs of the diagonal
     # make the factor of a normal matrix uniformly distributed.

@@ -8,7 +8,6 @@ import numpy as np
 
 from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import convert_to
-from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
@@ -26,9 +25,9 @@ from xtrace.random.sampling import (
     find_result_shape,
     fit_parameter,
     is_any_true,
+    sampler,
     split_key,
     to_int_dtype,
-    with_typed_key,
 )
 
 
@@ -83,8 +82,7 @@ def _sample_by_rejection(key: Array, rate: Array, dtype: np.dtype[Any], limit: i
     return convert_to(while_loop(is_unfinished, attempt, start)[1], dtype)
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _poisson(key: Array, rate: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     rate = fit_parameter(rate, shape, dtypes.float32)
     small = ne(rate, rate) | (rate < 10)

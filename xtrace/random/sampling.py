@@ -10,6 +10,7 @@ import numpy as np
 
 from xtrace._src.algebra.resharding import reshard_result
 from xtrace._src.algebra.vector_space import canonical_shape, check_broadcast, convert_to
+from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
@@ -27,14 +28,17 @@ from xtrace.random.keys import check_key, to_typed
 _Result = TypeVar("_Result")
 
 
-def with_typed_key(sample: Callable[..., _Result]) -> Callable[..., _Result]:
-    """Decorate ``sample(key, *parameters, **static)``: callers pass either form of key, `sample` gets a typed one."""
+def sampler(sample: Callable[..., _Result]) -> Callable[..., _Result]:
+    """Return the program of ``sample(key, *parameters, **static)``, which takes either form of key.
+
+    `sample` gets a typed key.
+    """
 
     @functools.wraps(sample)
     def run(key: Array, *parameters: Array, **static: object) -> _Result:
         return sample(to_typed(key), *parameters, **static)
 
-    return run
+    return inline_jit(run)
 
 
 def to_float_dtype(dtype: Any, complex_too: bool = False) -> Any:

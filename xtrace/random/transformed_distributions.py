@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import convert_to
-from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, Shape, ShapeLike
@@ -29,8 +28,8 @@ from xtrace.random.sampling import (
     draw,
     fit_parameter,
     get_parameter_shape,
+    sampler,
     split_key,
-    with_typed_key,
 )
 
 # The default of jax's signature.
@@ -42,7 +41,7 @@ def draw_exponential(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike
     return -lax.log1p(-draw_unit_uniform(key, shape=shape, dtype=dtype))
 
 
-_exponential = inline_jit(with_typed_key(draw_exponential))
+_exponential = sampler(draw_exponential)
 
 
 def exponential(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -71,8 +70,7 @@ def exponential(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out
     return draw(_exponential, key, shape, dtype, out_sharding)
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _laplace(key: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     low = -1 + float(dtypes.finfo(dtype).epsneg)
     drawn = draw_unit_uniform(key, shape=shape, dtype=dtype, low=low)
@@ -105,8 +103,7 @@ def laplace(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sha
     return draw(_laplace, key, shape, dtype, out_sharding)
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _logistic(key: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     drawn = draw_unit_uniform(key, shape=shape, dtype=dtype, low=dtypes.finfo(dtype).tiny)
     return lax.sub(lax.log(drawn), lax.log1p(-drawn))
@@ -138,8 +135,7 @@ def logistic(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sh
     return draw(_logistic, key, shape, dtype, out_sharding)
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _cauchy(key: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
     drawn = draw_unit_uniform(key, shape=shape, dtype=dtype, low=dtypes.finfo(dtype).eps)
     return trigonometry.tan(constant(math.pi, dtype) * (drawn - 0.5))
@@ -178,7 +174,7 @@ def draw_maxwell(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) ->
     return lax.sqrt(add_elements(lax.mul(vectors, vectors), (len(shape),)))
 
 
-_maxwell = inline_jit(with_typed_key(draw_maxwell))
+_maxwell = sampler(draw_maxwell)
 
 
 def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -213,8 +209,7 @@ def _append_parameter_shape(shape: Shape, **parameters: object) -> tuple[int, ..
     return (*shape, *broadcast_parameters(own))
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _double_sided_maxwell(key: Array, loc: Array, scale: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
     shape = _append_parameter_shape(shape, loc=loc, scale=scale)
     first, second = split_key(key, 2)
@@ -253,8 +248,7 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
     return draw(lambda k, **s: _double_sided_maxwell(k, loc, scale, **s), key, shape, dtype)
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _weibull_min(
     key: Array, scale: Array, concentration: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Array:
@@ -294,8 +288,7 @@ def weibull_min(
     return draw(lambda k, **s: _weibull_min(k, scale, concentration, **s), key, shape, dtype)
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _pareto(key: Array, b: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     return lax.exp(lax.div(draw_exponential(key, shape=shape, dtype=dtype), fit_parameter(b, shape, dtype)))
 
@@ -328,8 +321,7 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_shardi
     return draw(_pareto, key, shape, dtype, out_sharding, b=b)
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _rayleigh(key: Array, scale: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
     drawn = lax.log(draw_unit_uniform(key, shape=shape, dtype=dtype))
     return lax.mul(fit_parameter(scale, shape, dtype), lax.sqrt(drawn * -2.0))
@@ -363,8 +355,7 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_
     return draw(_rayleigh, key, shape, dtype, out_sharding, scale=scale)
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _wald(key: Array, mean: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     # Michael, Schucany and Haas, "Generating random variates using transformations with multiple roots" (1976).
     first, second = split_key(key, 2)
@@ -405,8 +396,7 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_shard
     return draw(_wald, key, shape, dtype, out_sharding, mean=mean)
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _lognormal(key: Array, sigma: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     return lax.exp(lax.mul(draw_normal(key, shape=shape, dtype=dtype), fit_parameter(sigma, shape, dtype)))
 
@@ -441,8 +431,7 @@ def lognormal(
     return draw(_lognormal, key, shape, dtype, out_sharding, complex_too=True, sigma=sigma)
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _draw_truncated_normal(key: Array, lower: Array, upper: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
     root = constant(math.sqrt(2), dtype)
     lower, upper = convert_to(lower, dtype), convert_to(upper, dtype)
@@ -485,8 +474,7 @@ def truncated_normal(
     return draw(_draw_truncated_normal, key, shape, dtype, out_sharding, lower=lower, upper=upper)
 
 
-@inline_jit
-@with_typed_key
+@sampler
 def _triangular(
     key: Array, left: ArrayLike, mode: ArrayLike, right: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Array:

@@ -119,7 +119,7 @@ def _make_call(
         if trees:
             # For a number in a wrong place the function's own message is better: it shows the number.
             return all(type(x) not in _SCALARS and is_array_like(x) for x in pytree.tree_leaves(operands))
-        if names and not (args and (0 in numbers or _is_array(args[0]))):
+        if names and not args:
             return False
         return all(x is None or type(x) in _SCALARS or _is_array(x) for x in operands)
 
@@ -218,8 +218,10 @@ def _with_operands(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
 
 
 def _is_array(value: object) -> bool:
-    """Whether `value` is an array, a tracer, or a NumPy array that jit takes without conversion."""
-    return isinstance(value, Array) or (type(value) is np.ndarray and value.dtype in _NUMPY_DTYPES)
+    """Whether `value` is an array, a tracer, or an array or scalar of NumPy that jit takes without conversion."""
+    if isinstance(value, Array):
+        return True
+    return (type(value) is np.ndarray or isinstance(value, np.generic)) and value.dtype in _NUMPY_DTYPES
 
 
 def to_number_operand(value: object) -> Any:

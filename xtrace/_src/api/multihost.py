@@ -19,6 +19,12 @@ from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import array_on_mesh, put_at, put_in_format, to_concrete
 from xtrace._src.xla import buffers, clients, distributed
 
+__all__ = [
+    "ProcessFailureError", "assert_equal", "broadcast_one_to_all", "global_array_to_host_local_array",
+    "host_local_array_to_global_array", "live_devices", "process_allgather", "reached_preemption_sync_point",
+    "sync_global_devices",
+]
+
 
 class ProcessFailureError(Exception):
     """Processes ended in the block of `live_devices`.

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+__all__ = [
+    "BroadcastError", "ConcretizationTypeError", "DuplicateSpecError", "InconclusiveDimensionOperation",
+    "IndivisibleError", "JAXIndexError", "JAXTypeError", "JaxprTypeError", "KeyReuseError", "NoMeshError",
+    "NonConcreteBooleanIndexError", "RecompilationWarning", "ShardingTypeError", "StaticArgumentError",
+    "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError", "UnexpectedTracerError",
+]
+
 
 class JAXTypeError(TypeError):
     """Base class of the type errors below, so that handlers can tell them from type errors of other code."""

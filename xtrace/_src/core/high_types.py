@@ -14,6 +14,11 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import AbstractValue, aval_rules, high_types
 from xtrace._src.core.effects import EffectTypes
 
+__all__ = [
+    "AvalMutableQDD", "AvalQDD", "HiPspec", "HiType", "MutableHiType", "aval_method", "aval_property",
+    "control_flow_allowed_effects", "register_hitype",
+]
+
 
 class _UsersType(AbstractValue):
     """The base class of types that users define."""

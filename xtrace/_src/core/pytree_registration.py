@@ -15,7 +15,7 @@ from xtrace._src.xla.pytree_registry import DictKey
 
 __all__ = [
     "register_pytree_node", "register_pytree_node_class", "register_pytree_with_keys",
-    "register_pytree_with_keys_class", "register_dataclass", "register_static", "static_field", "Partial",
+    "register_pytree_with_keys_class", "register_dataclass", "register_static", "Partial",
 ]
 
 _Class = TypeVar("_Class", bound=type)

@@ -9,6 +9,8 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.extension.rules import Zero
 from xtrace._src.ops.references.binding import add_to_reference, make_reference, read_reference
 
+__all__ = ["GradAccum", "NullAccum", "RefAccum", "ValAccum"]
+
 
 class GradAccum:
     """Takes the cotangents of an argument.

@@ -33,6 +33,8 @@ from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.replay import StackedTrace
 from xtrace._src.transforms.stage import StagingTrace
 
+__all__ = ["HiPrimitive", "VJPHiPrimitive", "jvp_from_lin", "linearize_from_jvp", "vjp_from_jvp", "vjp_from_lin"]
+
 # Attributes that a subclass may define; they replace those of the instance.
 _CLASS_ATTRIBUTES = ("multiple_results", "jvp", "transpose", "batch", "abstract")
 

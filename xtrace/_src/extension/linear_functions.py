@@ -10,6 +10,11 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.sentinels import MISSING
 from xtrace._src.core.values import EqualByKey
 
+__all__ = [
+    "StoreException", "WrappedFun", "cache", "merge_linear_aux", "transformation", "transformation2",
+    "transformation_with_aux", "transformation_with_aux2", "wrap_init",
+]
+
 _Result = TypeVar("_Result")
 
 

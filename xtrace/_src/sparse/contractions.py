@@ -25,6 +25,8 @@ from xtrace._src.sparse.batch_axes import map_over_batch
 from xtrace._src.sparse.formula_primitives import formula_primitive
 from xtrace._src.sparse.layouts import SparseInfo, coordinate_layout
 
+__all__ = ["bcoo_dot_general_p", "bcoo_dot_general_sampled_p", "bcoo_spdot_general_p"]
+
 # ((left contracting axes, right contracting axes), (left batch axes, right batch axes)).
 Numbers = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
 Labels = tuple[int, ...]

@@ -13,6 +13,11 @@ from xtrace._src.sparse.batch_axes import common_batch, map_over_batch
 from xtrace._src.sparse.formula_primitives import formula_primitive
 from xtrace._src.sparse.layouts import SparseInfo, coordinate_layout
 
+__all__ = [
+    "bcoo_extract_p", "bcoo_fromdense_p", "bcoo_sort_indices_p", "bcoo_sum_duplicates_p", "bcoo_todense_p",
+    "bcoo_transpose_p",
+]
+
 
 def _todense(data: Array, indices: Array, *, spinfo: SparseInfo) -> Array:
     """Return the dense array of the buffers of a BCOO array."""

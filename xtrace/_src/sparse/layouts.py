@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from xtrace._src.core import dtypes
 from xtrace._src.core.diagnostics.messages import called_function
 
+__all__ = ["CuSparseEfficiencyWarning", "SparseEfficiencyError", "SparseEfficiencyWarning"]
+
 
 class SparseEfficiencyError(ValueError):
     """A result would need as much memory as a dense array, or more.

@@ -19,6 +19,11 @@ from xtrace._src.sparse.contractions import Numbers, bcoo_dot_general_p
 from xtrace._src.sparse.formula_primitives import formula_primitive
 from xtrace._src.sparse.layouts import COOInfo, SparseInfo, row_layout
 
+__all__ = [
+    "bcsr_dot_general_p", "bcsr_extract_p", "bcsr_fromdense_p", "bcsr_todense_p", "coo_fromdense_p", "coo_matmat_p",
+    "coo_matvec_p", "coo_todense_p", "csr_fromdense_p", "csr_matmat_p", "csr_matvec_p", "csr_todense_p",
+]
+
 _MATRIX: Numbers = (((1,), (0,)), ((), ()))
 
 

@@ -14,6 +14,8 @@ from xtrace.numpy.manipulation import atleast_1d, expand_dims, reshape
 from xtrace.numpy.reductions import max as greatest
 from xtrace.numpy.ufuncs import abs, maximum, minimum, sqrt, square, where
 
+__all__ = ["adagrad", "adam", "adamax", "momentum", "nesterov", "rmsprop", "rmsprop_momentum", "sgd", "sm3"]
+
 _Triple = tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]
 
 

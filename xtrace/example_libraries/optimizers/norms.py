@@ -8,6 +8,8 @@ from xtrace._src.core import pytree
 from xtrace.numpy.contraction import vdot
 from xtrace.numpy.ufuncs import sqrt, where
 
+__all__ = ["clip_grads", "l2_norm"]
+
 
 def l2_norm(tree: Any) -> Any:
     """Compute the Euclidean norm of all numbers in a pytree of arrays.

@@ -13,6 +13,10 @@ from xtrace.numpy.reductions import sum as total
 from xtrace.numpy.rounding import floor
 from xtrace.numpy.ufuncs import minimum
 
+__all__ = [
+    "constant", "exponential_decay", "inverse_time_decay", "make_schedule", "piecewise_constant", "polynomial_decay",
+]
+
 Schedule = Callable[[Any], Any]
 
 

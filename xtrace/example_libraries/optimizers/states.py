@@ -13,6 +13,8 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace.tree_util import register_pytree_node
 
+__all__ = ["JoinPoint", "Optimizer", "OptimizerState", "optimizer", "pack_optimizer_state", "unpack_optimizer_state"]
+
 
 class Optimizer(NamedTuple):
     """The three functions of an optimizer.

@@ -1,8 +1,6 @@
 """Derivatives of functions of sparse arrays (``jax.experimental.sparse.ad``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace.experimental.sparse.derivatives import grad, jacfwd, jacobian, jacrev, value_and_grad
+from xtrace.experimental.sparse.derivatives import *
 
-__all__ = ["grad", "jacfwd", "jacobian", "jacrev", "value_and_grad"]
-
-_make_public(globals(), __all__)
+_make_public(globals())

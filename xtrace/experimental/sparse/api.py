@@ -1,8 +1,6 @@
 """Sparse arrays of any format (``jax.experimental.sparse.api``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace.experimental.sparse.creation import empty, eye, todense, todense_p
+from xtrace.experimental.sparse.creation import *
 
-__all__ = ["empty", "eye", "todense", "todense_p"]
-
-_make_public(globals(), __all__)
+_make_public(globals())

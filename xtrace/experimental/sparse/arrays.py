@@ -41,6 +41,8 @@ from xtrace.numpy.creation import ones, zeros
 from xtrace.numpy.joins_and_splits import concatenate
 from xtrace.numpy.ranges import arange
 
+__all__ = ["BCOO", "BCSR", "bcoo_fromdense", "bcsr_fromdense"]
+
 
 def count_diagonal(rows: int, columns: int, offset: int) -> int:
     """Return the number of elements on a diagonal."""

@@ -28,6 +28,8 @@ from xtrace.experimental.sparse.coordinate_storage import Coordinates, check_coo
 from xtrace.numpy.conversion import asarray
 from xtrace.numpy.ufuncs import where
 
+__all__ = ["bcoo_extract", "bcoo_sort_indices", "bcoo_sum_duplicates", "bcoo_todense", "bcoo_transpose"]
+
 
 def bcoo_todense(mat: Any) -> Array:
     """Convert a BCOO array to a dense array; duplicates are added.

@@ -17,6 +17,8 @@ from xtrace.experimental.sparse.matrices import COO, CSC, CSR
 from xtrace.experimental.sparse.sparse_arrays import JAXSparse
 from xtrace.numpy.conversion import asarray
 
+__all__ = ["empty", "eye", "todense", "todense_p"]
+
 _FORMATS: dict[str, Any] = {"bcsr": BCSR, "bcoo": BCOO, "coo": COO, "csr": CSR, "csc": CSC}
 
 

@@ -17,6 +17,8 @@ from xtrace.experimental.sparse.row_storage import RowStorage
 from xtrace.experimental.sparse.sparse_arrays import JAXSparse
 from xtrace.numpy.broadcasting import broadcast_to
 
+__all__ = ["grad", "jacfwd", "jacobian", "jacrev", "value_and_grad"]
+
 
 def _is_sparse(x: object) -> bool:
     return isinstance(x, JAXSparse)

@@ -27,6 +27,8 @@ from xtrace.numpy.operands import axes_of
 from xtrace.numpy.padding import pad
 from xtrace.numpy.ufuncs import clip, maximum, where
 
+__all__ = ["bcoo_concatenate", "bcoo_dynamic_slice", "bcoo_gather", "bcoo_rev", "bcoo_slice"]
+
 
 def _cut_sparse(
     mat: CoordinateStorage, starts: Sequence[Any], sizes: Sequence[int], strides: Sequence[int]

@@ -31,6 +31,8 @@ from xtrace.numpy.operands import axes_of
 from xtrace.numpy.reductions import sum as total
 from xtrace.numpy.ufuncs import where
 
+__all__ = ["bcoo_broadcast_in_dim", "bcoo_reduce_sum", "bcoo_reshape", "bcoo_squeeze", "bcoo_update_layout"]
+
 
 class Buffers:
     """The buffers of a BCOO array, broadcast along its batch axes, and the sizes of its axes by kind."""

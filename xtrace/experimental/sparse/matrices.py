@@ -34,6 +34,11 @@ from xtrace.numpy.ordering import lexsort
 from xtrace.numpy.ranges import arange
 from xtrace.numpy.ufuncs import clip
 
+__all__ = [
+    "COO", "CSC", "CSR", "coo_fromdense", "coo_matmat", "coo_matvec", "coo_todense", "csr_fromdense", "csr_matmat",
+    "csr_matvec", "csr_todense",
+]
+
 
 class SparseMatrix(JAXSparse):
     """A sparse array of two axes."""

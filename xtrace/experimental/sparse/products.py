@@ -31,6 +31,11 @@ from xtrace.experimental.sparse.layout_changes import bcoo_update_layout, refuse
 from xtrace.numpy.conversion import asarray
 from xtrace.numpy.ufuncs import where
 
+__all__ = [
+    "bcoo_conv_general_dilated", "bcoo_dot_general", "bcoo_dot_general_sampled", "bcoo_multiply_dense",
+    "bcoo_multiply_sparse",
+]
+
 
 def resolve_contraction(lhs: Any, rhs: Any, dimension_numbers: Any, dtype: Any) -> tuple[Numbers, Any]:
     """Return canonical dimension numbers and the result's type; raise dense arrays' TypeError for wrong ones."""

@@ -1,8 +1,6 @@
 """Random sparse arrays (``jax.experimental.sparse.random``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace.experimental.sparse.random_arrays import random_bcoo
+from xtrace.experimental.sparse.random_arrays import *
 
-__all__ = ["random_bcoo"]
-
-_make_public(globals(), __all__)
+_make_public(globals())

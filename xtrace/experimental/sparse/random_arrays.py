@@ -16,6 +16,8 @@ from xtrace._src.sparse import index_rows
 from xtrace.experimental.sparse.arrays import BCOO
 from xtrace.random import choice, split, uniform
 
+__all__ = ["random_bcoo"]
+
 
 def random_bcoo(
     key: Any, shape: Sequence[int], *, dtype: DTypeLike = float, indices_dtype: DTypeLike | None = None,

@@ -27,6 +27,11 @@ from xtrace.experimental.sparse.row_storage import Rows, RowStorage, check_rows
 from xtrace.experimental.sparse.sparse_arrays import JAXSparse
 from xtrace.numpy.conversion import asarray
 
+__all__ = [
+    "bcsr_broadcast_in_dim", "bcsr_concatenate", "bcsr_dot_general", "bcsr_extract", "bcsr_sum_duplicates",
+    "bcsr_todense",
+]
+
 
 def to_coordinates(mat: RowStorage, kind: type[Coordinates]) -> Coordinates:
     """Convert a BCSR array to an array of coordinates of the class `kind`."""

@@ -13,6 +13,8 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.trace import Tracer
 
+__all__ = ["JAXSparse"]
+
 
 class JAXSparse:
     """The base class of sparse arrays: a shape, and buffers with the stored elements.

@@ -31,6 +31,8 @@ from xtrace.experimental.sparse.sparse_rules import (
 )
 from xtrace.numpy.conversion import asarray
 
+__all__ = ["SparseTracer", "sparsify"]
+
 
 class SparseTracer(Tracer):
     """A sparse array in place of a dense array, inside of a function under `sparsify`.

@@ -1,8 +1,6 @@
 """The transformation of functions to functions of sparse arrays (``jax.experimental.sparse.transform``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace.experimental.sparse.sparsification import SparseTracer, sparsify
+from xtrace.experimental.sparse.sparsification import *
 
-__all__ = ["SparseTracer", "sparsify"]
-
-_make_public(globals(), __all__)
+_make_public(globals())

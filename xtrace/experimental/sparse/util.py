@@ -1,8 +1,6 @@
 """The error and the warnings for inefficient layouts (``jax.experimental.sparse.util``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace._src.sparse.layouts import CuSparseEfficiencyWarning, SparseEfficiencyError, SparseEfficiencyWarning
+from xtrace._src.sparse.layouts import *
 
-__all__ = ["CuSparseEfficiencyWarning", "SparseEfficiencyError", "SparseEfficiencyWarning"]
-
-_make_public(globals(), __all__)
+_make_public(globals())

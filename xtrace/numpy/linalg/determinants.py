@@ -150,14 +150,6 @@ def _slogdet_by_qr_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Slogd
 _SLOGDET: dict[str, Callable[[Any], SlogdetResult]] = {"lu": _slogdet_by_lu, "qr": _slogdet_by_qr}
 
 
-@inline_jit
-def _slogdet(a: ArrayLike, *, method: str) -> SlogdetResult:
-    (a,) = promote_to_inexact(a)
-    if method == "lu" and 1 <= aval_of(a).shape[-1] <= 2:
-        return _slogdet_by_expansion(a)
-    return _SLOGDET[method](a)
-
-
 @inline_jit(static=("method",), public=True)
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """Return the signs and the logarithms of the absolute values of determinants.
@@ -189,7 +181,10 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
         )
     if method == "qr" and dtypes.is_complex(aval.dtype):
         raise NotImplementedError("slogdet method='qr' not implemented for complex inputs; use method='lu'")
-    return _slogdet(a, method=method)
+    (a,) = promote_to_inexact(a)
+    if method == "lu" and 1 <= aval.shape[-1] <= 2:
+        return _slogdet_by_expansion(a)
+    return _SLOGDET[method](a)
 
 
 def _compute_cofactors(factors: Array, permutation: Array, sign: Array) -> Array:
@@ -257,16 +252,6 @@ def _det_by_lu_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]
     return determinant, reduce_sum(lax.mul(cofactors, tangents[0]), (last, last + 1))
 
 
-@inline_jit
-def _det(a: ArrayLike) -> Array:
-    (a,) = promote_to_inexact(a)
-    aval = aval_of(a)
-    size = aval.shape[-1]
-    if 1 <= size <= 3:
-        return _expand_determinant(a)
-    return _det_by_lu(a)
-
-
 @inline_jit(public=True)
 def det(a: ArrayLike) -> Array:
     """Return the determinants of square matrices; the derivative is right for singular ones, too.
@@ -288,5 +273,6 @@ def det(a: ArrayLike) -> Array:
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.2.
     """
-    matrix_type(a, square=True)
-    return _det(a)
+    size = matrix_type(a, square=True).shape[-1]
+    (a,) = promote_to_inexact(a)
+    return _expand_determinant(a) if 1 <= size <= 3 else _det_by_lu(a)

@@ -57,12 +57,6 @@ class EighResult(NamedTuple):
     eigenvectors: Any
 
 
-@inline_jit
-def _cholesky(a: ArrayLike, *, upper: bool, symmetrize: bool) -> Array:
-    factor = triangular.cholesky(*promote_to_inexact(a), symmetrize_input=symmetrize)
-    return adjoint(factor) if upper else factor
-
-
 @inline_jit(static=("upper", "symmetrize_input"), public=True)
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """Factor positive definite matrices into L Lᴴ.
@@ -90,17 +84,8 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.2.
     """
     matrix_type(a, square=True)
-    return _cholesky(a, upper=bool(upper), symmetrize=bool(symmetrize_input))
-
-
-@inline_jit
-def _qr(a: ArrayLike, *, mode: str) -> Any:
-    (a,) = promote_to_inexact(a)
-    if mode == "raw":
-        packed, factors = qr_forms.geqrf(a)
-        return QRResult(transpose_matrices(packed), factors)
-    q, r = qr_forms.qr(a, full_matrices=mode == "complete")
-    return r if mode == "r" else QRResult(q, r)
+    factor = triangular.cholesky(*promote_to_inexact(a), symmetrize_input=bool(symmetrize_input))
+    return adjoint(factor) if upper else factor
 
 
 @overload
@@ -140,7 +125,12 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
             f"Unsupported QR decomposition mode {abbreviate(mode)}; it is one of 'reduced', 'complete', 'r', 'raw' "
             "and 'full'"
         )
-    return _qr(a, mode=mode)
+    (a,) = promote_to_inexact(a)
+    if mode == "raw":
+        packed, factors = qr_forms.geqrf(a)
+        return QRResult(transpose_matrices(packed), factors)
+    q, r = qr_forms.qr(a, full_matrices=mode == "complete")
+    return r if mode == "r" else QRResult(q, r)
 
 
 def _compute_hermitian_svd(a: Array, compute_uv: bool, subset: tuple[int, int] | None) -> Any:
@@ -163,15 +153,6 @@ def _compute_hermitian_svd(a: Array, compute_uv: bool, subset: tuple[int, int] |
 
 def _take_subset(x: Array, axis: int, subset: tuple[int, int] | None) -> Array:
     return x if subset is None else slice_in_dim(x, *subset, 1, axis)
-
-
-@inline_jit
-def _svd(a: ArrayLike, *, full: bool, vectors: bool, hermitian: bool, subset: tuple[int, int] | None) -> Any:
-    (a,) = promote_to_inexact(a)
-    if hermitian:
-        return _compute_hermitian_svd(a, vectors, subset)
-    factors = spectral.svd(a, full_matrices=full, compute_uv=vectors, subset_by_index=subset)
-    return SVDResult(*factors) if vectors else factors
 
 
 @overload
@@ -221,7 +202,11 @@ def svd(
     subset = spectral.index_range(subset_by_index, min(aval.shape[-2:]))
     if subset_by_index is not None and full_matrices:
         raise ValueError("svd: full_matrices and subset_by_index cannot both be set; pass full_matrices=False")
-    return _svd(a, full=bool(full_matrices), vectors=bool(compute_uv), hermitian=bool(hermitian), subset=subset)
+    (a,) = promote_to_inexact(a)
+    if hermitian:
+        return _compute_hermitian_svd(a, bool(compute_uv), subset)
+    factors = spectral.svd(a, full_matrices=bool(full_matrices), compute_uv=bool(compute_uv), subset_by_index=subset)
+    return SVDResult(*factors) if compute_uv else factors
 
 
 def svdvals(x: ArrayLike, /) -> Array:
@@ -312,12 +297,6 @@ def eigvals(a: ArrayLike) -> Array:
     return _eig(a, vectors=False)
 
 
-@inline_jit
-def _eigh(a: Array, *, lower: bool, symmetrize: bool, vectors: bool) -> EighResult | Array:
-    eigenvectors, values = spectral.eigh(*promote_to_inexact(a), lower=lower, symmetrize_input=symmetrize)
-    return EighResult(values, eigenvectors) if vectors else values
-
-
 @overload
 def _compute_eigh(a: Any, triangle: Any, symmetrize: bool, vectors: Literal[True]) -> EighResult: ...
 
@@ -330,7 +309,9 @@ def _compute_eigh(a: Any, triangle: Any, symmetrize: bool, vectors: bool) -> Eig
     matrix_type(a, square=True)
     if triangle not in (None, "L", "U"):
         raise ValueError(f"{called_function()}: UPLO must be one of None, 'L', or 'U', got {abbreviate(triangle)}")
-    return _eigh(a, lower=triangle != "U", symmetrize=bool(symmetrize), vectors=vectors)
+    (a,) = promote_to_inexact(a)
+    eigenvectors, values = spectral.eigh(a, lower=triangle != "U", symmetrize_input=bool(symmetrize))
+    return EighResult(values, eigenvectors) if vectors else values
 
 
 @inline_jit(static=("UPLO", "symmetrize_input"), public=True)

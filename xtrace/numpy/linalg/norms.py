@@ -14,7 +14,6 @@ from xtrace._src.core.annotations import ArrayLike, Axes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.dtypes import DType
 from xtrace._src.core.jax_version import is_newer
 from xtrace._src.ops import complex_numbers
 from xtrace._src.ops import elementwise as lax
@@ -223,25 +222,6 @@ def norm(x: ArrayLike, ord: object = None, axis: Axes = None, keepdims: bool = F
     return _norm(x, ord=kind, axes=axes, of_matrices=of_matrices, keepdims=bool(keepdims))
 
 
-@inline_jit
-def _cond(x: ArrayLike, *, p: Any) -> Array:
-    (x,) = promote_to_inexact(x)
-    aval = aval_of(x)
-    if p in (None, 2, -2):
-        values = svdvals(x)
-        ends = [values[..., 0], values[..., -1]]
-        condition = lax.div(*(reversed(ends) if p == -2 else ends))
-    else:
-        axes = (aval.ndim - 2, aval.ndim - 1)
-        condition = lax.mul(_compute_matrix_norm(x, p, axes, False), _compute_matrix_norm(inv(x), p, axes, False))
-    if p in (None, 2) and not is_newer():
-        return condition
-    # The condition number of a singular matrix is infinity.
-    missing = reduce_or(ne(x, x), (aval.ndim - 2, aval.ndim - 1))
-    undefined = bitwise_and(ne(condition, condition), bitwise_not(missing))
-    return select(undefined, full_like(condition, math.inf), condition)
-
-
 @inline_jit(static=("p",), public=True)
 def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
     """Return condition numbers: the norms of matrices times the norms of their inverses.
@@ -274,25 +254,21 @@ def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
     order = _to_order(p, "matrix")
     if order not in (None, 2, -2) and aval.shape[-1] != aval.shape[-2]:
         raise ValueError(f"cond: for p={abbreviate(p)}, the array must be square; got shape {aval.shape}")
-    return _cond(x, p=order)
-
-
-@inline_jit
-def _find_nonzero(x: ArrayLike, *, axes: _Axes, dtype: DType) -> Array:
-    nonzero = ne(x, scalar_of(0, aval_of(x).dtype))
-    return convert_to(reduce_or(nonzero, axes), dtype)
-
-
-@inline_jit
-def _count_singular_values(x: Any, tolerance: Any, *, hermitian: bool, dtype: Any) -> Array:
     (x,) = promote_to_inexact(x)
-    values = svd(x, compute_uv=False, hermitian=hermitian)
-    if tolerance is None:
-        rows, columns = operand_aval(x, 0).shape[-2:]
-        own = aval_of(values).dtype
-        share: Any = scalar_of(max(rows, columns) * float(dtypes.finfo(own).eps), own)
-        tolerance = amax(values, -1) * share
-    return summed(values > expand_dims(tolerance, -1), -1, dtype)
+    axes = (aval.ndim - 2, aval.ndim - 1)
+    if order in (None, 2, -2):
+        values = svdvals(x)
+        ends = [values[..., 0], values[..., -1]]
+        condition = lax.div(*(reversed(ends) if order == -2 else ends))
+    else:
+        size = _compute_matrix_norm(x, order, axes, False)
+        condition = lax.mul(size, _compute_matrix_norm(inv(x), order, axes, False))
+    if order in (None, 2) and not is_newer():
+        return condition
+    # The condition number of a singular matrix is infinity.
+    missing = reduce_or(ne(x, x), axes)
+    undefined = bitwise_and(ne(condition, condition), bitwise_not(missing))
+    return select(undefined, full_like(condition, math.inf), condition)
 
 
 @inline_jit(static=("hermitian",), public=True)
@@ -327,7 +303,14 @@ def matrix_rank(
         raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
     dtype = dtypes.default_int(config.enable_x64.value)
     if aval.ndim < 2:
-        return _find_nonzero(M, axes=tuple(range(aval.ndim)), dtype=dtype)
+        return convert_to(reduce_or(ne(M, scalar_of(0, aval.dtype)), tuple(range(aval.ndim))), dtype)
     if not min(aval.shape[-2:]) and rtol is None and tol is None:
         raise ValueError(f"matrix_rank: an empty matrix has no largest singular value; got shape {aval.shape}")
-    return _count_singular_values(M, tol if rtol is None else rtol, hermitian=bool(hermitian), dtype=dtype)
+    (x,) = promote_to_inexact(M)
+    values = svd(x, compute_uv=False, hermitian=hermitian)
+    tolerance = tol if rtol is None else rtol
+    if tolerance is None:
+        own = aval_of(values).dtype
+        share: Any = scalar_of(max(aval.shape[-2:]) * float(dtypes.finfo(own).eps), own)
+        tolerance = amax(values, -1) * share
+    return summed(values > expand_dims(tolerance, -1), -1, dtype)

@@ -11,7 +11,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import cast, common_dtype
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.linalg.matrices import identity
 from xtrace.numpy import contraction, manipulation, rearrangement
@@ -227,26 +227,6 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
     return contraction.trace(x, offset, axis1=-2, axis2=-1, dtype=dtype)
 
 
-@inline_jit
-def _matrix_power(a: ArrayLike, *, n: int) -> Array:
-    a = to_array_operand(a)
-    if n < 0:
-        a, n = inv(a), -n
-    aval = aval_of(a)
-    if n == 0:
-        return identity(aval.dtype, aval.shape)
-    if n == 3:
-        return contraction.matmul(contraction.matmul(a, a), a)
-    while n % 2 == 0:
-        a, n = contraction.matmul(a, a), n // 2
-    power, n = a, n // 2
-    while n:
-        a = contraction.matmul(a, a)
-        power = contraction.matmul(power, a) if n % 2 else power
-        n //= 2
-    return power
-
-
 @inline_jit(static=("n",), public=True)
 def matrix_power(a: ArrayLike, n: int) -> Array:
     """Return a power of square matrices.
@@ -272,7 +252,21 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     aval = operand_aval(a, 0)
     if aval.ndim < 2 or aval.shape[-1] != aval.shape[-2]:
         raise TypeError(f"matrix_power: the last two axes of the array must be square, got shape {aval.shape}")
-    return _matrix_power(a, n=to_integer("n", n))
+    a, n = to_array_operand(a), to_integer("n", n)
+    if n < 0:
+        a, n = inv(a), -n
+    if n == 0:
+        return identity(aval.dtype, aval.shape)
+    if n == 3:
+        return contraction.matmul(contraction.matmul(a, a), a)
+    while n % 2 == 0:
+        a, n = contraction.matmul(a, a), n // 2
+    power, n = a, n // 2
+    while n:
+        a = contraction.matmul(a, a)
+        power = contraction.matmul(power, a) if n % 2 else power
+        n //= 2
+    return power
 
 
 def _find_best_splits(sizes: Sequence[int]) -> list[list[int]]:

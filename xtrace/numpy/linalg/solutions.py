@@ -119,13 +119,6 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     return _solve(a, b)
 
 
-@inline_jit
-def _inv(a: ArrayLike) -> Array:
-    (a,) = promote_to_inexact(a)
-    aval = aval_of(a)
-    return solve_systems(a, identity(aval.dtype, aval.shape))
-
-
 @inline_jit(public=True)
 def inv(a: ArrayLike) -> Array:
     """Return the inverses of square matrices.
@@ -149,7 +142,9 @@ def inv(a: ArrayLike) -> Array:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4: LU with partial pivoting.
     """
     matrix_type(a, square=True)
-    return _inv(a)
+    (a,) = promote_to_inexact(a)
+    aval = aval_of(a)
+    return solve_systems(a, identity(aval.dtype, aval.shape))
 
 
 # Least squares
@@ -296,13 +291,6 @@ def _pinv_hermitian_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> 
     return inverse, _compute_pinv_tangent(primals[0], tangents[0], inverse)
 
 
-@inline_jit
-def _pinv(a: Any, rtol: Any, *, hermitian: bool) -> Array:
-    (a,) = promote_to_inexact(a)
-    a = convert_to(a, aval_of(a).dtype)
-    return (_pinv_hermitian if hermitian else _pinv_general)(a, rtol)
-
-
 @inline_jit(static=("hermitian",), public=True)
 def pinv(
     a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *, rcond: ArrayLike | None = None
@@ -334,7 +322,9 @@ def pinv(
     matrix_type(a, square=bool(hermitian))
     if rtol is not None and rcond is not None:
         raise ValueError("pinv: only one of rtol and rcond may be specified.")
-    return _pinv(a, rcond if rtol is None else rtol, hermitian=bool(hermitian))
+    tolerance: Any = rcond if rtol is None else rtol
+    (a,) = promote_to_inexact(a)
+    return (_pinv_hermitian if hermitian else _pinv_general)(convert_to(a, aval_of(a).dtype), tolerance)
 
 
 # Systems of tensors

@@ -7,7 +7,6 @@ from typing import Any
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core.annotations import ArrayLike
-from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.numpy.linalg import norm
 from xtrace.numpy.operands import cast_to
@@ -16,14 +15,7 @@ from xtrace.numpy.reductions import argmin, min
 __all__ = ["vq"]
 
 
-@inline_jit
-def _find_nearest(observations: Array, codes: Array) -> tuple[Any, Any]:
-    if observations.ndim == 1:
-        observations, codes = observations[:, None], codes[:, None]
-    distances = norm(observations[:, None, :] - codes[None], axis=-1)
-    return argmin(distances, axis=-1), min(distances, axis=-1)
-
-
+@inline_jit(static=("check_finite",), public=True)
 def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Any, Any]:
     """Find the nearest row of a code book for each row.
 
@@ -54,7 +46,11 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
         raise ValueError(f"vq: obs and code_book must have rank 1 or 2, got shapes {shapes[0]} and {shapes[1]}")
     if avals[0].ndim == 2 and shapes[0][1] != shapes[1][1]:
         raise TypeError(f"vq: rows of obs and code_book must be equally long, got shapes {shapes[0]} and {shapes[1]}")
-    return _find_nearest(*[cast_to(x, aval, dtype) for x, aval in zip((obs, code_book), avals, strict=True)])
+    observations, codes = [cast_to(x, aval, dtype) for x, aval in zip((obs, code_book), avals, strict=True)]
+    if observations.ndim == 1:
+        observations, codes = observations[:, None], codes[:, None]
+    distances = norm(observations[:, None, :] - codes[None], axis=-1)
+    return argmin(distances, axis=-1), min(distances, axis=-1)
 
 
 _make_public(globals(), __all__)

@@ -39,21 +39,21 @@ _Bandwidth = Union[str, float, Array, Callable[["gaussian_kde"], Any], None]  # 
 
 
 @inline_jit
-def _normalize_weights(dataset: Array, *weights: Array) -> tuple[Array, Array]:
+def _normalize_weights(dataset: Array, weights: Array | None) -> tuple[Array, Array]:
     """Return the effective number of samples, and normalized weights; without weights they are equal."""
     count = dataset.shape[1]
-    shares = weights[0] / sum(weights[0]) if weights else full((count,), 1 / count, dataset.dtype)
+    shares = full((count,), 1 / count, dataset.dtype) if weights is None else weights / sum(weights)
     return 1 / sum(square(shares)), shares
 
 
 @inline_jit
 def _compute_covariances(
-    dataset: Array, weights: Array, neff: Array, *given: ArrayLike, rule: str
+    dataset: Array, weights: Array, neff: Array, factor: ArrayLike | None, *, rule: str
 ) -> tuple[Array, Array]:
     """Return the kernels' covariance (the data's covariance times the squared bandwidth) and its inverse."""
     d = dataset.shape[0]
     base = neff * (d + 2) / 4 if rule == "silverman" else neff
-    factor = square(given[0] if given else base ** (-1 / (d + 4)))
+    factor = square(base ** (-1 / (d + 4)) if factor is None else factor)
     covariance = atleast_2d(cov(dataset, rowvar=True, bias=False, aweights=weights))
     return covariance * factor, inv(covariance) / factor
 
@@ -138,8 +138,7 @@ class gaussian_kde:
                 f"gaussian_kde: weights must be a vector, one for each of the {data.shape[1]} samples; "
                 f"got shape {avals[1].shape}"
             )
-        given = [cast_to(x, aval, dtype) for x, aval in zip(operands[1:], avals[1:], strict=True)]
-        neff, normalized = _normalize_weights(data, *given)
+        neff, normalized = _normalize_weights(data, None if weights is None else cast_to(weights, avals[1], dtype))
         self._set_fields(neff=neff, dataset=data, weights=normalized)
         covariance, inverse = self._scale_covariance(bw_method)
         self._set_fields(covariance=covariance, inv_cov=inverse)
@@ -150,16 +149,16 @@ class gaussian_kde:
 
     def _scale_covariance(self, bw_method: _Bandwidth) -> tuple[Array, Array]:
         """Return the covariance and its inverse."""
-        given: list[Any] = []
+        factor: Any = None
         rule = "scott" if bw_method is None else bw_method
         if not isinstance(bw_method, str) and (callable(bw_method) or isscalar(bw_method)):
-            rule, given = "given", [bw_method(self) if callable(bw_method) else bw_method]
+            rule, factor = "given", bw_method(self) if callable(bw_method) else bw_method
         elif not isinstance(rule, str) or rule not in ("scott", "silverman"):
             raise ValueError(
                 "gaussian_kde: `bw_method` must be 'scott', 'silverman', a scalar or a function; got "
                 f"{abbreviate(bw_method)}"
             )
-        return _compute_covariances(self.dataset, self.weights, self.neff, *given, rule=rule)
+        return _compute_covariances(self.dataset, self.weights, self.neff, factor, rule=rule)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], None]:
         """Return the arrays."""

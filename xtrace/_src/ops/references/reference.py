@@ -21,6 +21,8 @@ from xtrace._src.ops.references.indexing import RefIndexer, indexed_type, parse_
 from xtrace._src.runtime.arrays import ConcreteArray, new_array
 from xtrace._src.runtime.transfer import to_array
 
+__all__ = ["Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set", "swap"]
+
 
 class Ref(Reference):
     """A reference to an array: a mutable array, or with `at` a part of one.
