@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.function_names import with_function_name
+from xtrace._src.core.unspecified import UNSPECIFIED
 from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
@@ -97,7 +98,6 @@ class _ThreadState(threading.local):
     overrides: _Overrides | None = None
 
 
-_MISSING = object()
 _logger = logging.getLogger("xtrace")
 # The names of settings whose notes were logged.
 _noted: set[str] = set()
@@ -204,8 +204,8 @@ class Option:
         return store.values[self.name]
 
     @with_function_name("setting")
-    def __call__(self, new_val: object = _MISSING) -> AbstractContextManager[None]:
-        if new_val is _MISSING:
+    def __call__(self, new_val: object = UNSPECIFIED) -> AbstractContextManager[None]:
+        if new_val is UNSPECIFIED:
             if self.kind.given:
                 raise TypeError(f"{self.name} has no value to turn on; write with {self._short}(value)")
             new_val = True

@@ -22,6 +22,7 @@ from xtrace._src.core.primitive import ListPrimitive, Primitive, no_rule
 from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
+from xtrace._src.core.unspecified import UNSPECIFIED
 from xtrace._src.ops.comparisons import eq, ne
 from xtrace._src.ops.control_flow.bodies import (
     Body,
@@ -382,12 +383,10 @@ cond_p = ListPrimitive(
     multiple_results=True, memoised=False,
 )
 
-_MISSING = object()
-
 
 def cond(
     pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: object,
-    operand: object = _MISSING,
+    operand: object = UNSPECIFIED,
 ) -> Any:
     """Return ``true_fun(*operands)`` if a condition holds, else ``false_fun(*operands)``; only one is computed.
 
@@ -431,7 +430,7 @@ def cond(
 
 
 def _operands(operands: tuple[Any, ...], operand: object) -> tuple[Any, ...]:
-    if operand is _MISSING:
+    if operand is UNSPECIFIED:
         return operands
     if operands:
         raise TypeError(
@@ -467,7 +466,7 @@ def _index(number: int) -> Literal:
     return scalar_literal(number, np.dtype(np.int32))
 
 
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _MISSING) -> Any:
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = UNSPECIFIED) -> Any:
     """Return the result of one of several functions; only that one is computed.
 
     Under `vmap` with a mapped index all are computed.
