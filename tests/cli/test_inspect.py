@@ -39,6 +39,11 @@ def static_first(n, x, *, scale=1.0, shift):
 def described(x: xtrace.ShapeDtypeStruct((2,), "float32"), y=xtrace.ShapeDtypeStruct((), "int32")):
     return x + y
 
+TREE = {"w": xtrace.ShapeDtypeStruct((2,), "float32"), "b": [xtrace.ShapeDtypeStruct((), "int32")]}
+
+def described_trees(p=TREE, k=2):
+    return p["w"] * k + p["b"][0]
+
 def variadic(*xs, **named):
     return sum(xs), named
 
@@ -130,7 +135,7 @@ def test_cost(model, inspect):
     assert code == 0
     rows = dict(line.rsplit(maxsplit=1) for line in out.splitlines())
     assert rows["transcendentals"] == rows["flops"] == "1,000"
-    assert rows["bytes accessed"] == "8,000"
+    assert rows["bytes accessed"] == "8,000" and not [name for name in rows if "{" in name]
 
 
 def test_memory(model, inspect):
@@ -160,6 +165,11 @@ def test_python_literals_are_weakly_typed_arguments(model, inspect):
     code, out, _ = inspect(f"{model}:sequence", "--arg", "3", "--arg", "[2.5, True]")
     assert code == 0
     assert out.startswith("{ lambda ; a:i32[] b:f32[] c:bool[]. let")
+
+
+def test_parameters_described_by_trees_of_types(model, inspect):
+    code, out, _ = inspect(f"{model}:described_trees")
+    assert code == 0 and "a:i32[] b:f32[2]" in out and "mul b 2.0" in out
 
 
 def test_parameters_described_by_annotation_and_default(model, inspect):
@@ -312,7 +322,10 @@ def test_as_a_process(tmp_path):
     [
         (["--help"], 0, ["demo", "inspect"]),
         (["inspect", "--help"], 0, ["FILE.py:FUNCTION", "f32[128,128]", "jaxpr,stablehlo,hlo,cost,memory"]),
-        ([], 2, ["COMMAND"]),
+        (["run", "--help"], 0, ["run FILE.py", "run -m MODULE", "--arg VALUE", "A type stands for ones"]),
+        (["completion", "--help"], 0, ["~/.bashrc", "~/.zshrc", "config.fish"]),
+        ([], 2, ["demo", "inspect", "name a command"]),
+        (["inspect", "a.py:f", "--stag", "hlo", "--nme"], 2, ["usage: python -m xtrace inspect", "--nme"]),
         (["train"], 2, ["'train'", "demo", "inspect"]),
         (["inspect", "a.py:f", "--stage", "assembly"], 2, ["'assembly'", "stablehlo"]),
     ],

@@ -51,8 +51,11 @@ def inspect_function(request: Request, stage: str) -> Result:
     if stage == "memory":
         memory = compiled.memory_analysis()
         return Result(str(memory), about | json.loads(memory.to_json()))
-    rows = _order_costs(compiled.cost_analysis())
-    return Result(_format_table(rows), about | {stage: rows})
+    costs = _order_costs(compiled.cost_analysis())
+    # Names such as ``bytes accessed0{}`` are sums over the first operands of instructions: the data has them.
+    return Result(
+        _format_table({name: n for name, n in costs.items() if not name.endswith("}")}), about | {stage: costs}
+    )
 
 
 def _make_program_result(about: dict[str, Any], text: str) -> Result:
@@ -166,8 +169,8 @@ def bind_arguments(
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return the arguments of `function` by position and by name: `values` in order, `statics` by name.
 
-    A parameter without a value takes the `ShapeDtypeStruct` of its annotation or default. Raises `CommandError` for a
-    missing value, an unknown name, and too many values.
+    A parameter without a value takes its annotation or default, if that is a pytree of `ShapeDtypeStruct`. Raises
+    `CommandError` for a missing value, an unknown name, and too many values.
     """
     try:
         parameters = inspect.signature(function).parameters
@@ -215,9 +218,10 @@ def bind_arguments(
 
 
 def _describe_parameter(parameter: inspect.Parameter) -> Any:
-    """Return the `ShapeDtypeStruct` in a parameter's annotation or default; None without one."""
+    """Return a parameter's annotation or default that is a pytree of `ShapeDtypeStruct`; None without one."""
     for value in (parameter.annotation, parameter.default):
-        if isinstance(value, xtrace.ShapeDtypeStruct):
+        leaves = xtrace.tree.leaves(value)
+        if leaves and all(isinstance(leaf, xtrace.ShapeDtypeStruct) for leaf in leaves):
             return value
     return None
 

@@ -13,6 +13,7 @@ from xtrace._src.core.mesh import BaseMesh
 from xtrace._src.core.shardings import Sharding
 from xtrace._src.core.text_tables import format_size, format_table
 from xtrace._src.xla.hlo_collectives import Collective, read_collectives
+from xtrace._src.xla.source_locations import name_of_file
 
 
 class Replicated(NamedTuple):
@@ -61,7 +62,7 @@ class PartitionReport(NamedTuple):
         """Whether the program fits into a device's memory; None if the memory is not known."""
         return None if self.capacity is None else self.memory.total <= self.capacity
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         axes = f", mesh {', '.join([f'{name}={n}' for name, n in self.mesh.shape_tuple])}" if self.mesh else ""
         devices = f"{self.devices} devices of kind {self.device_kind}" if self.devices > 1 else self.device_kind
         memory = self.memory
@@ -71,7 +72,7 @@ class PartitionReport(NamedTuple):
             f"{self.name}: {devices}{axes}",
             f"memory of each device   {format_size(memory.total)}{of}: {verdict}",
             *[f"  {what:<22}{format_size(n)}" for what, n in memory._asdict().items()],
-            f"operations of each      {self.flops:.4g} flops, {format_size(int(self.bytes_accessed))} accessed",
+            f"operations of each      {self.flops:,.0f} flops, {format_size(int(self.bytes_accessed))} accessed",
         ]
         lines += format_table("replicated arguments", ("bytes on each", "type", "argument"), [
             (format_size(r.size), r.type, r.name) for r in self.replicated
@@ -108,7 +109,7 @@ def make_report(
 
 
 def _exchange(collective: Collective, mesh: BaseMesh | None) -> Exchange:
-    place = f"{collective.file}:{collective.line}" if collective.file is not None else None
+    place = f"{name_of_file(collective.file)}:{collective.line}" if collective.file is not None else None
     axes = _find_axes(collective.groups, mesh) if mesh is not None else ()
     return Exchange(collective.kind, collective.size, axes, collective.times, collective.at_least, place)
 

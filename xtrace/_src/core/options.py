@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.function_names import with_function_name
-from xtrace._src.core.sentinels import MISSING
+from xtrace._src.core.sentinels import UNSPECIFIED
 from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
@@ -204,8 +204,8 @@ class Option:
         return store.values[self.name]
 
     @with_function_name("setting")
-    def __call__(self, new_val: object = MISSING) -> AbstractContextManager[None]:
-        if new_val is MISSING:
+    def __call__(self, new_val: object = UNSPECIFIED) -> AbstractContextManager[None]:
+        if new_val is UNSPECIFIED:
             if self.kind.given:
                 raise TypeError(f"{self.name} has no value to turn on; write with {self._short}(value)")
             new_val = True
@@ -310,6 +310,18 @@ def _text(value: object) -> str | None:
     if value is None or isinstance(value, (str, os.PathLike)):
         return None if value is None else os.fspath(value)
     raise ValueError(f"a text setting was given {abbreviate(value)}; write a string or None")
+
+
+def at_most(limit: int, reason: str) -> Kind:
+    """Return the kind of an integer setting that is no larger than `limit`; errors give the `reason`."""
+
+    def parse(value: object) -> int | None:
+        number = _integer(value)
+        if number is not None and number > limit:
+            raise ValueError(f"the setting accepts at most {limit}, since {reason}; got {number}")
+        return number
+
+    return Kind("integer", parse, f"an integer of at most {limit}, or None.", 1)
 
 
 def one_of(*choices: str | None) -> Kind:

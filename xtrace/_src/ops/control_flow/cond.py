@@ -19,7 +19,7 @@ from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, ordered_ef
 from xtrace._src.core.high_values import call_on_lowered, has_high_values, with_lowered_results
 from xtrace._src.core.ir import ClosedJaxpr, Literal, Var, scalar_literal
 from xtrace._src.core.primitive import ListPrimitive, Primitive, no_rule
-from xtrace._src.core.sentinels import MISSING
+from xtrace._src.core.sentinels import UNSPECIFIED
 from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
@@ -380,7 +380,7 @@ cond_p = ListPrimitive(
 
 def cond(
     pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: object,
-    operand: object = MISSING,
+    operand: object = UNSPECIFIED,
 ) -> Any:
     """Return ``true_fun(*operands)`` if a condition holds, else ``false_fun(*operands)``; only one is computed.
 
@@ -424,7 +424,7 @@ def cond(
 
 
 def _operands(operands: tuple[Any, ...], operand: object) -> tuple[Any, ...]:
-    if operand is MISSING:
+    if operand is UNSPECIFIED:
         return operands
     if operands:
         raise TypeError(
@@ -460,7 +460,7 @@ def _index(number: int) -> Literal:
     return scalar_literal(number, np.dtype(np.int32))
 
 
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = MISSING) -> Any:
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = UNSPECIFIED) -> Any:
     """Return the result of one of several functions; only that one is computed.
 
     Under `vmap` with a mapped index all are computed.
