@@ -116,7 +116,11 @@ class _NumpyFunction:
 
     def binary(self) -> Callable[[Any, Any], Any]:
         """Return the function of two operands."""
-        direct, plans, settings, general = self.direct, self.plans, config.cache_key, self.general
+        return set_function_name(self._dispatch(self.general), self.name)
+
+    def _dispatch(self, general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        """Return the function of two operands that calls `general` for operands without a plan."""
+        direct, plans, settings = self.direct, self.plans, config.cache_key
         jitted = self.jitted
 
         def function(x: ArrayLike, y: ArrayLike, /) -> Any:
@@ -142,7 +146,7 @@ class _NumpyFunction:
                     raise
             return function(*ready[0])
 
-        return set_function_name(function, self.name)
+        return function
 
     def unary(self, by_keyword: bool) -> Callable[[Any], Any]:
         """Return the function of one operand; by_keyword: whether the operand may be given as `x`."""
@@ -178,31 +182,10 @@ class _NumpyFunction:
 
     def methods(self, symbol: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
         """Return the methods for ``array symbol other`` and ``other symbol array``, which do not call `binary`."""
-        direct, plans, settings, general = self.direct, self.plans, config.cache_key, self.general
-        jitted = self.jitted
+        plans, settings, general = self.plans, config.cache_key, self.general
 
-        def forward(self: Any, other: object) -> Any:
-            try:
-                if type(self) is ConcreteArray is type(other) and _trace_of_thread() is base_trace:
-                    return jitted(self, other)
-                left, right = self.aval, getattr(other, "aval", None)
-                if left is right:
-                    chosen = direct.get(left)
-                    if chosen is not None:
-                        trace = _trace_of_thread()
-                        if trace.fusion_level >= chosen[2]:
-                            return jitted(self, other)
-                        return trace.process(chosen[0], (self, other), chosen[1])
-                plan = plans.get((left, type(other) if right is None else right))
-                if plan is not None and (plan[0] is None or plan[0] is settings()):
-                    return plan[1](self, other)
-                return general(self, other) if is_accepted_operand(symbol, other) else NotImplemented
-            except BaseException as error:
-                hide_frames(error)
-                ready = convert_array_objects(error, (self, other), {})
-                if ready is None:
-                    raise
-            return forward(*ready[0])
+        def accept(array: Any, other: object) -> Any:
+            return general(array, other) if is_accepted_operand(symbol, other) else NotImplemented
 
         def reflected(self: Any, other: object) -> Any:
             try:
@@ -218,7 +201,7 @@ class _NumpyFunction:
                     raise
             return reflected(*ready[0])
 
-        return forward, reflected
+        return self._dispatch(accept), reflected
 
 
 def _type_key(value: Any) -> Any:

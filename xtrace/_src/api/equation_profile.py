@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter, deque
+from collections.abc import Mapping
 
 from xtrace._src.core.ir import Jaxpr, find_jaxprs
 from xtrace._src.core.source import resolve
+from xtrace._src.xla.protobuf import write_field, write_varint
 from xtrace._src.xla.source_locations import Location
 
 # A line in a profile: its function, file and number.
@@ -31,19 +33,19 @@ def write_profile(jaxpr: Jaxpr, name: str) -> bytes:
             functions.setdefault((function, file), len(functions) + 1)
             if place not in lines:
                 lines[place] = len(lines) + 1
-                line = _number(1, functions[function, file]) + _number(2, number)
-                locations += _message(4, _number(1, lines[place]) + _message(4, line))
-        label = _number(1, _index(texts, "primitive")) + _number(2, _index(texts, primitive))
-        identifiers = b"".join(_varint(lines[place]) for place in places)
-        samples += _message(2, _message(1, identifiers) + _message(2, _varint(count)) + _message(3, label))
-    kind = _number(1, _index(texts, "equations")) + _number(2, _index(texts, "count"))
-    comment = _message(13, _varint(_index(texts, name)))
+                line = _message({1: functions[function, file], 2: number})
+                locations += write_field(4, _message({1: lines[place], 4: line}))
+        label = _message({1: _index(texts, "primitive"), 2: _index(texts, primitive)})
+        identifiers = b"".join(write_varint(lines[place]) for place in places)
+        samples += write_field(2, _message({1: identifiers, 2: write_varint(count), 3: label}))
+    kind = _message({1: _index(texts, "equations"), 2: _index(texts, "count")})
+    comment = write_field(13, write_varint(_index(texts, name)))
     shown = b"".join(
-        _message(5, _number(1, i) + _number(2, _index(texts, function)) + _number(4, _index(texts, file)))
+        write_field(5, _message({1: i, 2: _index(texts, function), 4: _index(texts, file)}))
         for (function, file), i in functions.items()
     )
-    strings = b"".join(_message(6, text.encode()) for text in texts)
-    return gzip.compress(_message(1, kind) + samples + locations + shown + strings + comment)
+    strings = b"".join(write_field(6, text.encode()) for text in texts)
+    return gzip.compress(write_field(1, kind) + samples + locations + shown + strings + comment)
 
 
 def _count_equations(jaxpr: Jaxpr) -> Counter[tuple[str, tuple[_Line, ...]]]:
@@ -75,18 +77,5 @@ def _index(texts: dict[str, int], text: str) -> int:
     return texts.setdefault(text, len(texts))
 
 
-def _varint(value: int) -> bytes:
-    """Return a non-negative integer in groups of seven bits, the lowest first."""
-    groups = bytearray()
-    while value > 127:
-        groups.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*groups, value])
-
-
-def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
-
-
-def _message(field: int, content: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(content)) + content
+def _message(values: Mapping[int, int | bytes]) -> bytes:
+    return b"".join([write_field(number, value) for number, value in values.items()])

@@ -81,8 +81,8 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
 def write_field(number: int, value: int | bytes) -> bytes:
     """Return a field: an integer of variable length, or bytes."""
     if isinstance(value, int):
-        return _write_varint(number << 3 | _VARINT) + _write_varint(value)
-    return _write_varint(number << 3 | _BYTES) + _write_varint(len(value)) + value
+        return write_varint(number << 3 | _VARINT) + write_varint(value)
+    return write_varint(number << 3 | _BYTES) + write_varint(len(value)) + value
 
 
 def replace_fields(message: bytes, number: int, replace: Callable[[bytes], bytes | None]) -> bytes:
@@ -97,7 +97,8 @@ def replace_fields(message: bytes, number: int, replace: Callable[[bytes], bytes
     return b"".join([*parts, message[copied:]])
 
 
-def _write_varint(value: int) -> bytes:
+def write_varint(value: int) -> bytes:
+    """Return a non-negative integer in groups of seven bits, the lowest first."""
     groups = bytearray()
     while value > 127:
         groups.append(value & 127 | 128)
