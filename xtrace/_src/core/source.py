@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import NamedTuple, TypeVar
 
@@ -162,6 +162,14 @@ def user_position(depth: int = 1) -> Position | None:
             return frame.f_locals["equation"].source  # type: ignore[no-any-return]
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+def calling_frames() -> Iterator[FrameType]:
+    """Yield the frames of the functions around the function that asks, the innermost first."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 def find_position(frame: FrameType) -> Position | None:

@@ -29,7 +29,15 @@ from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import is_differentiable, tangent_aval
-from xtrace._src.jet.series import Patterns, Series, find_patterns, flatten_terms, get_value, unflatten_terms
+from xtrace._src.jet.series import (
+    Patterns,
+    Series,
+    fill_terms,
+    find_patterns,
+    flatten_terms,
+    get_value,
+    unflatten_terms,
+)
 from xtrace._src.ops import complex_numbers, elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate, split, stack, tile, unstack
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice, dynamic_update_slice
@@ -265,14 +273,6 @@ def _find_carry_patterns(
     return closed, stable, rest
 
 
-def _fill_carry_terms(terms: Sequence[Sequence[Any]], patterns: Patterns, avals: Sequence[Any]) -> list[list[Any]]:
-    """Return the terms of a loop's initial carry, with zeros where steps add terms."""
-    return [
-        [zeros(tangent_aval(a)) if t is None and p else t for t, p in zip(own, pattern, strict=True)]
-        for own, pattern, a in zip(terms, patterns, avals, strict=True)
-    ]
-
-
 def _scan(trace: JetTrace, order: int, operands: Sequence[Series], *, jaxpr: ClosedJaxpr, **details: Any) -> _Terms:
     loop = Loop(**details)
     values, terms, patterns = _read_operands(order, operands)
@@ -281,7 +281,7 @@ def _scan(trace: JetTrace, order: int, operands: Sequence[Series], *, jaxpr: Clo
     opened, extra = open_jaxpr(body)
     groups = [list(map(list, zip(v, t, strict=True))) for v, t in zip(loop.split(values), loop.split(terms))]
     avals = loop.split(jaxpr.in_avals)[1]
-    carry_terms = _fill_carry_terms(loop.split(terms)[1], carry, avals)
+    carry_terms = fill_terms(loop.split(terms)[1], carry, avals)
     groups[1] = list(map(list, zip(loop.split(values)[1], carry_terms, strict=True)))
     consts, started, xs = [flatten_terms([v for v, _ in g], [t for _, t in g]) for g in groups]
     new = loop._replace(num_consts=len(extra) + len(consts), num_carry=len(started))
@@ -308,7 +308,7 @@ def _while(trace: JetTrace, order: int, operands: Sequence[Series], **parameters
     body, patterns, _ = _find_carry_patterns(trace.jaxpr, loop.body_jaxpr, order, tuple(before), tuple(given), ())
     predicate = _expand_predicate(loop.cond_jaxpr, len(cond_consts), patterns, order, body)
     consts = flatten_terms(body_consts, body_terms)
-    started = flatten_terms(carry, _fill_carry_terms(terms, patterns, loop.body_jaxpr.in_avals[loop.body_nconsts :]))
+    started = flatten_terms(carry, fill_terms(terms, patterns, loop.body_jaxpr.in_avals[loop.body_nconsts :]))
     new = WhileLoop(len(cond_consts), predicate, len(consts), body)
     return unflatten_terms(bind_while(new, cond_consts, consts, started), patterns)
 

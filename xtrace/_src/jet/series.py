@@ -145,3 +145,11 @@ def unflatten_terms(values: Iterable[Any], patterns: Patterns) -> tuple[list[Any
 def find_patterns(terms: Sequence[Sequence[Any]]) -> Patterns:
     """Return for each value whether its terms are nonzero."""
     return tuple([tuple([t is not None for t in own]) for own in terms])
+
+
+def fill_terms(terms: Sequence[Sequence[Any]], wanted: Patterns, avals: Sequence[ShapedArray]) -> list[list[Any]]:
+    """Return the terms of values of the types `avals`, with zeros where `wanted` says so and a term is None."""
+    return [
+        [zeros(tangent_aval(a)) if t is None and p else t for t, p in zip(own, pattern, strict=True)]
+        for own, pattern, a in zip(terms, wanted, avals, strict=True)
+    ]

@@ -14,7 +14,6 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xtrace._src.algebra.vector_space import zeros
 from xtrace._src.core import config, explain
 from xtrace._src.core.avals import aval_of, aval_rules, own_aval
 from xtrace._src.core.diagnostics.rule_error_notes import note_rule
@@ -30,6 +29,7 @@ from xtrace._src.jet.series import (
     Rows,
     Series,
     constant_series,
+    fill_terms,
     flatten_terms,
     get_value,
     open_derivations,
@@ -313,10 +313,7 @@ def series_jaxpr(
         primals, given = unflatten_terms(values, patterns)
         results, terms = expand(lambda *args: evaluate(closed.jaxpr, closed.consts, args), primals, given, order)
         if always is not None:
-            terms = [
-                [zeros(tangent_aval(a)) if t is None and w else t for t, w in zip(own, wanted, strict=True)]
-                for own, wanted, a in zip(terms, always, closed.out_avals, strict=True)
-            ]
+            terms = fill_terms(terms, always, closed.out_avals)
         terms = [
             [None if t is None or not s else cast_weak_type(t, tangent_aval(a)) for t in own]
             for own, a, s in zip(terms, closed.out_avals, smooth, strict=True)

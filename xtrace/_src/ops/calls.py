@@ -282,8 +282,11 @@ jit_call = ListPrimitive(
 )
 
 
-def make_jit_rules(name: str, parameter: str, description: str) -> dict[str, Any]:
-    """Return the rules of an operation that calls the jaxpr in a parameter as a jitted function called `name`."""
+def make_jit_rules(name: str, parameter: str, description: str, **own: Any) -> dict[str, Any]:
+    """Return the rules of an operation that calls the jaxpr in a parameter as a jitted function called `name`.
+
+    own: rules in the place of those of jitted functions.
+    """
 
     def rename(kind: str) -> Callable[..., Any]:
         rule = getattr(jit_call, kind)
@@ -295,7 +298,7 @@ def make_jit_rules(name: str, parameter: str, description: str) -> dict[str, Any
         return apply
 
     kinds = ("emit", "jvp", "linearize", "partial_evaluate", "transpose", "batch", "discharge")
-    return make_call_rules(parameter, description) | {kind: rename(kind) for kind in kinds}
+    return make_call_rules(parameter, description) | {kind: rename(kind) for kind in kinds} | own
 
 
 def close_jaxpr(jaxpr: Any) -> ClosedJaxpr:

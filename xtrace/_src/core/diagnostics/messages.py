@@ -6,7 +6,7 @@ import re
 import sys
 from types import CodeType, FrameType, TracebackType
 
-from xtrace._src.core.source import is_internal
+from xtrace._src.core.source import calling_frames, is_internal
 
 # The start of messages of operations, and of Python's messages about arguments; the name may be private.
 _HEAD = re.compile(r"(?:lax\.)?(_?[a-z][\w.]*(?:<locals>\.\w+)*)(?=: | requires ndarray| does not accept dtype|\(\) )")
@@ -71,10 +71,9 @@ def cut_long_lines(error: BaseException, entry: TracebackType | None) -> None:
 
 def called_function() -> str:
     """Return the name of the innermost public function being called, for the head of a message."""
-    frame: FrameType | None = sys._getframe(1)
     # The outermost function of xtrace, if no function of the call is public.
     otherwise = ""
-    while frame is not None:
+    for frame in calling_frames():
         code = frame.f_code
         if is_internal(code.co_filename):
             name = _public_name(frame, code)
@@ -84,7 +83,6 @@ def called_function() -> str:
                 otherwise = code.co_name
         elif otherwise:
             break
-        frame = frame.f_back
     return otherwise
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from xtrace._src.core.diagnostics.sites import Site
 from xtrace._src.core.dtypes import is_inexact
 from xtrace._src.core.ir import Atom, DebugInfo, JaxprEqn, Literal, Var
 from xtrace._src.core.printer import format_equations
-from xtrace._src.core.source import Position, describe, is_internal, resolve
+from xtrace._src.core.source import Position, calling_frames, describe, is_internal, resolve
 
 if TYPE_CHECKING:
     from xtrace._src.core.trace import Trace, Tracer
@@ -191,14 +190,12 @@ def provenance_under(trace: Trace, transformation: str, values: Sequence[Any], n
 
 def _function_under(trace: Trace) -> FrameType | None:
     """Return the frame of the outermost user's function that `trace` called."""
-    frame: FrameType | None = sys._getframe(1)
-    outermost = None
-    while frame is not None:
+    outermost: FrameType | None = None
+    for frame in calling_frames():
         if not is_internal(frame.f_code.co_filename):
             outermost = frame
         elif outermost is not None and frame.f_locals.get("trace") is trace:
             return outermost
-        frame = frame.f_back
     return None
 
 

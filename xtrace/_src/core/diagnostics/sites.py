@@ -8,7 +8,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from xtrace._src.core.diagnostics.excerpts import Expression, excerpt, expression_at, marked_span
-from xtrace._src.core.source import Position, find_position, is_internal, resolve
+from xtrace._src.core.source import Position, calling_frames, find_position, is_internal, resolve
 from xtrace._src.xla.source_locations import Location
 
 # Libraries whose callers are at fault: the libraries themselves do not know traced values.
@@ -26,14 +26,12 @@ class Site:
     @classmethod
     def here(cls) -> Site:
         """Return the innermost place outside xtrace and outside libraries that do not know traced values."""
-        frame: FrameType | None = sys._getframe(1)
         innermost = None
-        while frame is not None:
+        for frame in calling_frames():
             if find_position(frame) is not None and not is_internal(frame.f_code.co_filename):
                 innermost = innermost or frame
                 if str(frame.f_globals.get("__name__", "")).partition(".")[0] not in _LIBRARIES:
                     return cls(frame)
-            frame = frame.f_back
         return cls(innermost)
 
     def excerpt(self) -> str:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import sys
+import itertools
 import warnings
-from types import FrameType
 
-from xtrace._src.core.source import is_internal, resolve, user_position
+from xtrace._src.core.source import calling_frames, is_internal, resolve, user_position
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn with `message` at the line of the innermost frame outside xtrace."""
-    frame: FrameType | None = sys._getframe(1)
-    level = 2
-    while frame is not None and is_internal(frame.f_code.co_filename):
-        frame = frame.f_back
-        level += 1
-    warnings.warn(message, category, stacklevel=level)
+    inside = itertools.takewhile(lambda frame: is_internal(frame.f_code.co_filename), calling_frames())
+    warnings.warn(message, category, stacklevel=2 + len(list(inside)))
 
 
 def warn_each_time(message: str, category: type[Warning] = UserWarning) -> None:

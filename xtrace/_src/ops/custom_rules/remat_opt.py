@@ -66,8 +66,9 @@ def _batch(
 
 remat_opt = ListPrimitive(
     "remat_opt", ("num_consts", "num_res", "fwd_jaxpr", "fun_jaxpr_thunk"),
-    **make_jit_rules("remat_opt", "fwd_jaxpr", "Call a forward rule, whose residuals come before the results.")
-    | {"batch": _batch},
+    **make_jit_rules(
+        "remat_opt", "fwd_jaxpr", "Call a forward rule, whose residuals come before the results.", batch=_batch
+    ),
 )
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import cmd
 import contextlib
+import itertools
 import linecache
 import operator
 import pprint
-import sys
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapeDtypeStruct, aval_of
-from xtrace._src.core.source import is_internal
+from xtrace._src.core.source import calling_frames, is_internal
 from xtrace._src.core.trace import Trace, Tracer, current_trace
 from xtrace._src.ops.host.callbacks import debug_callback, pure_callback
 from xtrace._src.ops.stop_gradient import stop_gradient
@@ -49,17 +49,15 @@ class _Frame(NamedTuple):
 
 def _capture_frames(filtered: bool, most: int | None) -> list[_Frame]:
     """Return up to `most` frames around the breakpoint, innermost first, without xtrace's own if `filtered`."""
-    frame = sys._getframe(2)
-    while frame is not None and is_internal(frame.f_code.co_filename):
-        frame = frame.f_back  # type: ignore[assignment]
     frames: list[_Frame] = []
-    while frame is not None and (most is None or len(frames) < most):
+    for frame in itertools.dropwhile(lambda frame: is_internal(frame.f_code.co_filename), calling_frames()):
+        if most is not None and len(frames) >= most:
+            break
         code = frame.f_code
         if not filtered or not is_internal(code.co_filename):
             # A module's local variables are its globals, which hold no traced values.
             variables = dict(frame.f_locals) if frame.f_locals is not frame.f_globals else {}
             frames.append(_Frame(code.co_filename, frame.f_lineno, code.co_name, variables, frame.f_globals))
-        frame = frame.f_back  # type: ignore[assignment]
     return frames
 
 
