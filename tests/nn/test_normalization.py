@@ -149,7 +149,7 @@ def test_errors():
         function = getattr(nn, name)
         with pytest.raises(ValueError, match=rf"{name}.*axis 5 is out of bounds"):
             function(x, axis=5)
-        with pytest.raises(ValueError, match=f"{name}: where must be None or a boolean array; got f32"):
+        with pytest.raises(ValueError, match=f"{name}: where must be None or a boolean array; got float32"):
             function(x, where=x)
         with pytest.raises(TypeError, match=name):
             function([1.0])

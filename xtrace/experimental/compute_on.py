@@ -14,6 +14,7 @@ from xtrace._src.core.avals import MemorySpace
 from xtrace._src.core.callables import check_callable
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.function_names import set_function_name
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.source import Annotation
 from xtrace._src.ops.device_put import place_result
@@ -112,10 +113,7 @@ def compute_on2(
         extra.append(("backend_config", json.dumps(compiler_options, sort_keys=True)))
     call_annotation = Annotation(tuple(extra), inherited=False)
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return f(*args, **kwargs)
-
-    call.__name__ = call.__qualname__ = "compute_on"
+    call = set_function_name(lambda *args, **kwargs: f(*args, **kwargs), "compute_on")
     program = jit(call)
 
     @boundary

@@ -9,6 +9,7 @@ from typing import Any
 from xtrace._src.api.jit import jit
 from xtrace._src.core.callables import check_callable
 from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.function_names import set_function_name
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.source import Annotation
 from xtrace._src.transforms.scopes import scope
@@ -63,10 +64,7 @@ def xla_metadata_call(f: Any = None, **meta: Any) -> Any:
         return functools.partial(xla_metadata_call, **meta)
     check_callable(f)
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return f(*args, **kwargs)
-
-    call.__name__ = call.__qualname__ = "xla_metadata_call"
+    call = set_function_name(lambda *args, **kwargs: f(*args, **kwargs), "xla_metadata_call")
     program, annotation = jit(call), Annotation(to_text_pairs(meta), inherited=False)
 
     @boundary

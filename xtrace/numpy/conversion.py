@@ -157,7 +157,7 @@ def _convert_value(value: Any, dtype: np.dtype[Any] | None, copy: bool | None, *
         wanted, weak = (value.dtype, value.weak_type) if dtype is None else (dtype, False)
         if copy:
             value = shapes.copy.bind(value)
-        return _convert_array(value, wanted, weak)
+        return convert_to(value, wanted, weak)
     if value is None:
         raise ValueError(
             f"{function or called_function()}: None is not a valid value; give a number, an array or a list of them"
@@ -276,12 +276,6 @@ def _stack_nested(value: Any, dtype: DType, *, function: str = "") -> Array:
             f"{', '.join(str(p.shape) for p in parts)}"
         )
     return concatenate([reshape(p, (1, *p.shape)) for p in parts], 0)
-
-
-def _convert_array(value: Array, dtype: np.dtype[Any], weak: bool) -> Array:
-    if value.aval.dtype == dtype and value.aval.weak_type == weak:
-        return value
-    return convert_to(value, dtype, weak)
 
 
 def to_array_operand(value: Any, position: int = 0, *, function: str = "") -> Array:

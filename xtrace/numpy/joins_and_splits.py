@@ -12,7 +12,8 @@ import numpy as np
 from xtrace._src.algebra.vector_space import canonical_axis, convert_to, operand_aval
 from xtrace._src.algebra.vector_space import reshape as set_shape
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.core import config, dtypes, explain
+from xtrace._src.api.promotion import common_dtype
+from xtrace._src.core import explain
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
@@ -79,8 +80,8 @@ def _make_rank_error() -> ValueError:
 def _promote_types(operands: Sequence[Any], dtype: object) -> tuple[Any, bool]:
     if dtype is not None:
         return dtype, False
-    pairs = tuple((x.dtype, x.weak_type) for x in operands)
-    return dtypes.promote(pairs, *config.promotion_settings())
+    _, common, weak = common_dtype(operands)
+    return common, weak
 
 
 def _concatenate(operands: Sequence[Any], axis: int, dtype: object) -> Array:

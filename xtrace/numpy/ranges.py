@@ -18,11 +18,11 @@ from xtrace._src.algebra.vector_space import (
 from xtrace._src.api.devices import device_put
 from xtrace._src.api.inline_jit import inline_jit, to_number_operand
 from xtrace._src.api.operators import add, multiply, power, subtract, true_divide
-from xtrace._src.api.promotion import as_inexact, check_mapped_ranks
+from xtrace._src.api.promotion import as_inexact, check_mapped_ranks, common_dtype
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.sizes import has_symbolic, is_symbolic, largest
@@ -133,8 +133,7 @@ def _plan_range(
     given = {name: value for name, value in (("start", start), ("stop", stop), ("step", step)) if value is not None}
     numbers = {name: _to_concrete_number(name, value) for name, value in given.items()}
     if dtype is None:
-        pairs = tuple((a.dtype, a.weak_type) for a in map(aval_of, given.values()))
-        dtype = dtypes.promote(pairs, *config.promotion_settings())[0]
+        _, dtype, _ = common_dtype(list(given.values()))
     if dtypes.is_boolean(dtype):
         raise TypeError("arange: does not accept dtype bool; count with integers and compare")
     first, increment = numbers.get("start", 0), numbers.get("step", 1)

@@ -154,8 +154,7 @@ def segment_sum(
         Array([3, 3], dtype=int32)
     """
     return _reduce_by_ids(
-        "sum", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
-        out_sharding,
+        "sum", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, out_sharding
     )
 
 
@@ -190,8 +189,7 @@ def segment_prod(
         Array([2, 3], dtype=int32)
     """
     return _reduce_by_ids(
-        "prod", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
-        out_sharding,
+        "prod", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, out_sharding
     )
 
 
@@ -227,8 +225,7 @@ def segment_max(
         Array([2, 3], dtype=int32)
     """
     return _reduce_by_ids(
-        "max", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
-        out_sharding,
+        "max", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, out_sharding
     )
 
 
@@ -264,6 +261,5 @@ def segment_min(
         Array([1, 3], dtype=int32)
     """
     return _reduce_by_ids(
-        "min", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
-        out_sharding,
+        "min", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, out_sharding
     )

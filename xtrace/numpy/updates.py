@@ -10,6 +10,7 @@ from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
 from xtrace._src.algebra.vector_space import broadcast_in_dim, check_broadcast, convert_to, operand_aval, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import power, true_divide
+from xtrace._src.api.promotion import common_dtype
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import operation
@@ -148,8 +149,7 @@ def find_common_dtype(x: Array, values: Any) -> np.dtype[Any]:
 
     Raises TypePromotionError if the settings forbid the conversion of `values`.
     """
-    pairs = tuple((a.dtype, a.weak_type) for a in (x.aval, values.aval))
-    dtype, _ = dtypes.promote(pairs, *config.promotion_settings())
+    dtype: np.dtype[Any] = common_dtype((x, values))[1]
     if dtype != x.dtype:
         warn_user(
             f"scatter inputs have incompatible types: cannot safely cast value from dtype={values.dtype.name} to "

@@ -72,6 +72,16 @@ class Layout(NamedTuple):
         """The positions of the sparse axes."""
         return range(self.n_batch, self.n_batch + self.n_sparse)
 
+    def split_axes(self, axes: Sequence[int]) -> tuple[tuple[int, ...], list[int], tuple[int, ...]]:
+        """Return the batch axes among `axes`, the index columns of the sparse ones, the data axes of the dense ones.
+
+        All are in the order of `axes`.
+        """
+        batch = tuple([i for i in axes if i < self.n_batch])
+        sparse = [i - self.n_batch for i in axes if i in self.sparse_axes]
+        dense = tuple([i - self.n_sparse + 1 for i in axes if i >= self.n_batch + self.n_sparse])
+        return batch, sparse, dense
+
 
 def _fits(given: Sequence[int], shape: Sequence[int]) -> bool:
     return len(given) == len(shape) and all(n in (1, size) for n, size in zip(given, shape, strict=True))

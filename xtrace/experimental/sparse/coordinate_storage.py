@@ -8,10 +8,8 @@ from typing import Any, Self, TypeVar
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.sparse.layouts import Layout, SparseInfo, coordinate_layout
+from xtrace._src.sparse.layouts import Layout, coordinate_layout
 from xtrace.experimental.sparse.batched_storage import BatchedStorage
-from xtrace.experimental.sparse.sparse_arrays import infer_mapped_shape
-from xtrace.numpy.conversion import asarray
 
 Coordinates = TypeVar("Coordinates", bound="CoordinateStorage")
 
@@ -19,33 +17,15 @@ Coordinates = TypeVar("Coordinates", bound="CoordinateStorage")
 class CoordinateStorage(BatchedStorage):
     """A sparse array that stores elements ``data[*batch, nse, *dense]`` and ``indices[*batch, nse, n_sparse]``."""
 
-    def __init__(
-        self, args: tuple[Any, Any], *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False
-    ) -> None:
-        super().__init__(args, shape=shape, indices_sorted=indices_sorted, unique_indices=unique_indices)
-        self.data, self.indices = (asarray(x) for x in args)
-        self.layout(type(self).__name__)
-
-    @property
-    def nse(self) -> int:
-        return int(self.indices.shape[-2])
-
-    @property
-    def n_batch(self) -> int:
-        """The number of batch axes."""
-        return int(self.indices.ndim) - 2
+    _names = ("data", "indices")
+    _index_axes = 2
 
     @property
     def n_sparse(self) -> int:
         """The number of sparse axes."""
         return int(self.indices.shape[-1])
 
-    @property
-    def _bufs(self) -> tuple[Any, Any]:
-        return self.data, self.indices
-
     def layout(self, function: str = "") -> Layout:
-        """Return the numbers of axes of each kind; ValueError, with the name `function`, for wrong buffers."""
         return coordinate_layout(self.data, self.indices, self.shape, function=function)
 
     def remake(
@@ -62,23 +42,9 @@ class CoordinateStorage(BatchedStorage):
         result.pattern = self.pattern
         return result
 
-    def tree_flatten(self) -> tuple[tuple[Any, Any], SparseInfo]:
-        return self._bufs, self._info
-
     @classmethod
-    def tree_unflatten(cls, info: SparseInfo, children: Sequence[Any]) -> Any:
-        """Return an array from its buffers. Tree functions may pass any objects as buffers."""
-        result = object.__new__(cls)
-        result.data, result.indices = children
-        result.shape, result.indices_sorted, result.unique_indices = info
-        indices, data = (getattr(x, "shape", None) for x in (result.indices, result.data))
-        if isinstance(indices, tuple) and isinstance(data, tuple) and len(indices) >= 2:
-            n_batch = len(indices) - 2
-            rest = indices[-1] + len(data) - 1 - n_batch
-            if n_batch + rest != len(result.shape):
-                full = tuple([max(pair) for pair in zip(data[:n_batch], indices[:n_batch], strict=False)])
-                result.shape = infer_mapped_shape(result.shape, full, rest)
-        return result
+    def _count_sparse(cls, indices: Shape) -> int:
+        return int(indices[-1])
 
 
 def check_coordinates(value: Coordinates, argument: str) -> Coordinates:

@@ -62,10 +62,11 @@ def _cut_sparse(
     data = where(kept.reshape(*kept.shape, *[1] * layout.n_dense), mat.data, zeros((), mat.data.dtype))
     part = mat.remake(data, concatenate(columns, -1) if columns else mat.indices, shape)
     enough = count_positions(shape, layout)
-    return part if part.nse <= enough else _forget_order(bcoo_sum_duplicates(part, enough))
+    return part if part.nse <= enough else forget_order(bcoo_sum_duplicates(part, enough))
 
 
-def _forget_order(mat: CoordinateStorage) -> Any:
+def forget_order(mat: Any) -> Any:
+    """Return an array without the promises that its indices are sorted and unique."""
     return mat.remake(*mat._bufs, mat.shape)
 
 
@@ -209,15 +210,13 @@ def bcoo_rev(operand: Any, dimensions: Sequence[int]) -> Any:
     mat = check_coordinates(operand, "operand")
     layout = mat.layout()
     axes = axes_of(tuple(dimensions), mat.ndim)
-    batch = tuple([i for i in axes if i < layout.n_batch])
-    dense = tuple([i - layout.n_sparse + 1 for i in axes if i >= layout.n_batch + layout.n_sparse])
+    batch, sparse, dense = layout.split_axes(axes)
     data, indices = mat.data, mat.indices
     data = data[tuple([slice(None, None, -1 if i in (*batch, *dense) else 1) for i in range(data.ndim)])]
     indices = indices[tuple([slice(None, None, -1 if i in batch else 1) for i in range(indices.ndim)])]
-    sparse = [i for i in axes if i in layout.sparse_axes]
     if sparse:
         sizes = asarray([mat.shape[i] for i in layout.sparse_axes], dtype=indices.dtype)
-        reversed_axes = asarray([i in sparse for i in layout.sparse_axes])
+        reversed_axes = asarray([i in sparse for i in range(layout.n_sparse)])
         indices = where(reversed_axes & (indices < sizes), sizes - 1 - indices, indices)
     return mat.remake(data, indices, None, mat.indices_sorted and not sparse, mat.unique_indices)
 
@@ -368,10 +367,10 @@ def bcoo_gather(
     rest = iter(range(count))
     order = [next(rest) if axis is None else axis for axis in order]
     if order == list(range(rank)):
-        return _forget_order(part)
+        return forget_order(part)
     moved = {i for i, axis in enumerate(order) if axis != i}
     layout = part.layout()
     n_batch = min(layout.n_batch, *moved)
     n_dense = min(layout.n_dense, rank - 1 - max(moved))
     part = bcoo_update_layout(part, n_batch=n_batch, n_dense=n_dense)
-    return _forget_order(bcoo_transpose(part, permutation=order))
+    return forget_order(bcoo_transpose(part, permutation=order))

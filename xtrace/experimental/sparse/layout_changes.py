@@ -219,10 +219,8 @@ def bcoo_reduce_sum(mat: Any, *, axes: Sequence[int]) -> Any:
     mat = check_coordinates(mat, "mat")
     reduced = sorted(axes_of(tuple(axes), mat.ndim))
     layout = mat.layout()
-    batch = [i for i in reduced if i < layout.n_batch]
-    sparse = [i - layout.n_batch for i in reduced if i in layout.sparse_axes]
-    dense = [i - layout.n_sparse + 1 for i in reduced if i >= layout.n_batch + layout.n_sparse]
-    data = total(mat.data, tuple(dense)) if dense else mat.data
+    batch, sparse, dense = layout.split_axes(reduced)
+    data = total(mat.data, dense) if dense else mat.data
     last = layout.n_batch + layout.n_sparse
     shape = tuple([n for i, n in enumerate(mat.shape) if i < last or i not in reduced])
     mat = mat.remake(data, mat.indices, shape, mat.indices_sorted, mat.unique_indices)
@@ -353,10 +351,8 @@ def bcoo_squeeze(arr: Any, *, dimensions: Sequence[int]) -> Any:
     long = [i for i in removed if arr.shape[i] != 1]
     if long:
         raise ValueError(f"bcoo_squeeze: axes {long} of an array of shape {arr.shape} are not of size 1")
-    batch = tuple([i for i in removed if i < layout.n_batch])
-    dense = tuple([i - layout.n_sparse + 1 for i in removed if i >= layout.n_batch + layout.n_sparse])
+    batch, sparse, dense = layout.split_axes(removed)
     data, indices = arr.data.squeeze((*batch, *dense)), arr.indices.squeeze(batch)
-    sparse = [i - layout.n_batch for i in removed if i in layout.sparse_axes]
     shape = [n for i, n in enumerate(arr.shape) if i not in removed or i in layout.sparse_axes]
     if not sparse:
         return arr.remake(data, indices, shape, arr.indices_sorted, arr.unique_indices)

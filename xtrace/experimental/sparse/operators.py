@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,17 +10,39 @@ from xtrace.experimental.sparse.sparse_arrays import JAXSparse
 from xtrace.experimental.sparse.sparsification import sparsify
 
 
-def apply_operator(operator: Callable[..., Any], x: Any, y: Any) -> Any:
-    """Return ``operator(x, y)``. A dense operand is a constant for `sparsify`, and may be an exponent."""
+def apply_operator(function: Callable[..., Any], x: Any, y: Any) -> Any:
+    """Return ``function(x, y)``. A dense operand is a constant for `sparsify`, and may be an exponent."""
     if isinstance(y, JAXSparse):
         if isinstance(x, JAXSparse):
-            return sparsify(operator)(x, y)
-        return sparsify(lambda y: operator(x, y))(y)
-    return sparsify(lambda x: operator(x, y))(x)
+            return sparsify(function)(x, y)
+        return sparsify(lambda y: function(x, y))(y)
+    return sparsify(lambda x: function(x, y))(x)
+
+
+def _make_operators(function: Callable[..., Any]) -> tuple[Any, Any]:
+    """Return the methods of an operator, for an array on the left and on the right."""
+    return (
+        lambda self, other: apply_operator(function, self, other),
+        lambda self, other: apply_operator(function, other, self),
+    )
 
 
 class SparsifiedOperators:
     """The operators and methods of dense arrays, for sparse arrays."""
+
+    __matmul__, __rmatmul__ = _make_operators(operator.matmul)
+    __mul__, __rmul__ = _make_operators(operator.mul)
+    __truediv__, __rtruediv__ = _make_operators(operator.truediv)
+    __add__, __radd__ = _make_operators(operator.add)
+    __sub__, __rsub__ = _make_operators(operator.sub)
+    __pow__, __rpow__ = _make_operators(operator.pow)
+    __gt__ = _make_operators(operator.gt)[0]
+    __ge__ = _make_operators(operator.ge)[0]
+    __lt__ = _make_operators(operator.lt)[0]
+    __le__ = _make_operators(operator.le)[0]
+    __eq__ = _make_operators(operator.eq)[0]
+    __ne__ = _make_operators(operator.ne)[0]
+    __hash__ = None  # type: ignore[assignment]
 
     def __abs__(self) -> Any:
         return sparsify(abs)(self)
@@ -29,62 +52,6 @@ class SparsifiedOperators:
 
     def __pos__(self) -> Any:
         return sparsify(lambda x: +x)(self)
-
-    def __matmul__(self, other: Any) -> Any:
-        return apply_operator(lambda x, y: x @ y, self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return apply_operator(lambda x, y: x @ y, other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return apply_operator(lambda x, y: x * y, self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return apply_operator(lambda x, y: x * y, other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return apply_operator(lambda x, y: x / y, self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return apply_operator(lambda x, y: x / y, other, self)
-
-    def __add__(self, other: Any) -> Any:
-        return apply_operator(lambda x, y: x + y, self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return apply_operator(lambda x, y: x + y, other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return apply_operator(lambda x, y: x - y, self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return apply_operator(lambda x, y: x - y, other, self)
-
-    def __pow__(self, other: Any) -> Any:
-        return apply_operator(lambda x, y: x**y, self, other)
-
-    def __rpow__(self, other: Any) -> Any:
-        return apply_operator(lambda x, y: x**y, other, self)
-
-    def __gt__(self, other: Any) -> Any:
-        return apply_operator(lambda x, y: x > y, self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return apply_operator(lambda x, y: x >= y, self, other)
-
-    def __lt__(self, other: Any) -> Any:
-        return apply_operator(lambda x, y: x < y, self, other)
-
-    def __le__(self, other: Any) -> Any:
-        return apply_operator(lambda x, y: x <= y, self, other)
-
-    def __eq__(self, other: object) -> Any:
-        return apply_operator(lambda x, y: x == y, self, other)
-
-    def __ne__(self, other: object) -> Any:
-        return apply_operator(lambda x, y: x != y, self, other)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __getitem__(self, item: Any) -> Any:
         return sparsify(lambda x: x[item])(self)

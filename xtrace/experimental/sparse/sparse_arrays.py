@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -14,6 +14,15 @@ from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.trace import Tracer
 
 __all__ = ["JAXSparse"]
+
+
+def _make_refusal(operation: str) -> Any:
+    """Return a method that raises NotImplementedError."""
+
+    def refuse(self: JAXSparse, *_: object) -> NoReturn:
+        raise self._refuse(operation)
+
+    return refuse
 
 
 class JAXSparse:
@@ -106,38 +115,13 @@ class JAXSparse:
         """Return the sum over axes."""
         raise self._refuse("sum")
 
-    def __neg__(self) -> Any:
-        raise self._refuse("negation")
-
-    def __pos__(self) -> Any:
-        raise self._refuse("operator +")
-
-    def __matmul__(self, other: Any) -> Any:
-        raise self._refuse("operator @")
-
-    def __rmatmul__(self, other: Any) -> Any:
-        raise self._refuse("operator @ with a dense array on the left")
-
-    def __mul__(self, other: Any) -> Any:
-        raise self._refuse("operator *")
-
-    def __rmul__(self, other: Any) -> Any:
-        raise self._refuse("operator *")
-
-    def __add__(self, other: Any) -> Any:
-        raise self._refuse("operator +")
-
-    def __radd__(self, other: Any) -> Any:
-        raise self._refuse("operator +")
-
-    def __sub__(self, other: Any) -> Any:
-        raise self._refuse("operator -")
-
-    def __rsub__(self, other: Any) -> Any:
-        raise self._refuse("operator -")
-
-    def __getitem__(self, item: Any) -> Any:
-        raise self._refuse("indexing")
+    __neg__, __pos__ = _make_refusal("negation"), _make_refusal("operator +")
+    __matmul__ = _make_refusal("operator @")
+    __rmatmul__ = _make_refusal("operator @ with a dense array on the left")
+    __mul__ = __rmul__ = _make_refusal("operator *")
+    __add__ = __radd__ = _make_refusal("operator +")
+    __sub__ = __rsub__ = _make_refusal("operator -")
+    __getitem__ = _make_refusal("indexing")
 
 
 def infer_mapped_shape(shape: Shape, batch: Shape, rest: int) -> Shape:

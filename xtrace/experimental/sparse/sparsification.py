@@ -20,6 +20,7 @@ from xtrace._src.ops.control_flow.while_loop import while_loop
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.stage import stage
 from xtrace.experimental.sparse.coordinate_storage import CoordinateStorage
+from xtrace.experimental.sparse.indexing import forget_order
 from xtrace.experimental.sparse.row_storage import RowStorage
 from xtrace.experimental.sparse.sparse_arrays import JAXSparse
 from xtrace.experimental.sparse.sparse_rules import (
@@ -125,11 +126,7 @@ def apply_jaxpr(closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
 
 def _forget_orders(values: Sequence[Any]) -> list[Any]:
     """Forget the orders of indices, which can differ among the results of loops and branches."""
-    return [_forget_order(x) if _is_operand(x) else asarray(x) for x in values]
-
-
-def _forget_order(x: Any) -> Any:
-    return x.remake(*x._bufs, x.shape)
+    return [forget_order(x) if _is_operand(x) else asarray(x) for x in values]
 
 
 def _while(
@@ -145,11 +142,11 @@ def _while(
 
 def _cond(operands: Sequence[Any], *, branches: Sequence[ClosedJaxpr], branches_platforms: object) -> list[Any]:
     which, *rest = operands
-    chosen = [functools.partial(_branch, branch) for branch in branches]
+    chosen = [functools.partial(_evaluate_branch, branch) for branch in branches]
     return list(switch(which.astype("int32"), chosen, rest))
 
 
-def _branch(closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
+def _evaluate_branch(closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
     return _forget_orders(apply_jaxpr(closed, operands))
 
 

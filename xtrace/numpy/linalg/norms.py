@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -46,6 +47,11 @@ def _to_order(ord: Any, kind: str) -> Any:
         ) from None
 
 
+def _to_inexact(x: ArrayLike) -> Array:
+    (x,) = promote_to_inexact(x)
+    return convert_to(x, aval_of(x).dtype)
+
+
 def _compute_euclidean_norm(x: Array, axes: _Axes, keepdims: bool) -> Array:
     if dtypes.is_complex(aval_of(x).dtype):
         square = complex_numbers.real(lax.mul(x, complex_numbers.conj(x)))
@@ -67,7 +73,7 @@ def _compute_vector_norm(x: Array, ord: Any, axes: _Axes, keepdims: bool) -> Arr
         return summed(convert_to(counted, dtypes.real_part_dtype(aval_of(x).dtype)), axes, keepdims=keepdims)
     size = lax.abs(x)
     if ord == math.inf:
-        return amax(size, axes, keepdims=keepdims, initial=0)
+        return _find_largest(size, axes, keepdims=keepdims)
     if ord == -math.inf:
         return amin(size, axes, keepdims=keepdims)
     if ord == 1:
@@ -77,28 +83,17 @@ def _compute_vector_norm(x: Array, ord: Any, axes: _Axes, keepdims: bool) -> Arr
     return lax.pow(total, scalar_of(1 / ord, dtype))
 
 
-def _find_largest(x: Array, axis: int, keepdims: bool) -> Array:
-    return amax(x, axis, keepdims=keepdims, initial=0)
-
-
-def _find_smallest(x: Array, axis: int, keepdims: bool) -> Array:
-    return amin(x, axis, keepdims=keepdims)
-
-
-def _sum_values(x: Array, axis: int, keepdims: bool) -> Array:
-    return summed(x, axis, keepdims=keepdims)
-
-
+_find_largest = functools.partial(amax, initial=0)
 # By order of a matrix norm: whether to sum columns or rows, and the reduction of the sums.
 _SUM_REDUCTIONS: dict[Any, tuple[bool, Callable[..., Array]]] = {
-    1: (True, _find_largest), -1: (True, _find_smallest),
-    math.inf: (False, _find_largest), -math.inf: (False, _find_smallest),
+    1: (True, _find_largest), -1: (True, amin),
+    math.inf: (False, _find_largest), -math.inf: (False, amin),
 }
 # By order of a matrix norm: the reduction of the singular values.
-_SINGULAR_VALUE_REDUCTIONS: dict[Any, Callable[..., Any]] = {2: _find_largest, -2: _find_smallest, "nuc": _sum_values}
+_SINGULAR_VALUE_REDUCTIONS: dict[Any, Callable[..., Any]] = {2: _find_largest, -2: amin, "nuc": summed}
 
 
-def _compute_matrix_norm(x: Array, ord: object, axes: tuple[int, int], keepdims: bool) -> Array:
+def _compute_matrix_norm(x: Array, ord: object, axes: _Axes, keepdims: bool) -> Array:
     row, column = axes
     if ord in (None, "fro"):
         return _compute_euclidean_norm(x, axes, keepdims)
@@ -106,23 +101,14 @@ def _compute_matrix_norm(x: Array, ord: object, axes: tuple[int, int], keepdims:
         down, reduce = _SUM_REDUCTIONS[ord]
         first, second = (row, column) if down else (column, row)
         totals = summed(lax.abs(x), first, keepdims=keepdims)
-        return reduce(totals, second - (first < second and not keepdims), keepdims)
+        return reduce(totals, second - (first < second and not keepdims), keepdims=keepdims)
     if ord in _SINGULAR_VALUE_REDUCTIONS:
-        norm = _SINGULAR_VALUE_REDUCTIONS[ord](svdvals(moveaxis(x, axes, (-2, -1))), -1, False)
+        norm = _SINGULAR_VALUE_REDUCTIONS[ord](svdvals(moveaxis(x, axes, (-2, -1))), -1)
         return expand_dims(norm, axes) if keepdims else norm
     raise ValueError(
         f"{called_function()}: Invalid order {abbreviate(ord)} for matrix norm; it is one of 'fro', 'nuc', 1, -1, 2, "
         "-2, inf and -inf"
     )
-
-
-@inline_jit
-def _norm(x: Any, *, ord: Any, axes: _Axes, of_matrices: bool, keepdims: bool) -> Array:
-    (x,) = promote_to_inexact(x)
-    x = convert_to(x, aval_of(x).dtype)
-    if of_matrices:
-        return _compute_matrix_norm(x, ord, (axes[0], axes[1]), keepdims)
-    return _compute_vector_norm(x, ord, axes, keepdims)
 
 
 @inline_jit(static=("axis", "keepdims", "ord"), public=True)
@@ -153,7 +139,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, o
     aval = operand_aval(x, 0)
     axes = axes_of(axis, aval.ndim)
     kind = _to_order(ord, "vector")
-    return _norm(x, ord=kind, axes=axes, of_matrices=False, keepdims=bool(keepdims))
+    return _compute_vector_norm(_to_inexact(x), kind, axes, keepdims)
 
 
 @inline_jit(static=("keepdims", "ord"), public=True)
@@ -180,9 +166,8 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: object = "fro")
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 2.3.
     """
     rank = matrix_type(x).ndim
-    return _norm(
-        x, ord=_to_order(ord, "matrix"), axes=(rank - 2, rank - 1), of_matrices=True, keepdims=bool(keepdims)
-    )
+    kind = _to_order(ord, "matrix")
+    return _compute_matrix_norm(_to_inexact(x), kind, (rank - 2, rank - 1), keepdims)
 
 
 @inline_jit(static=("ord", "axis", "keepdims"), public=True)
@@ -219,7 +204,8 @@ def norm(x: ArrayLike, ord: object = None, axis: Axes = None, keepdims: bool = F
         )
     of_matrices = not whole and len(axes) == 2
     kind = _to_order(ord, "matrix" if of_matrices else "vector")
-    return _norm(x, ord=kind, axes=axes, of_matrices=of_matrices, keepdims=bool(keepdims))
+    compute = _compute_matrix_norm if of_matrices else _compute_vector_norm
+    return compute(_to_inexact(x), kind, axes, keepdims)
 
 
 @inline_jit(static=("p",), public=True)
