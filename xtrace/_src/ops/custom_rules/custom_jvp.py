@@ -9,10 +9,10 @@ from typing import Any
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.ir import NEVER_PRINTED, ClosedJaxpr, DebugInfo
-from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import current_trace, use_trace
 from xtrace._src.ops.custom_rules.calls import (
+    CustomRuleCall,
     abstract_call,
     batch_call,
     cast_results,
@@ -139,8 +139,8 @@ def _find_mapped_tangents(
     return is_mapped
 
 
-custom_jvp_call = ListPrimitive(
-    "custom_jvp_call", ("name", "call_jaxpr", "jvp", "num_consts", "symbolic_zeros"), abstract=abstract_call,
+custom_jvp_call = CustomRuleCall(
+    "custom_jvp_call", ("call_jaxpr", "jvp"), ("num_consts", "symbolic_zeros"), abstract=abstract_call,
     emit=emit_inline, evaluate=evaluate_call, effects=effects_of_call, discharge=discharge_inline, jvp=_custom_jvp,
     linearize=_custom_jvp_linearize,
     partial_evaluate=partial_evaluate_inline, transpose=transpose_inline, batch=_custom_jvp_batch,

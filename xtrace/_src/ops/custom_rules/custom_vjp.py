@@ -9,9 +9,10 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import NEVER_PRINTED
-from xtrace._src.core.primitive import ListPrimitive, Primitive
+from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.ops.custom_rules.calls import (
+    CustomRuleCall,
     abstract_call,
     batch_call,
     cast_results,
@@ -117,8 +118,8 @@ def _align_with_input(cotangent: Array, axis: int | None, in_axis: int | None, m
     return cotangent if axis is None else add_elements(cotangent, (axis,))
 
 
-custom_vjp_call = ListPrimitive(
-    "custom_vjp_call", ("name", "call_jaxpr", "fwd", "bwd", "num_consts", "symbolic_zeros"), abstract=abstract_call,
+custom_vjp_call = CustomRuleCall(
+    "custom_vjp_call", ("call_jaxpr", "fwd", "bwd"), ("num_consts", "symbolic_zeros"), abstract=abstract_call,
     emit=emit_inline, evaluate=evaluate_call, effects=effects_of_call, jvp=_custom_vjp_jvp,
     linearize=_custom_vjp_linearize, partial_evaluate=partial_evaluate_inline, transpose=transpose_inline,
     batch=_custom_vjp_batch, discharge=discharge_inline, multiple_results=True, memoised=False,
