@@ -224,3 +224,18 @@ def test_jacobians_by_several_arguments():
     for name in ("jacrev", "jacfwd"):
         got = getattr(xtrace, name)(lambda x, y: function(xtrace, x, y), (0, 1))(x, y)
         assert_same(got, getattr(jax, name)(lambda x, y: function(jax, x, y), (0, 1))(x, y))
+
+
+# Arguments that come back
+
+
+@pytest.mark.parametrize("x", [2.0, 2j, np.float32(2), np.ones(2, np.float32), True, 3], ids=repr)
+def test_forward_mode_gives_back_the_values_that_it_was_given(x):
+    differentiable = type(x) not in (bool, int)
+    tangent = x if differentiable else np.zeros((), jax.dtypes.float0)
+    for package in (xtrace, jax):
+        for function in (lambda x: x, lambda x, f=package.numpy.sin: (x, f(1.0 * x))[0]):
+            result, moved, aux = package.jvp(lambda x, f=function: (f(x), x), (x,), (tangent,), has_aux=True)
+            assert result is aux is x
+            assert moved is tangent or not differentiable
+        assert not differentiable or package.linearize(lambda x: x, x)[1](x) is x

@@ -15,7 +15,7 @@ from tests.support.operations import plain_text
 def library(package):
     modules = [f"interpreters.{name}" for name in ("ad", "batching", "mlir", "partial_eval", "xla")]
     loaded = {name.rpartition(".")[2]: importlib.import_module(f"{package.__name__}.{name}")
-              for name in [*modules, "extend.core", "extend.linear_util", "api_util"]}
+              for name in [*modules, "extend.core", "extend.core.primitives", "extend.linear_util", "api_util"]}
     return SimpleNamespace(package=package, np=package.numpy, lax=package.lax, **loaded)
 
 
@@ -321,3 +321,33 @@ def test_the_trace_in_force():
         with lib.core.take_current_trace() as trace, lib.core.set_current_trace(trace):
             assert state == lib.core.get_opaque_trace_state()
         assert lib.core.concrete_or_error(int, np.int32(3)) == 3
+
+
+@pytest.mark.parametrize("kind", ["jvp", "vjp"])
+@pytest.mark.parametrize("mapped", [False, True])
+def test_interpreters_bind_and_call_functions_with_custom_rules(kind, mapped):
+    """An interpreter of a jaxpr keeps the rules if it binds an equation, and calls the function through `subfuns`."""
+    found = []
+    for lib in (OURS, THEIRS):
+        function = getattr(lib.package, f"custom_{kind}")(lib.np.sin)
+        if kind == "jvp":
+            function.defjvp(lambda primals, tangents, lib=lib: (lib.np.sin(primals[0]), 3.0 * tangents[0]))
+        else:
+            function.defvjp(lambda x, lib=lib: (lib.np.sin(x), None), lambda _, ct: (3.0 * ct,))
+        x = np.arange(3, dtype=np.float32) if mapped else np.float32(0.5)
+        (equation,) = lib.package.make_jaxpr(lib.package.vmap(function) if mapped else function)(x).eqns
+        given = equation.primitive.get_bind_params(equation.params)
+        assert equation.primitive is getattr(lib.core.primitives, f"custom_{kind}_call_p")
+        assert "call_jaxpr" not in given and len(given["subfuns"]) == (2 if kind == "jvp" else 3)
+        called = given["subfuns"][0].call_wrapped
+
+        def bound(x, equation=equation, given=given):
+            return equation.primitive.bind(x, **given)[0]
+
+        rule = lib.package.vjp(bound, x)[1](np.ones_like(x))
+        own = lib.package.vjp(lambda x, called=called: called(x)[0], x)[1](np.ones_like(x))
+        text = plain_text(str(lib.package.make_jaxpr(lambda x, called=called: called(x))(x)))
+        found.append([bound(x), called(x), rule, own, text])
+    assert found[0][-1] == found[1][-1]
+    for ours, theirs in zip(*map(xtrace.tree.leaves, (found[0][:-1], found[1][:-1])), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)

@@ -220,7 +220,7 @@ def jvp(
     avals = flat.avals()
     checked = for_each(lambda i: _as_tangent("jvp", flat, i, avals[i], moved[i]), len(avals))
     with scope(JVP):
-        results, out_tangents = jvp_of_flat(flat, [as_value(x) for x in flat.leaves], checked, lambda: flat.info)
+        results, out_tangents = jvp_of_flat(flat, flat.leaves, checked, lambda: flat.info)
     out = [zero_tangent(aval_of(x)) if t is None else t for x, t in zip(results, out_tangents, strict=True)]
     pair = flat.results(results), flat.results(out)
     return (*pair, flat.aux) if has_aux else pair
@@ -283,7 +283,7 @@ def _as_tangent(function: str, flat: Flat, position: int, aval: ShapedArray, tan
     elif is_array_like(tangent):
         own = aval_of(tangent)
         if own.shape == wanted.shape and own.dtype == wanted.dtype:
-            return as_value(tangent)
+            return tangent
         dtype = own.dtype
     known = isinstance(dtype, np.dtype)
     shown = f"{abbreviate(tangent)} of type {type(tangent)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xtrace._src.core.annotations import ArrayLike
@@ -10,6 +10,7 @@ from xtrace._src.core.avals import AbstractRef
 from xtrace._src.core.effects import NO_EFFECTS, OWN_DERIVATIVE_EFFECT, Effects
 from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.calls import NO_PLACES, jit_call, make_call_rules
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -19,6 +20,41 @@ from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import batch_jaxpr, cast_weak_type, move_constants_to_inputs
 from xtrace._src.transforms.jvp import JVPTracer
 from xtrace._src.transforms.lower import emit_jaxpr
+
+
+class CalledFunction:
+    """The function of an equation, as interpreters of jaxprs call it: through `call_wrapped`, on flat operands."""
+
+    def __init__(self, call_jaxpr: ClosedJaxpr) -> None:
+        self.call_jaxpr = call_jaxpr
+
+    def call_wrapped(self, *operands: object) -> list[Any]:
+        """Return the results for the equation's operands."""
+        return evaluate(self.call_jaxpr.jaxpr, self.call_jaxpr.consts, operands)
+
+
+class CustomRuleCall(ListPrimitive):
+    """The call of a function with custom rules; `functions` are the parameters that hold the function and its rules.
+
+    As JAX's, `get_bind_params` gives these as one tuple `subfuns`, and `bind` takes them so.
+    """
+
+    def __init__(self, name: str, functions: Sequence[str], parameters: Sequence[str], **rules: Any) -> None:
+        super().__init__(name, ("name", *functions, *parameters), **rules)
+        self.functions = functions
+
+    def get_bind_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an equation's parameters as the keywords of `bind`."""
+        call_jaxpr, *rules = [params[name] for name in self.functions]
+        others = {name: value for name, value in params.items() if name not in self.functions}
+        return {"subfuns": (CalledFunction(call_jaxpr), *rules), **others}
+
+    def bind(self, *operands: object, subfuns: Sequence[Any] | None = None, **parameters: object) -> list[Any]:
+        """Apply the primitive under the current trace; `subfuns` is as `get_bind_params` gives it."""
+        if subfuns is not None:
+            call, *rules = subfuns
+            parameters |= dict(zip(self.functions, (call.call_jaxpr, *rules), strict=True))
+        return super().bind(*operands, **parameters)
 
 
 def closed_over_message(name: str) -> str:

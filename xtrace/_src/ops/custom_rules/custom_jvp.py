@@ -9,11 +9,11 @@ from typing import Any
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.ir import NEVER_PRINTED, ClosedJaxpr, DebugInfo
-from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import current_trace, use_trace
 from xtrace._src.ops.custom_rules.calls import (
     SHARED_RULES,
+    CustomRuleCall,
     batch_call,
     cast_results,
     drop_closed_over,
@@ -130,7 +130,7 @@ def _find_mapped_tangents(
     return is_mapped
 
 
-custom_jvp_call = ListPrimitive(
-    "custom_jvp_call", ("name", "call_jaxpr", "jvp", "num_consts", "symbolic_zeros"), jvp=_custom_jvp,
+custom_jvp_call = CustomRuleCall(
+    "custom_jvp_call", ("call_jaxpr", "jvp"), ("num_consts", "symbolic_zeros"), jvp=_custom_jvp,
     linearize=_custom_jvp_linearize, batch=_custom_jvp_batch, unprinted={"num_consts": NEVER_PRINTED}, **SHARED_RULES,
 )

@@ -9,9 +9,15 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import NEVER_PRINTED
-from xtrace._src.core.primitive import ListPrimitive, Primitive
+from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
-from xtrace._src.ops.custom_rules.calls import SHARED_RULES, batch_call, cast_results, drop_closed_over
+from xtrace._src.ops.custom_rules.calls import (
+    SHARED_RULES,
+    CustomRuleCall,
+    batch_call,
+    cast_results,
+    drop_closed_over,
+)
 from xtrace._src.ops.custom_rules.rule import Rule, call_rule
 from xtrace._src.ops.reductions import add_elements
 from xtrace._src.transforms.batch import MappedAxis, batch
@@ -99,8 +105,8 @@ def _align_with_input(cotangent: Array, axis: int | None, in_axis: int | None, m
     return cotangent if axis is None else add_elements(cotangent, (axis,))
 
 
-custom_vjp_call = ListPrimitive(
-    "custom_vjp_call", ("name", "call_jaxpr", "fwd", "bwd", "num_consts", "symbolic_zeros"), jvp=_refuse_jvp,
+custom_vjp_call = CustomRuleCall(
+    "custom_vjp_call", ("call_jaxpr", "fwd", "bwd"), ("num_consts", "symbolic_zeros"), jvp=_refuse_jvp,
     linearize=_custom_vjp_linearize, batch=_custom_vjp_batch, unprinted={"num_consts": NEVER_PRINTED}, **SHARED_RULES,
 )
 
