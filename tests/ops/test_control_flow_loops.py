@@ -3,6 +3,7 @@
 import re
 
 import jax
+import jax.extend
 import numpy as np
 import pytest
 
@@ -338,6 +339,61 @@ def test_a_carry_that_is_the_same_for_all_lanes_stays_so():
         )
 
     assert_same(loops(xtrace), loops(jax), 8)
+
+
+def _both(x, i):
+    return x * 2, i + 1
+
+
+def _custom_vmap(library):
+    both = library.custom_batching.custom_vmap(lambda x, i: (x * 2, i + 1))
+    both.def_vmap(lambda size, mapped, x, i: (_both(x, i), (True, False)))
+    return both
+
+
+def _custom_vjp(library):
+    both = library.custom_vjp(_both)
+    both.defvjp(lambda x, i: (_both(x, i), None), lambda _, cotangents: cotangents)
+    return both
+
+
+def _sum_of_lanes(library):
+    p = library.extend.core.Primitive("sum_of_lanes")
+    p.def_impl(lambda x: x)
+    p.def_abstract_eval(lambda x: x)
+    library.interpreters.batching.primitive_batchers[p] = lambda xs, axes: (xs[0].sum(axes[0]), None)
+    return lambda x, i: (x + 1, i + p.bind(x).astype(int))
+
+
+def _cond(library):
+    return lambda x, i: library.lax.cond(i > 1, _both, lambda x, i: (x, i + 2), x, i)
+
+
+STEPS_OF_PAIRS = {
+    "jit": lambda library: library.jit(_both),
+    "cond": _cond,
+    "optimization_barrier": lambda library: lambda x, i: library.lax.optimization_barrier(_both(x, i)),
+    "custom_vjp": _custom_vjp,
+    "custom_vmap": _custom_vmap,
+    "checkpoint": lambda library: library.checkpoint(_both),
+    "fori_loop": lambda library: lambda x, i: library.lax.fori_loop(0, 2, lambda _, pair: _both(*pair), (x, i)),
+    "a rule of a user": _sum_of_lanes,
+}
+
+
+@pytest.mark.parametrize("name", STEPS_OF_PAIRS)
+def test_a_counter_beside_mapped_values_is_not_mapped(name):
+    """It must not be for speed, too: a mapped predicate costs a select of each value in each step."""
+    def loops(library):
+        step = STEPS_OF_PAIRS[name](library)
+
+        def run(x):
+            counted = library.lax.while_loop(lambda pair: pair[1] < 4, lambda pair: step(*pair), (x, 0))
+            return counted, library.lax.scan(lambda pair, _: (step(*pair), None), (x, 0), None, length=3)[0]
+
+        return library.vmap(run, out_axes=((0, None), (0, None)))(X[:, 0])
+
+    assert_same(loops(xtrace), loops(jax), 1)
 
 
 def test_a_body_that_wraps_itself():

@@ -249,18 +249,32 @@ def find_fixpoint(
         before = tuple(after)
 
 
-def find_unknown_carry(body: ClosedJaxpr, flags: Sequence[bool], first: int, carry: Sequence[bool]) -> list[bool]:
-    """Return for each part of a loop's carry whether it is unknown at the start, or depends on unknown inputs.
+@memoize_by_owner
+def find_mapped_results(closed: ClosedJaxpr, mapped: tuple[bool, ...]) -> tuple[bool, ...]:
+    """Return for each result whether it is certainly mapped if the `mapped` inputs are.
 
-    flags: for each input of the body, whether it is unknown; the carry's inputs begin at `first`. For a body with
-    effects, the flags of the start are returned, since a collective may have one result for its whole axis.
+    The flags are a lower bound: an operation with jaxprs, several results or effects may have results without the
+    mapped axis, as a counter, or a sum over that axis, and so may one with rules of users. Batching says which.
     """
-    if body.effects:
-        return list(carry)
+    jaxpr = closed.jaxpr
+    certain: set[Atom] = set(filter_by_mask(jaxpr.invars, mapped))
+    for equation in jaxpr.eqns:
+        primitive = equation.primitive
+        uncertain = primitive.multiple_results or primitive.is_users or equation.effects
+        if not uncertain and any(x in certain for x in equation.invars):
+            certain.update(equation.outvars)
+    return tuple([x in certain for x in jaxpr.outvars])
 
-    def step(unknown: tuple[bool, ...]) -> tuple[None, tuple[bool, ...]]:
-        outputs = analyze_unknowns(body, (*flags[:first], *unknown, *flags[first + len(unknown) :]))[1]
-        return None, or_masks(unknown, outputs[: len(unknown)])
+
+def find_mapped_carry(body: ClosedJaxpr, flags: Sequence[bool], first: int, carry: Sequence[bool]) -> list[bool]:
+    """Return for each part of a loop's carry whether it is mapped at the start, or certainly becomes so in a step.
+
+    flags: for each input of the body, whether it is mapped; the carry's inputs begin at `first`.
+    """
+
+    def step(mapped: tuple[bool, ...]) -> tuple[None, tuple[bool, ...]]:
+        outputs = find_mapped_results(body, (*flags[:first], *mapped, *flags[first + len(mapped) :]))
+        return None, or_masks(mapped, outputs[: len(mapped)])
 
     return list(find_fixpoint(step, carry)[1])
 

@@ -46,7 +46,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
     batch_jaxpr,
     filter_by_mask,
     find_fixpoint,
-    find_unknown_carry,
+    find_mapped_carry,
     jvp_jaxpr,
     linearize_jaxpr,
     merge_by_mask,
@@ -519,8 +519,8 @@ def _batch_body(
 ) -> tuple[ClosedJaxpr, tuple[int | None, ...], list[bool]]:
     """Return the batched body, the mapped axis of each result, and the mask of mapped carries."""
     consts, carry, xs = loop.split(axes)
-    # Dependence finds most mapped carries without batching; batching again finds the others.
-    carried = find_unknown_carry(closed, [i is not None for i in axes], len(consts), [i is not None for i in carry])
+    # Dependence finds most mapped carries without batching; batching finds the others.
+    carried = find_mapped_carry(closed, [i is not None for i in axes], len(consts), [i is not None for i in carry])
     results = len(closed.out_avals)
 
     def batch_step(carried: tuple[bool, ...]) -> tuple[tuple[ClosedJaxpr, tuple[int | None, ...]], list[bool]]:

@@ -40,7 +40,8 @@ from xtrace._src.transforms.jaxpr_transforms import (
     batch_jaxpr,
     filter_by_mask,
     find_fixpoint,
-    find_unknown_carry,
+    find_mapped_carry,
+    find_mapped_results,
     jvp_jaxpr,
     move_constants_to_inputs,
     or_masks,
@@ -365,9 +366,9 @@ def _batch_functions(
     """Return the batched predicate and body, and the mask of the mapped carry, at axis 0."""
     predicate = cond.out_avals[0]
     flags = tuple([i is not None for i in axes])
-    # Dependence finds most mapped carries without batching; batching again finds the others.
-    carried = find_unknown_carry(body, flags[own:], consts, flags[own + consts :])
-    if not cond.effects and any(analyze_unknowns(cond, (*flags[:own], *carried))[1]):
+    # Dependence finds most mapped carries without batching; batching finds the others.
+    carried = find_mapped_carry(body, flags[own:], consts, flags[own + consts :])
+    if any(find_mapped_results(cond, (*flags[:own], *carried))):
         carried = [True] * len(carried)
 
     def batch_step(carried: tuple[bool, ...]) -> tuple[tuple[ClosedJaxpr, ClosedJaxpr], list[bool]]:
