@@ -188,13 +188,106 @@ def test_private_names_that_libraries_use():
     "import jax.core as c, jax.extend.core as e; assert (c.DropVar, c.gensym) == (e.DropVar, e.gensym)",
     "from jax.interpreters.pxla import thread_resources; assert thread_resources.env.physical_mesh.empty",
     "from jax._src.util import unzip2; assert unzip2([(1, 2), (3, 4)]) == ((1, 3), (2, 4))",
+    "import jax; assert jax._src.pjit.jit_p is jax.extend.core.primitives.jit_p and jax._src.core.ShapedArray",
+    "from jax._src.util import HashablePartial as P; f = P(max, 1); assert f == P(max, 1) != P(max, 2) and f(3) == 3\n"
+    "        assert hash(f) == hash(P(max, 1))",
+    "from jax._src.lib import jaxlib_extension_version as v, ifrt_version as i; assert isinstance(v + i, int)",
+    "from jax._src import distributed as d; assert (d.global_state.client, d.global_state.process_id) == (None, 0)",
+    "from jax._src import dtypes as d; assert [d.to_complex_dtype(x).name for x in ('int64', 'bfloat16')] == "
+    "['complex128', 'complex64'] and d.dtype(1.0).name == 'float32'",
+    "from jax._src.core import full_lower, get_referent; assert full_lower(2) == get_referent(2) == 2",
+    "import jax; assert jax.core.is_concrete(1) and not jax.jit(jax.core.is_concrete)(1.0)\n"
+    "        assert jax.grad(lambda x: x * jax.core.is_concrete(x))(1.0) == 1.0",
+    "import jax, jaxlib; assert jax.lib.__version__ == jaxlib.__version__",
+    "import jax.extend.ifrt_programs as i, jaxlib._jax; assert i.ifrt_programs is jaxlib._jax.ifrt_programs",
 ])
-def test_names_that_editors_import_from_private_files(statement):
+def test_names_that_libraries_import_from_private_files(statement):
     assert run(f"""
         import xtrace, xtrace.numpy as jnp
         xtrace.as_jax()
         {statement}
     """) == []
+
+
+# Programs that print the same with jax, each a few private functions of it.
+CONVERSIONS = """
+    import numpy as np
+    import jax, jax.numpy as jnp
+    from jax._src.numpy import util
+
+    def show(f, *arguments):
+        try:
+            result = f(*arguments)
+        except TypeError:
+            result = "TypeError"
+        print(f.__name__, repr(result))
+
+    operands = [[jnp.ones(2), 1], [1], [True], [1, True], [jnp.ones(2), 2j], [np.arange(2), np.float16(2)], [[1, 2], 3]]
+    for name in ("promote_dtypes", "promote_dtypes_inexact", "promote_dtypes_numeric", "promote_dtypes_complex"):
+        for case in operands:
+            show(getattr(util, name), *case)
+    for name in ("promote_args", "promote_args_inexact", "promote_args_numeric", "promote_args_complex"):
+        for case in [*operands, [jnp.ones((2, 2)), jnp.ones(2), 1]]:
+            show(getattr(util, name), "function", *case)
+    for name in ("check_arraylike", "check_arraylike_or_none", "ensure_arraylike", "promote_shapes"):
+        for case in ([jnp.ones(2), 1], [1], [None, 1.0], [[1, 2]], [jnp.ones((2, 2)), jnp.ones(2)], []):
+            show(getattr(util, name), "function", *case)
+"""
+ARGUMENTS = """
+    import inspect, jax
+    from jax._src.api_util import infer_argnums_and_argnames
+
+    def f(a, b, *c, d=1, **k): pass
+    def g(a, /, b, *, d=1): pass
+
+    for function in (f, g):
+        signature = inspect.signature(function)
+        for numbers in (None, 0, (0, 1), (), 5, -1):
+            print(infer_argnums_and_argnames(signature, numbers, None))
+        for names in ("b", ("b", "d"), ["a"], "absent", ()):
+            for numbers in (None, (1,)):
+                print(infer_argnums_and_argnames(signature, numbers, names))
+"""
+OUT_SHARDINGS = """
+    import jax, jax.numpy as jnp
+    from jax._src.sharding_impls import canonicalize_sharding
+
+    mesh = jax.make_mesh((1,), ("x",))
+    auto = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    for given in (None, jax.P("x"), jax.NamedSharding(mesh, jax.P("x")), jax.NamedSharding(auto, jax.P("x")),
+                  jax.typeof(jnp.ones(2)).sharding, jax.sharding.SingleDeviceSharding(jax.devices()[0])):
+        for enters in (False, True):
+            try:
+                with jax.set_mesh(mesh) if enters else jax.enable_checks(True):
+                    result = canonicalize_sharding(given, "function")
+                print(result and (type(result.mesh).__name__, result.spec, result.mesh.explicit_axes))
+            except (TypeError, ValueError) as error:
+                print(isinstance(error, TypeError))
+"""
+
+
+@pytest.mark.parametrize("program", [CONVERSIONS, ARGUMENTS, OUT_SHARDINGS])
+def test_private_functions_do_what_those_of_jax_do(program):
+    assert run("    import xtrace\n    xtrace.as_jax()\n" + program) == run(program)
+
+
+def test_modules_that_can_be_imported_but_not_used():
+    assert run("""
+        import xtrace
+        xtrace.as_jax()
+        import jax.experimental.colocated_python as cp
+        from jax.experimental.colocated_python import func, serialization
+        print(serialization.__name__, getattr(func, "_private", None), cp.func is func)
+        def annotated(devices: serialization.DeviceList): pass
+        try:
+            cp.colocated_python(annotated)
+        except NotImplementedError as error:
+            print(error)
+    """) == [
+        "jax.experimental.colocated_python.serialization None True",
+        "colocated_python: Colocated Python is outside of what xtrace does; call a Python function with "
+        "xtrace.pure_callback or xtrace.experimental.io_callback",
+    ]
 
 
 # A test module of a library; without absl its cases are those of unittest.

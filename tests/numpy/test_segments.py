@@ -41,6 +41,22 @@ def test_eager(name):
     assert_same(getattr(xtrace.ops, name)(2.0, 1, 3), getattr(jax.ops, name)(2.0, 1, 3))
 
 
+@pytest.mark.parametrize("keywords", [{}, {"bucket_size": 2}])
+@pytest.mark.parametrize("name", NAMES)
+def test_data_is_broadcast_to_ids(name, keywords):
+    """One row for several ids, and ids of several axes."""
+    ids = np.array([[0, 1, 1], [2, -1, 0]], np.int32)
+
+    def case(library, convert):
+        function = getattr(library.ops, name)
+        rows = [(2.0, IDS), (np.ones(1, np.float32), IDS), (finite_values(np.float32, (1, 2), 3), IDS)]
+        # jax has no buckets of ids of several axes.
+        several = [] if keywords else [(finite_values(np.float32, shape, 4), ids) for shape in ((3,), (3, 3), (1, 3))]
+        return [function(convert(x), ids, 4, **keywords) for x, ids in [*rows, *several]]
+
+    assert_same(case(xtrace, ours), case(jax, theirs))
+
+
 def test_derivatives():
     x = finite_values(np.float32, (6, 2), 5)
 
@@ -60,7 +76,7 @@ def test_errors(name):
     function, x = getattr(xtrace.ops, name), np.ones(6, np.float32)
     for error, words, arguments in (
         (ValueError, "num_segments must be non-negative, got -1", (x, IDS, -1)),
-        (ValueError, r"segment_ids must be 1-D.*\(3,\) and data \(6,\)", (x, IDS[:3], 4)),
+        (ValueError, r"segment_ids.* the shape \(3,\), and data \(6,\) does not broadcast", (x, IDS[:3], 4)),
         (ValueError, "no segment_ids", (x[:0], IDS[:0])),
         (TypeError, "segment_ids must be integers, got f32", (x, x, 4)),
         (TypeError, "num_segments must be an integer, got 2.5", (x, IDS, 2.5)),

@@ -6,6 +6,7 @@ from xtrace._src.core.public_modules import late_imports as _late_imports
 # These load at their first use.
 with _late_imports(globals()):
     from xtrace.extend import (
-        backend as backend, core as core, linear_util as linear_util, lowering as lowering, mlir as mlir,
-        random as random, sharding as sharding, source_info_util as source_info_util,
+        backend as backend, core as core, ifrt_programs as ifrt_programs, linear_util as linear_util,
+        lowering as lowering, mlir as mlir, random as random, sharding as sharding,
+        source_info_util as source_info_util,
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import move_axis, with_axis
+from xtrace._src.api.mapped_classes import MappedClass, mapped_classes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.primitive import Primitive
@@ -156,45 +157,48 @@ def register_vmappable(
     data_type: type, spec_type: type, axis_size_type: type, to_elt: Callable[..., Any], from_elt: Callable[..., Any],
     make_iota: Callable[..., Any] | None,
 ) -> None:
-    """Raise NotImplementedError: `vmap` maps over the leaves of pytrees, and over no other objects.
+    """Let `vmap` map the objects of a class by functions of the class, and not by the axes of their leaves.
 
     Args:
         data_type: the class.
-        spec_type: the class of its specifications in ``in_axes``.
-        axis_size_type: the class of its sizes.
-        to_elt: a function that returns one element.
-        from_elt: a function that puts elements together.
-        make_iota: a function that makes indices.
+        spec_type: the class of its specifications in ``in_axes`` and ``out_axes``, beside int.
+        axis_size_type: the class of the sizes of mapped axes; int.
+        to_elt: is called with ``take, indices, x, axis``, and returns the element of an object that stands for all;
+            ``take(array, axis)`` does so for an array, and ``indices()`` returns the index of the element.
+        from_elt: is called with ``join, size, element, axis``, and returns an object with all elements;
+            ``join(size, array, axis)`` does so for an array.
+        make_iota: not used; indices are of int32.
 
     Raises:
-        NotImplementedError: always; register the class as a pytree with xtrace.tree_util.
+        NotImplementedError: `axis_size_type` is not int.
 
     Example:
-        >>> try: xtrace.interpreters.batching.register_vmappable(list, int, int, len, len, None)
-        ... except NotImplementedError as error: print(str(error)[:19])
-        register_vmappable:
+        >>> class Pair(list): pass
+        >>> xtrace.interpreters.batching.register_vmappable(
+        ...     Pair, int, int, lambda take, _, x, axis: [take(y, axis) for y in x],
+        ...     lambda join, size, x, axis: Pair([join(size, y, axis) for y in x]), None)
+        >>> xtrace.vmap(lambda x: x[0] * x[1], axis_size=3)(Pair([jnp.arange(3), jnp.ones(3)]))
+        Array([0., 1., 2.], dtype=float32)
+        >>> xtrace.interpreters.batching.unregister_vmappable(Pair)
     """
-    raise NotImplementedError(
-        f"register_vmappable: {data_type.__name__} cannot have axes of its own kind; register it as a pytree with "
-        "xtrace.tree_util.register_pytree_node, whose leaves vmap maps over"
-    )
+    if axis_size_type is not int:
+        raise NotImplementedError(
+            f"register_vmappable: sizes of mapped axes are integers; got axis_size_type {axis_size_type.__name__} for "
+            f"{data_type.__name__}. Pass int"
+        )
+    mapped_classes[data_type] = MappedClass(spec_type, to_elt, from_elt)
 
 
 def unregister_vmappable(data_type: type) -> None:
-    """Raise KeyError: `register_vmappable` registers no classes.
+    """Undo `register_vmappable`.
 
     Args:
-        data_type: the class.
-
-    Raises:
-        KeyError: always.
+        data_type: a class; nothing happens if it is not registered.
 
     Example:
-        >>> try: xtrace.interpreters.batching.unregister_vmappable(list)
-        ... except KeyError: print("not registered")
-        not registered
+        >>> xtrace.interpreters.batching.unregister_vmappable(list)
     """
-    raise KeyError(data_type)
+    mapped_classes.pop(data_type, None)
 
 
 _make_public(globals(), __all__)

@@ -8,21 +8,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, operand_aval, reduce_sum
+from xtrace._src.algebra.vector_space import check_broadcast, operand_aval, reduce_sum
 from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.errors import ConcretizationTypeError
+from xtrace._src.core.errors import BroadcastError, ConcretizationTypeError
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.gathering import scatter_add, scatter_max, scatter_min, scatter_mul
 from xtrace._src.ops.arrays.index_vectors import GatherScatterMode, ScatterDimensionNumbers
-from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.ops.reductions import reduce_max, reduce_min, reduce_prod
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.creation import full
@@ -53,13 +53,15 @@ def _reduce_segments(
 ) -> Array:
     data, ids = to_array(data), to_array(ids)
     reduction = _REDUCTIONS[name]
-    rows, shape = ids.shape[0], data.shape[1:]
+    rows, shape = math.prod(ids.shape), data.shape[1:]
     if not math.prod(shape):
         return full((count, *shape), 0, data.dtype)
-    indices = expand_dims(ids, (1,))
+    data = broadcast_to_shape(data, ids.shape + shape).reshape((rows, *shape))
+    indices = ids.reshape((rows, 1))
     lead: tuple[int, ...] = (count,)
     if bucket is not None:
         # Each bucket of consecutive rows is reduced separately first.
+        bucket *= math.prod(ids.shape[1:])
         lead = (-(-rows // bucket), count)
         position = broadcasted_iota(ids.dtype, (rows, 1), 0) // bucket
         indices = concatenate([position, indices], 1)
@@ -95,10 +97,15 @@ def _count_segments(num_segments: object, ids: ArrayLike, size: int) -> int:
 def _check_ids(data: ShapedArray, ids: ShapedArray) -> None:
     if not dtypes.is_integer(ids.dtype):
         raise TypeError(f"{called_function()}: segment_ids must be integers, got {ids.str_short(True)}")
-    if ids.ndim > 1 or data.shape[: ids.ndim] != ids.shape:
+    rows = ids.shape + data.shape[1:]
+    try:
+        fits = check_broadcast((data.shape, rows)) == rows
+    except BroadcastError:
+        fits = False
+    if not fits:
         raise ValueError(
-            f"{called_function()}: segment_ids must be 1-D, one for each row of data, but they have shape {ids.shape} "
-            f"and data {data.shape}"
+            f"{called_function()}: data must have a row for each of segment_ids, or one for all: they have the shape "
+            f"{ids.shape}, and data {data.shape} does not broadcast to {rows}"
         )
 
 
@@ -113,9 +120,6 @@ def _reduce_by_ids(
     bucket = None if bucket_size is None else to_integer("bucket_size", bucket_size)
     if bucket is not None and bucket <= 0:
         raise ValueError(f"{called_function()}: bucket_size must be positive, got {bucket}")
-    if not ids.ndim:
-        data = broadcast_in_dim(data, (1, *aval.shape), tuple(range(1, aval.ndim + 1)))
-        segment_ids = broadcast_in_dim(segment_ids, (1,), ())
     return _reduce_segments(
         data, segment_ids, name=name, count=_count_segments(num_segments, segment_ids, ids.size),
         sorted_ids=bool(sorted_ids), unique=bool(unique), bucket=bucket,
@@ -130,8 +134,8 @@ def segment_sum(
     """Sum the rows of each segment.
 
     Args:
-        data: an array with a row for each element of `segment_ids`.
-        segment_ids: a vector of integers, the segment of each row; or a scalar, the segment of all of `data`.
+        data: an array with a row for each element of `segment_ids`, or with one for all of them; or a scalar.
+        segment_ids: an array of integers, the segment of each row.
         num_segments: the number of segments, which must be concrete; None for one more than the largest of
             `segment_ids`. Rows of negative or larger segments are dropped.
         indices_are_sorted: a promise that `segment_ids` rise.
@@ -165,8 +169,8 @@ def segment_prod(
     """Return the products of the rows of each segment.
 
     Args:
-        data: an array with a row for each element of `segment_ids`.
-        segment_ids: a vector of integers, the segment of each row; or a scalar, the segment of all of `data`.
+        data: an array with a row for each element of `segment_ids`, or with one for all of them; or a scalar.
+        segment_ids: an array of integers, the segment of each row.
         num_segments: the number of segments, which must be concrete; None for one more than the largest of
             `segment_ids`. Rows of negative or larger segments are dropped.
         indices_are_sorted: a promise that `segment_ids` rise.
@@ -200,8 +204,8 @@ def segment_max(
     """Return the largest elements of the rows of each segment.
 
     Args:
-        data: an array with a row for each element of `segment_ids`.
-        segment_ids: a vector of integers, the segment of each row; or a scalar, the segment of all of `data`.
+        data: an array with a row for each element of `segment_ids`, or with one for all of them; or a scalar.
+        segment_ids: an array of integers, the segment of each row.
         num_segments: the number of segments, which must be concrete; None for one more than the largest of
             `segment_ids`. Rows of negative or larger segments are dropped.
         indices_are_sorted: a promise that `segment_ids` rise.
@@ -236,8 +240,8 @@ def segment_min(
     """Return the smallest elements of the rows of each segment.
 
     Args:
-        data: an array with a row for each element of `segment_ids`.
-        segment_ids: a vector of integers, the segment of each row; or a scalar, the segment of all of `data`.
+        data: an array with a row for each element of `segment_ids`, or with one for all of them; or a scalar.
+        segment_ids: an array of integers, the segment of each row.
         num_segments: the number of segments, which must be concrete; None for one more than the largest of
             `segment_ids`. Rows of negative or larger segments are dropped.
         indices_are_sorted: a promise that `segment_ids` rise.

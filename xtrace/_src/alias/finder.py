@@ -10,6 +10,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from xtrace._src.alias.placeholders import PLACEHOLDERS, make_placeholder
 from xtrace._src.alias.private_modules import PRIVATE_MODULES, make_private_module
 from xtrace._src.core.garbage_collection import freeze_until_tracing
 from xtrace._src.core.jax_version import version
@@ -23,7 +24,6 @@ else:
 
 _OUTSIDE = {
     "jax.experimental.pallas": "Pallas", "jax.experimental.mosaic": "Mosaic", "jax.experimental.jax2tf": "jax2tf",
-    "jax.experimental.colocated_python": "colocated Python",
 }
 
 
@@ -66,6 +66,8 @@ def _parse_version() -> tuple[int, ...]:
 def _find_module(name: str) -> ModuleType:
     if name in PRIVATE_MODULES:
         return make_private_module(name, version(), _parse_version())
+    if name in PLACEHOLDERS:
+        return make_placeholder(name)
     own = f"xtrace{name[3:]}"
     try:
         if not name.startswith("jax._src"):
@@ -151,6 +153,8 @@ def as_jax() -> None:
     sys.modules["jax"] = package
     freeze_until_tracing()
     sys.modules["jax.version"] = package.version = _find_module("jax.version")  # type: ignore[attr-defined]
+    # Programs read private names as attributes; xtrace's own modules read none of xtrace._src so.
+    sys.modules["jax._src"] = package._src = _find_module("jax._src")  # type: ignore[attr-defined]
 
 
 def load_ipython_extension(ipython: object) -> None:

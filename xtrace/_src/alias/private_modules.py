@@ -15,7 +15,7 @@ _FILES: dict[str, tuple[str, tuple[str, ...]]] = {
     "": (
         "api array basearray pjit pmap shard_map sharding sharding_impls named_sharding partition_spec mesh",
         ("xtrace", "xtrace.sharding", "xtrace.stages", "xtrace.typing", "xtrace._src.alias.private_names",
-         "xtrace.interpreters.pxla", "xtrace.experimental.pjit"),
+         "xtrace.interpreters.pxla", "xtrace.experimental.pjit", "xtrace.extend.core.primitives"),
     ),
     "lax": (
         "ann convolution fft lax linalg other parallel slicing special windowed_reductions control_flow "
@@ -25,7 +25,7 @@ _FILES: dict[str, tuple[str, tuple[str, ...]]] = {
     "numpy": (
         "array_constructors array_creation einsum fft index_tricks indexing lax_numpy linalg polynomial reductions "
         "scalar_types setops sorting tensor_contractions ufunc_api ufuncs util vectorize window_functions",
-        ("xtrace.numpy", "xtrace.numpy.linalg", "xtrace.numpy.fft"),
+        ("xtrace.numpy", "xtrace.numpy.linalg", "xtrace.numpy.fft", "xtrace._src.alias.operand_conversions"),
     ),
     "nn": ("functions initializers", ("xtrace.nn", "xtrace.nn.initializers")),
     "image": ("scale", ("xtrace.image",)),
@@ -46,20 +46,25 @@ PRIVATE_MODULES: dict[str, tuple[str, ...]] = {
         f"jax._src.{folder}.{file}".replace("..", "."): modules
         for folder, (files, modules) in _FILES.items() for file in files.split()
     },
-    **{f"jax._src.{name}": (f"xtrace.{name}", "xtrace") for name in _PUBLIC.split()},
+    **{
+        f"jax._src.{name}": (f"xtrace.{name}", "xtrace", "xtrace._src.alias.private_names")
+        for name in _PUBLIC.split()
+    },
     "jax.version": (),
     "jax._src": (),
     "jax._src.ad_util": ("xtrace.lax", "xtrace.interpreters.ad"),
     "jax._src.checkify": ("xtrace.experimental.checkify",),
     "jax._src.core": ("xtrace.extend.core", "xtrace.core", "xtrace._src.alias.private_names"),
     "jax._src.dispatch": ("xtrace._src.alias.private_names",),
+    "jax._src.distributed": ("xtrace.distributed", "xtrace._src.alias.private_names"),
     "jax._src.dtypes": ("xtrace.dtypes", "xtrace._src.core.dtypes", "xtrace._src.alias.private_names"),
     "jax._src.earray": ("xtrace.experimental",),
+    "jax._src.errors": ("xtrace.errors",),
     "jax._src.hijax": ("xtrace.experimental.hijax",),
     "jax._src.layout": ("xtrace.experimental.layout",),
     "jax._src.linear_util": ("xtrace.extend.linear_util",),
     "jax._src.prng": ("xtrace.extend.random", "xtrace.random", "xtrace._src.alias.private_names"),
-    "jax._src.public_test_util": ("xtrace.test_util",),
+    "jax._src.public_test_util": ("xtrace.test_util", "xtrace._src.alias.test_cases"),
     "jax._src.source_info_util": ("xtrace.extend.source_info_util",),
     "jax._src.traceback_util": ("xtrace.extend.source_info_util", "xtrace._src.alias.private_names"),
     "jax._src.tree_util": ("xtrace.tree_util", "xtrace._src.alias.private_names"),
@@ -67,13 +72,13 @@ PRIVATE_MODULES: dict[str, tuple[str, ...]] = {
     "jax._src.typing": ("xtrace.typing", "xtrace._src.core.annotations"),
     "jax._src.config": ("xtrace._src.core.config", "xtrace._src.alias.private_names"),
     "jax._src.util": ("xtrace.api_util", "xtrace._src.alias.private_names"),
-    "jax._src.xla_bridge": ("xtrace._src.alias.private_names",),
+    "jax._src.xla_bridge": ("xtrace.extend.backend", "xtrace._src.alias.private_names"),
     "jax._src.compiler": ("xtrace._src.alias.private_names",),
     "jax._src.state": ("xtrace.ref",),
     "jax._src.state.types": ("xtrace.ref",),
     "jax._src.callback": ("xtrace._src.alias.private_names",),
     "jax._src.literals": ("xtrace._src.alias.private_names",),
-    "jax._src.lib": ("jaxlib",),
+    "jax._src.lib": ("xtrace._src.xla.jaxlib_names", "jaxlib"),
 }
 
 

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
+from xtrace._src.api.promotion import as_inexact
 from xtrace._src.core import config
 from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import aval_of
 from xtrace._src.core.avals import physical_aval as physical_aval
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.dtypes import finfo, issubdtype, prng_key
 from xtrace._src.core.key_paths import ignore_path, keystr
 from xtrace._src.core.pytree_differences import find_differences
+from xtrace._src.core.requested_shardings import requested_out_sharding
+from xtrace._src.core.shardings import NamedSharding
 from xtrace._src.core.source import excluded_prefixes, is_internal
-from xtrace._src.core.trace import base_trace, current_trace
+from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.runtime.arrays import ConcreteArray as ArrayImpl  # noqa: F401
 from xtrace._src.runtime.callbacks import effects_barrier
 from xtrace._src.xla.clients import any_started as backends_are_initialized  # noqa: F401
 from xtrace._src.xla.clients import started_clients
+from xtrace._src.xla.distributed import connection
 from xtrace._src.xla.pytree_registry import is_node
 
 parse_flags_with_absl, update = config.config.parse_flags_with_absl, config.config.update
@@ -77,6 +83,94 @@ def supports_inf(dtype: DTypeLike) -> bool:
 
 class TypedNdArray:
     """The class of jax's constants that keep their dtype in traces; xtrace has no such values."""
+
+
+class TypedInt(int):
+    """The class of jax's Python integers with a dtype; xtrace has no such values."""
+
+
+class TypedFloat(float):
+    """The class of jax's Python floats with a dtype; xtrace has no such values."""
+
+
+class TypedComplex(complex):
+    """The class of jax's Python complex numbers with a dtype; xtrace has no such values."""
+
+
+class HashablePartial:
+    """A function with its first arguments, which compares by both."""
+
+    def __init__(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        self.f, self.args, self.kwargs = f, args, kwargs
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.f(*self.args, *args, **self.kwargs, **kwargs)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is HashablePartial and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def _parts(self) -> tuple[Any, ...]:
+        return self.f, self.args, tuple(sorted(self.kwargs.items()))
+
+
+class _DistributedState:
+    """The connection of this process to others, under the names of jax's."""
+
+    client = property(lambda self: getattr(connection(), "client", None))
+    service = property(lambda self: getattr(connection(), "service", None))
+    coordinator_address = property(lambda self: getattr(connection(), "address", None))
+    num_processes = property(lambda self: getattr(connection(), "processes", 1))
+    process_id = property(lambda self: getattr(connection(), "process", 0))
+    preemption_sync_manager = None
+
+
+global_state = _DistributedState()
+
+
+def infer_argnums_and_argnames(
+    sig: inspect.Signature, argnums: int | Iterable[int] | None, argnames: str | Iterable[str] | None
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Return selected parameters by position and by name; one that is None follows from the other."""
+    parameters = list(enumerate(sig.parameters.items()))
+    numbers = () if argnums is None else (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    names = () if argnames is None else (argnames,) if isinstance(argnames, str) else tuple(argnames)
+    if argnums is None:
+        numbers = tuple(i for i, (k, p) in parameters if k in names and p.kind is p.POSITIONAL_OR_KEYWORD)
+    elif argnames is None:
+        names = tuple(k for i, (k, p) in parameters if i in numbers and p.kind is p.POSITIONAL_OR_KEYWORD)
+    return numbers, names
+
+
+def canonicalize_sharding(sharding: Any, api_name: str, check_mesh_consistency: bool = True) -> NamedSharding | None:
+    """Return an ``out_sharding`` on an abstract mesh; None for one on no mesh."""
+    named = requested_out_sharding(sharding, function=api_name)
+    return None if named is None else NamedSharding(named.mesh.abstract_mesh, named.spec)
+
+
+def full_lower(val: Any) -> Any:
+    """Return the value itself."""
+    return val
+
+
+def get_referent(val: Any) -> Any:
+    """Return the value that a tracer stands for, which tells tracers apart."""
+    return val.get_referent() if isinstance(val, Tracer) else val
+
+
+def dtype(x: Any) -> np.dtype[Any]:
+    """Return the dtype of an array or a number."""
+    return aval_of(x).dtype  # type: ignore[no-any-return]
+
+
+_dtype = dtype
+
+
+def to_complex_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    """Return the complex dtype of results for operands of a dtype."""
+    return np.result_type(as_inexact(np.dtype(dtype), False)[0], np.complex64)
 
 
 def trace_state_clean() -> bool:

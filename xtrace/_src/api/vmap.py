@@ -13,6 +13,14 @@ from xtrace._src.algebra.vector_space import convert_to, materialize_literal
 from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import NO_STATIC
 from xtrace._src.api.grad import for_each
+from xtrace._src.api.mapped_classes import (
+    is_mapped_object,
+    is_specification,
+    join_elements,
+    mapped_classes,
+    size_along,
+    take_element,
+)
 from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
@@ -66,7 +74,8 @@ def vmap(
     check_callable(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    accepted = in_axes is None or isinstance(in_axes, tuple) or hasattr(in_axes, "__index__")
+    is_axis = in_axes is None or hasattr(in_axes, "__index__") or is_specification(in_axes)
+    accepted = is_axis or isinstance(in_axes, tuple)
     if not accepted or isinstance(in_axes, bool) or getattr(in_axes, "ndim", None):
         raise TypeError(
             "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
@@ -95,12 +104,17 @@ def vmap(
                 f"passed to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}. Arguments by "
                 "keyword are mapped along their axis 0 and have no entry"
             )
-        leaves, in_tree = pytree.tree_flatten((args, kwargs))
+        is_leaf = is_mapped_object if mapped_classes else None
+        leaves, in_tree = pytree.tree_flatten((args, kwargs), is_leaf)
 
         def paths() -> list[str]:
             return call_arguments.argument_paths(fun, NO_STATIC, in_tree)
 
-        axes = _expand_prefix("in_axes", (in_axes, 0 if kwargs else {}), (args, kwargs), name)
+        tree = (args, kwargs) if is_leaf is None else in_tree.unflatten([0] * len(leaves))
+        axes = _expand_prefix("in_axes", (in_axes, 0 if kwargs else {}), tree, name)
+        objects = {i: axes[i] for i, x in enumerate(leaves) if is_mapped_object(x)} if is_leaf else {}
+        own_sizes = {i: n for i, axis in objects.items() if (n := size_along(leaves[i], axis)) is not None}
+        axes = [None if i in objects else axis for i, axis in enumerate(axes)] if objects else axes
         values = []
         for position, leaf in enumerate(leaves):
             if not (is_array_like(leaf) or isinstance(leaf, Reference)) and axes[position] is not None:
@@ -115,18 +129,49 @@ def vmap(
         for i, reference in references.items():
             values[i] = read_reference(reference)
         axes = for_each(lambda i: _canonical(axes[i], values[i], i, paths, name), len(values))
-        size = _size(values, axes, axis_size, paths, name)
+        size = _size(values, axes, own_sizes, axis_size, paths, name)
         split = _split_of_mapped(values, axes, spmd_axis_name, paths, name)
         out_tree: Any = None
 
         def flat(*inner: object) -> list[Any]:
             nonlocal out_tree
             copies = {i: make_reference(inner[i]) for i in references}
-            inner_args, inner_kwargs = pytree.tree_unflatten(in_tree, [copies.get(i, x) for i, x in enumerate(inner)])
+            given = copies | {i: take_element(inner[i], axis) for i, axis in objects.items()}
+            inner_args, inner_kwargs = pytree.tree_unflatten(in_tree, [given.get(i, x) for i, x in enumerate(inner)])
             result = function(*inner_args, **inner_kwargs)
-            results, out_tree = pytree.tree_flatten(result)
-            check_results(results, result, described)
+            results, out_tree = pytree.tree_flatten(result, is_leaf)
+            if is_leaf is not None and any(map(is_leaf, results)):
+                for i, axis in enumerate(expand_out_axes(results)):
+                    if is_leaf(results[i]):
+                        results[i] = join_elements(results[i], axis, functools.partial(place_result, i))
+            check_results([x for x in results if is_leaf is None or not is_leaf(x)], result, described)
             return [*results, *map(read_reference, copies.values())] if copies else results
+
+        def expand_out_axes(results: list[Any]) -> list[Any]:
+            tree = out_tree.unflatten(results if is_leaf is None else [0] * len(results))
+            return _expand_prefix("out_axes", out_axes, tree, name)
+
+        def place_result(position: int, x: Any, place: int | None, target: int | None) -> Any:
+            x = materialize_literal(x)
+            if target is None:
+                if place is not None and sum_match:
+                    return _sum_along(x, place)
+                if place is not None:
+                    raise ValueError(
+                        f"vmap has mapped output but out_axes is None: at vmap out_axes"
+                        f"{keystr(pytree.leaf_paths(out_tree)[position])}, got axis spec None but output was batched "
+                        f"on axis {place}: a result of {name} depends on the mapped axis. Give the axis it is to have "
+                        "in the result, or reduce over the examples inside"
+                    )
+                return x
+            rank = aval_of(x).ndim + (place is None)
+            if not -rank <= target < rank:
+                raise ValueError(f"vmap: out_axes {target} is out of bounds for a result of {name} of {rank} axes")
+            if aval_of(x).dtype == dtypes.float0:
+                # Tangents of integers are NumPy arrays without data.
+                shape = aval_of(x).shape if place is None else remove_axis(aval_of(x), place).shape
+                return np.zeros((*shape[: target % rank], size, *shape[target % rank :]), dtypes.float0)
+            return mapped_axis.place(x, place, target % rank)
 
         mapped_axis = MappedAxis(size, axis_name, spmd_axis_name, split)
         described: Callable[[], Any] = lambda: make_debug_info("vmap", fun, paths)  # noqa: E731
@@ -134,31 +179,10 @@ def vmap(
             results, places = batch(flat, mapped_axis, values, axes, described)
         for i, reference in reversed(references.items()):
             write_reference(reference, mapped_axis.place(materialize_literal(results.pop()), places.pop(), axes[i]))
-        wanted = _expand_prefix("out_axes", out_axes, pytree.tree_unflatten(out_tree, results), name)
-        out: list[Any] = []
-        for i, (x, place, target) in enumerate(zip(results, places, wanted, strict=True)):
-            x = materialize_literal(x)
-            if target is None:
-                if place is not None and sum_match:
-                    x, place = _sum_along(x, place), None
-                if place is not None:
-                    raise ValueError(
-                        f"vmap has mapped output but out_axes is None: at vmap out_axes"
-                        f"{keystr(pytree.leaf_paths(out_tree)[i])}, got axis spec None but output was batched on axis "
-                        f"{place}: a result of {name} depends on the mapped axis. Give the axis it is to have in the "
-                        "result, or reduce over the examples inside"
-                    )
-                out.append(x)
-                continue
-            rank = aval_of(x).ndim + (place is None)
-            if not -rank <= target < rank:
-                raise ValueError(f"vmap: out_axes {target} is out of bounds for a result of {name} of {rank} axes")
-            if aval_of(x).dtype == dtypes.float0:
-                # Tangents of integers are NumPy arrays without data.
-                shape = aval_of(x).shape if place is None else remove_axis(aval_of(x), place).shape
-                out.append(np.zeros((*shape[: target % rank], size, *shape[target % rank :]), dtypes.float0))
-                continue
-            out.append(mapped_axis.place(x, place, target % rank))
+        out = [
+            x if is_leaf is not None and is_leaf(x) else place_result(i, x, place, target)
+            for i, (x, place, target) in enumerate(zip(results, places, expand_out_axes(results), strict=True))
+        ]
         return pytree.tree_unflatten(out_tree, out)
 
     return mapped
@@ -183,9 +207,9 @@ def _expand_prefix(parameter: str, axes: object, tree: object, name: str) -> lis
             f"vmap {parameter} specification must be a tree prefix of the corresponding value of {name}: {error}"
         ) from None
     for axis in flat_axes:
-        if axis is not None and not hasattr(axis, "__index__"):
+        if axis is not None and not hasattr(axis, "__index__") and not is_specification(axis):
             raise TypeError(f"vmap: {parameter} must be integers or None, got {abbreviate(axis)} for {name}")
-    return [axis if axis is None else operator.index(axis) for axis in flat_axes]
+    return [operator.index(axis) if hasattr(axis, "__index__") else axis for axis in flat_axes]
 
 
 def _canonical(axis: int | None, value: object, position: int, paths: Callable[[], list[str]], name: str) -> int | None:
@@ -243,9 +267,10 @@ def _split_of_mapped(
 
 
 def _size(
-    values: list[Any], axes: list[int | None], given: int | None, paths: Callable[[], list[str]], name: str
+    values: list[Any], axes: list[int | None], own: dict[int, int], given: int | None, paths: Callable[[], list[str]],
+    name: str,
 ) -> int:
-    sizes = {i: aval_of(values[i]).shape[axis] for i, axis in enumerate(axes) if axis is not None}
+    sizes = own | {i: aval_of(values[i]).shape[axis] for i, axis in enumerate(axes) if axis is not None}
     candidates = set(sizes.values()) | ({given} if given is not None else set())
     if not candidates:
         raise ValueError(

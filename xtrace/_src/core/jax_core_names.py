@@ -65,3 +65,19 @@ def min_dim(d1: Any, d2: Any) -> Any:
         2
     """
     return smallest(d1, d2)
+
+
+def is_concrete(x: Any) -> bool:
+    """Return whether the value of `x` is known while a function is traced.
+
+    Args:
+        x: any object.
+
+    Returns:
+        A bool; False for an array that is traced or mapped.
+
+    Example:
+        >>> xtrace.core.is_concrete(jnp.ones(2)), xtrace.jit(xtrace.core.is_concrete)(1.0)
+        (True, Array(False, dtype=bool))
+    """
+    return not isinstance(x, Tracer) or x.to_concrete_value() is not None

@@ -30,3 +30,7 @@ with _late_imports(globals()):
         polygamma as polygamma, zeta as zeta,
     )
     from xtrace.scipy.special.spherical_harmonics import sph_harm_y as sph_harm_y
+
+# Libraries use these names, which JAX deprecates.
+with _late_imports(globals(), listed=False):
+    from xtrace.scipy.special.legendre import lpmn as lpmn, lpmn_values as lpmn_values
