@@ -98,11 +98,17 @@ def test_errors_in_words_and_codes(command, tmp_path):
     check(2, "'x' is not a whole number", "export", "model.py:power", "--out", "OUT", "--vjp-order", "x")
     check(1, "No such file or directory", "export", "model.py:power", "--arg", "f32[]", "--static", "n=2", "--out",
           "OUT/there")
+    check(2, "--target goes with --mesh", "export", "model.py:power", "--arg", "f32[]", "--static", "n=2", "--out",
+          "OUT", "--target", "h200")
+    check(1, "vjp_order must be at most 10, got 99", "export", "model.py:power", "--arg", "f32[]", "--static", "n=2",
+          "--out", "OUT", "--vjp-order", "99")
     assert command("export", "model.py:power", "--arg", "f32[2]", "--static", "n=2", "--out", "OUT")[0] == 0
     check(1, "Shape mismatch for args[0] of power", "run", "OUT", "--arg", "f32[3]")
     check(2, "--arg cannot be read", "run", "OUT", "--arg", "f32[")
     check(2, "is no file of an array", "run", "OUT", "--arg", '"missing.npy"')
     check(2, "unrecognized arguments: --what", "run", "OUT", "--what")
+    check(2, "usage: python -m xtrace run ARTIFACT", "run", "OUT", "--what")
+    check(2, "an exported function or a StableHLO module", "run")
     out = tmp_path / "out"
     out.write_bytes(out.read_bytes()[:200])
     check(1, "is no exported function, or is damaged", "run", "OUT")

@@ -50,6 +50,7 @@ def test_other_stages(inspect):
 @pytest.mark.parametrize(("options", "words"), [
     (["--mesh", "data:4"], "--mesh data:4: write each axis once"), (["--mesh", "data=0"], "write each axis once"),
     (["--mesh", "data=2,data=2"], "write each axis once"),
+    (["--mesh", "data=99999999"], "--mesh: jax_num_cpu_devices: the setting accepts at most 2048, since XLA numbers"),
     (["--mesh", "data=2", "--sharding", "x=modle"], "modle is not a mesh axis; the axes are data"),
     (["--mesh", "data=2", "--sharding", "q=data"], "there is no such argument; the arguments are params, x"),
     (["--mesh", "data=2", "--sharding", "x"], "write NAME=AXIS,AXIS"),

@@ -274,6 +274,7 @@ REFUSED = [
     (lambda: sine().call(object()), TypeError, "object"),
     (lambda: sine().serialize("1"), TypeError, "vjp_order must be an integer"),
     (lambda: sine().serialize(-1), ValueError, "vjp_order must be 0 or more, got -1"),
+    (lambda: sine().serialize(11), ValueError, "vjp_order must be at most 10, got 11: .*each order about doubles"),
     (lambda: sine().in_shardings_jax(3), TypeError, "mesh must be a Mesh"),
     (lambda: export.export(xtrace.jit(lambda x: xtrace.pure_callback(np.sin, x, x)))(X), NotImplementedError,
      "calls Python.*serialization of host_callbacks"),

@@ -697,14 +697,14 @@ def test_commands_show_verify_and_clear_the_folder(cache, capsys):
     compute(3)
     count = len(entries(cache))
     assert main(["cache", "--directory", str(cache)]) == 0
-    assert f"{count} programs" in capsys.readouterr().out
+    assert f"{count} program{'s' * (count > 1)}, " in capsys.readouterr().out
     assert main(["cache", "--directory", str(cache), "--verify"]) == 0
     assert "all verified" in capsys.readouterr().out
     entries(cache)[0].write_bytes(b"wrong")
     assert main(["cache", "--directory", str(cache), "--verify"]) == 1
     assert f"{entries(cache)[0].name if count > 1 else ''}" in capsys.readouterr().err or count == 1
     assert main(["cache", "--directory", str(cache), "--clear"]) == 0
-    assert "files deleted" in capsys.readouterr().out and not entries(cache)
+    assert " deleted" in capsys.readouterr().out and not entries(cache)
 
 
 def test_the_command_needs_a_folder(capsys):

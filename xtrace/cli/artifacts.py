@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,16 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import xtrace
-from xtrace.cli.argument_grammar import ACCEPTED, parse_argument
+from xtrace.cli.argument_grammar import parse_argument
 from xtrace.cli.errors import WRONG_COMMAND, CommandError
 from xtrace.cli.inspection import PLATFORMS, Request, attempt, load_call
-from xtrace.cli.options import Parser
 from xtrace.cli.programs import TEXT_ENDINGS
 from xtrace.cli.results import Result
 
 
 def export_function(request: Request, out: str, platforms: str | None, vjp_order: int) -> Result:
     """Write the requested function to the file `out`, and return a summary. Raises `CommandError`."""
+    if request.device is not None and request.mesh is None:
+        raise CommandError(
+            "--target goes with --mesh, whose devices it names; a file is compiled where it is called, and --platforms "
+            "says for which platforms it is written", WRONG_COMMAND,
+        )
     name, function, positional, keywords = load_call(request)
     names = None if platforms is None else [each.strip() for each in platforms.split(",") if each.strip()]
     unknown = sorted({*(names or ())} - {*PLATFORMS})
@@ -40,22 +43,6 @@ def export_function(request: Request, out: str, platforms: str | None, vjp_order
     return Result(text, {
         "file": out, "function": name, "platforms": exported.platforms, "vjp_order": vjp_order, "bytes": len(data),
     })
-
-
-def parse_run(words: Sequence[str]) -> argparse.Namespace:
-    """Return the options of ``run ARTIFACT``."""
-    parser = Parser(
-        prog="python -m xtrace run", description="Run an exported function, or a StableHLO module.",
-        formatter_class=argparse.RawDescriptionHelpFormatter, epilog=f"""{ACCEPTED}
-A type stands for ones, and a string such as '"x.npy"' for the array in that file. Without --arg all arguments are ones.
-
-Exit codes: 0 done, 1 the artifact or its program failed, 2 the command line is wrong.""",
-    )
-    parser.add_argument("artifact", metavar="ARTIFACT", help="a file of xtrace.export or of StableHLO")
-    parser.add_argument("--arg", action="append", default=[], metavar="VALUE", help="an argument, in order")
-    parser.add_argument("--json", action="store_true", help="print the results as JSON")
-    parser.set_defaults(command="run")
-    return parser.parse_args(words)
 
 
 class _Artifact(NamedTuple):

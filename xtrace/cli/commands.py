@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 from xtrace.cli.argument_grammar import ACCEPTED
-from xtrace.cli.artifacts import export_function, parse_run, run_artifact
+from xtrace.cli.artifacts import export_function, run_artifact
 from xtrace.cli.cache import describe_cache
 from xtrace.cli.completion import SHELLS, make_script
 from xtrace.cli.demo import EPOCHS, run_demo
+from xtrace.cli.errors import WRONG_COMMAND, CommandError
 from xtrace.cli.exploring import TRANSFORMS, Presentation, explore_function
 from xtrace.cli.inspection import STAGES, Request, inspect_function
 from xtrace.cli.memory import describe_memory
 from xtrace.cli.options import Parser
-from xtrace.cli.programs import is_artifact
 from xtrace.cli.results import Result
 from xtrace.version import __version__
 
@@ -112,23 +113,49 @@ def _build_parser() -> argparse.ArgumentParser:
     export.add_argument(
         "--vjp-order", type=_parse_count, default=0, metavar="N", help="how many times it can be differentiated"
     )
-    completion = commands.add_parser("completion", help="print a script that completes commands in a shell")
-    completion.add_argument("shell", choices=SHELLS)
-    for command in (demo, inspect, memory, explore, cache, export, completion):
-        command.add_argument("--json", action="store_true", help="print JSON, errors included")
-    commands.add_parser(
-        "run", help="run an exported function, or a program written for jax",
-        usage="python -m xtrace run ARTIFACT [--arg VALUE ...] [--json], python -m xtrace run FILE.py [ARGUMENT ...], "
-        "or python -m xtrace run -m MODULE [ARGUMENT ...]",
+    completion = commands.add_parser(
+        "completion", help="print a script that completes commands in a shell",
+        formatter_class=argparse.RawDescriptionHelpFormatter, epilog=_COMPLETION,
     )
+    completion.add_argument("shell", choices=SHELLS)
+    run = commands.add_parser(
+        "run", help="run an exported function, or a program written for jax", usage=_RUN_USAGE,
+        description="Run an exported function, a StableHLO module, or a Python program whose jax is xtrace.",
+        formatter_class=argparse.RawDescriptionHelpFormatter, epilog=_RUN_ARGUMENTS,
+    )
+    run.add_argument("artifact", metavar="ARTIFACT", help="a file of xtrace.export or of StableHLO")
+    run.add_argument("--arg", action="append", default=[], metavar="VALUE", help="an argument, in order")
+    for command in (demo, inspect, memory, explore, cache, export, completion, run):
+        command.add_argument("--json", action="store_true", help="print JSON, errors included")
+        command.set_defaults(parser=command)
     return parser
+
+
+_COMPLETION = """Load it in the file that the shell runs at its start:
+    bash  eval "$(python -m xtrace completion bash)"          in ~/.bashrc
+    zsh   source <(python -m xtrace completion zsh)           in ~/.zshrc, after compinit
+    fish  python -m xtrace completion fish | source           in ~/.config/fish/config.fish"""
+_RUN_USAGE = """python -m xtrace run ARTIFACT [--arg VALUE ...] [--json]
+       python -m xtrace run FILE.py [ARGUMENT ...]
+       python -m xtrace run -m MODULE [ARGUMENT ...]"""
+_RUN_ARGUMENTS = f"""{ACCEPTED}
+A type stands for ones, and a string such as '"x.npy"' for the array in that file. Without --arg all arguments are ones.
+
+The words after FILE.py and MODULE are the program's.
+
+Exit codes: 0 done, 1 the artifact or its program failed, 2 the command line is wrong. A program gives its own."""
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
     """Return the options of a command; `CommandError` if it cannot be read, SystemExit if it asks for help."""
-    if words[:1] == ["run"] and any(map(is_artifact, words[1:2])):
-        return parse_run(words[1:])
-    return _build_parser().parse_args(words)
+    parser = _build_parser()
+    if not words:
+        parser.print_help(sys.stderr)
+        raise CommandError("name a command", WRONG_COMMAND)
+    options, unknown = parser.parse_known_args(words)
+    if unknown:
+        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return options
 
 
 def run(options: argparse.Namespace) -> Result:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 SHELLS = ("bash", "zsh", "fish")
+_PROGRAMS = ("python", "python3", "python3.11", "python3.12", "python3.13")
 
 
 class _Option(NamedTuple):
@@ -83,7 +84,7 @@ _xtrace_complete() {{
         COMPREPLY=($(compgen -W "$options" -- "$current"))
     fi
 }}
-complete -o default -o bashdefault -F _xtrace_complete python python3
+complete -o default -o bashdefault -F _xtrace_complete {' '.join(_PROGRAMS)}
 """
 
 
@@ -121,7 +122,7 @@ _xtrace_complete() {{
 {chr(10).join(cases)}
     esac
 }}
-compdef _xtrace_complete python python3
+compdef _xtrace_complete {' '.join(_PROGRAMS)}
 """
 
 
@@ -134,7 +135,7 @@ def _make_fish_script(commands: list[_Command]) -> str:
         '    if test (count $argv) -eq 0; test (count $words) -eq 3; else; test "$words[4]" = "$argv[1]"; end',
         "end",
     ]
-    for program in ("python", "python3"):
+    for program in _PROGRAMS:
         for command in commands:
             described = f"-a {command.name} -d {_fish_quote(command.help)}"
             lines.append(f"complete -c {program} -f -n __xtrace_command {described}")

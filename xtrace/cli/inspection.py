@@ -51,8 +51,11 @@ def inspect_function(request: Request, stage: str) -> Result:
     if stage == "memory":
         memory = compiled.memory_analysis()
         return Result(str(memory), about | json.loads(memory.to_json()))
-    rows = _order_costs(compiled.cost_analysis())
-    return Result(_format_table(rows), about | {stage: rows})
+    costs = _order_costs(compiled.cost_analysis())
+    # Names such as ``bytes accessed0{}`` are sums over the first operands of instructions: the data has them.
+    return Result(
+        _format_table({name: n for name, n in costs.items() if not name.endswith("}")}), about | {stage: costs}
+    )
 
 
 def _make_program_result(about: dict[str, Any], text: str) -> Result:

@@ -26,7 +26,8 @@ def run_program(words: Sequence[str]) -> None:
     rest = list(words[is_module:])
     if not rest or (is_module and not rest[0]):
         raise CommandError(
-            "name a Python file, or -m and a module, such as: python -m xtrace run train.py", WRONG_COMMAND
+            "name a Python file, -m and a module, an exported function or a StableHLO module, such as: "
+            "python -m xtrace run train.py", WRONG_COMMAND,
         )
     if not is_module and not os.path.exists(rest[0]):
         raise CommandError(f"there is no file {rest[0]!r}", WRONG_COMMAND)

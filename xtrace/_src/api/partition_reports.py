@@ -71,7 +71,7 @@ class PartitionReport(NamedTuple):
             f"{self.name}: {devices}{axes}",
             f"memory of each device   {format_size(memory.total)}{of}: {verdict}",
             *[f"  {what:<22}{format_size(n)}" for what, n in memory._asdict().items()],
-            f"operations of each      {self.flops:.4g} flops, {format_size(int(self.bytes_accessed))} accessed",
+            f"operations of each      {self.flops:,.0f} flops, {format_size(int(self.bytes_accessed))} accessed",
         ]
         lines += format_table("replicated arguments", ("bytes on each", "type", "argument"), [
             (format_size(r.size), r.type, r.name) for r in self.replicated

@@ -23,6 +23,7 @@ from xtrace._src.core.options import (
     INTEGER,
     TEXT,
     Kind,
+    at_most,
     context,
     declared_options,
     one_of,
@@ -203,7 +204,7 @@ def platforms(new_val: str | None) -> AbstractContextManager[None]:
     ...
 
 
-@option(-1, INTEGER)
+@option(-1, at_most(2048, "XLA numbers the CPU devices of a process up to 2047"))
 def num_cpu_devices(new_val: int | None) -> AbstractContextManager[None]:
     """How many devices the CPU client shows; read when it is made."""
     ...

@@ -312,6 +312,18 @@ def _text(value: object) -> str | None:
     raise ValueError(f"a text setting was given {abbreviate(value)}; write a string or None")
 
 
+def at_most(limit: int, reason: str) -> Kind:
+    """Return the kind of an integer setting that is no larger than `limit`; errors give the `reason`."""
+
+    def parse(value: object) -> int | None:
+        number = _integer(value)
+        if number is not None and number > limit:
+            raise ValueError(f"the setting accepts at most {limit}, since {reason}; got {number}")
+        return number
+
+    return Kind("integer", parse, f"an integer of at most {limit}, or None.", 1)
+
+
 def one_of(*choices: str | None) -> Kind:
     """Return the kind of a setting whose value is one of `choices`."""
 

@@ -21,6 +21,8 @@ IDENTIFIER = b"XTRC"
 # The end of the record, where readers of the format stop; the SHA-256 of all bytes up to here follows.
 DIGEST_MARK = b"xtrace export, SHA-256: "
 DIGEST_SIZE = hashlib.sha256().digest_size
+# Each order makes the file of 2 * x half as large again, and that of x * tanh(x) 2.5 times as large: 2.4 MB at order 10.
+_MAXIMUM_VJP_ORDER = 10
 
 
 def serialize(exported: Any, vjp_order: int) -> bytearray:
@@ -28,6 +30,11 @@ def serialize(exported: Any, vjp_order: int) -> bytearray:
     order = to_integer("vjp_order", vjp_order)
     if order < 0:
         raise ValueError(f"serialize: vjp_order must be 0 or more, got {order}")
+    if order > _MAXIMUM_VJP_ORDER:
+        raise ValueError(
+            f"serialize: vjp_order must be at most {_MAXIMUM_VJP_ORDER}, got {order}: the arguments of each derivative "
+            "are the arguments and results of the one before, so each order about doubles the file and the time"
+        )
     try:
         data = encode(schema.EXPORTED, _make_exported_record(exported, order), IDENTIFIER)
     except RecursionError:
