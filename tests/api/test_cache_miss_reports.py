@@ -231,7 +231,7 @@ def test_what_an_entry_is_keyed_on():
     assert three.calls == 0 and three.compile_seconds is None
     assert all(0 < s < 60 for s in (one.trace_seconds, one.lower_seconds, one.compile_seconds, three.trace_seconds))
     table = repr(info).splitlines()
-    assert re.fullmatch(rf"f at {__file__}:\d+: 3 entries, 1 hits, 2 misses", table[0])
+    assert re.fullmatch(rf"f at {__file__}:\d+: 3 entries, 1 hit, 2 misses", table[0])
     assert table[1].split() == ["calls", "trace", "lower", "compile", "keyed", "on"] and len(table) == 5
     assert table[2].endswith(" ms  params['w']: f32[3], static n=2")
     assert table[4].endswith(" -        -  params['w']: f32[3], static n=2, jax_default_matmul_precision='highest'")
@@ -249,6 +249,15 @@ def test_calls_are_counted_until_they_run_code_of_their_own():
     assert f.cache_info()[1:] == ((), 0, 0)
     f(1.0)
     assert f.cache_info().entries[0].calls == 1 and not f.cache_info().entries[0].is_specialised
+
+
+def test_a_call_that_finds_a_program_of_lower_and_compile_is_a_hit():
+    f = jit(lambda x: x + 1)
+    f.lower(1.0).compile()
+    f(1.0)
+    info = f.cache_info()
+    assert (info.hits, info.misses) == (1, 0) and repr(info).partition(": ")[2].startswith("1 entry, 1 hit, 0 misses")
+    assert info.entries[0].compile_seconds is info.entries[0].lower_seconds is None
 
 
 def test_a_failed_trace_is_no_entry():

@@ -165,6 +165,14 @@ def parameters_of(value):
         return None
 
 
+def defaults_of(value):
+    """Return the parameters of a function or of a constructor that have defaults, with these as texts."""
+    if parameters_of(value) is None:
+        return []
+    parameters = inspect.signature(value).parameters.values()
+    return [(p.name, repr(p.default)) for p in parameters if p.default is not p.empty]
+
+
 def faults_of(name, value, module):
     """Return in words where the docstring of a public function or class departs from the template."""
     docstring = getattr(value, "__doc__", None)
@@ -193,6 +201,10 @@ def faults_of(name, value, module):
         parameters = []
     if parameters is not None and documented != parameters and not (is_class and "Attributes" in sections):
         faults.append(f"Args has {documented}, and the signature {parameters}")
+    faults += [
+        f"the default of {each} is shown as {shown}, which is new in each process"
+        for each, shown in defaults_of(value) if " object at 0x" in shown
+    ]
     if not is_class and name not in RAISE_NOTHING | METHODS_RAISE_NOTHING and not errors:
         faults.append("Raises is missing; list the function in RAISE_NOTHING if it accepts everything")
     places = (

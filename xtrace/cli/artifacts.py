@@ -57,7 +57,10 @@ class _Artifact(NamedTuple):
 def run_artifact(path: str, arguments: Sequence[str]) -> Result:
     """Return the results of the function in a file, with their shapes and dtypes."""
     artifact = _load(Path(path))
-    args, kwargs = _make_arguments(artifact, arguments)
+    try:
+        args, kwargs = _make_arguments(artifact, arguments)
+    except MemoryError as error:
+        raise CommandError(f"the arguments do not fit into memory: {error}") from None
     results = attempt(f"running {artifact.name} failed", lambda: artifact.call(*args, **kwargs))
     leaves = xtrace.tree_util.tree_leaves_with_path(results)
     rows = [(f"result{xtrace.tree_util.keystr(where)}", value) for where, value in leaves]

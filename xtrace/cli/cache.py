@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xtrace._src.core import compilation_cache_settings as cache_settings
-from xtrace._src.core.text_tables import format_size
+from xtrace._src.core.text_tables import format_count, format_size
 from xtrace._src.runtime.compilation_cache import count_entries
 from xtrace._src.runtime.disk_cache import DiskCache
 from xtrace.cli.errors import FAILED, WRONG_COMMAND, CommandError
@@ -26,15 +26,15 @@ def describe_cache(directory: str | None, clear: bool, verify: bool) -> Result:
         about = {"directory": str(cache.directory)}
         if clear:
             deleted = cache.clear()
-            return Result(f"{cache.directory}: {_count(deleted, 'file')} deleted", {**about, "deleted": deleted})
+            return Result(f"{cache.directory}: {format_count(deleted, 'file')} deleted", {**about, "deleted": deleted})
         wrong = cache.verify()[1] if verify else []
         sizes, traces = count_entries(cache)
         aside = cache.count_wrong()
     except OSError as error:
         raise CommandError(str(error)) from None
     state = (
-        f"{cache.directory}: {_count(len(sizes), 'program')}, {format_size(sum(sizes))}, "
-        f"{_count(traces, 'trace')}, {aside} wrong ones set aside"
+        f"{cache.directory}: {format_count(len(sizes), 'program')}, {format_size(sum(sizes))}, "
+        f"{format_count(traces, 'trace')}, {aside} wrong ones set aside"
     )
     if wrong:
         raise CommandError("\n".join([state, *[f"  {name} was wrong" for name in wrong]]), FAILED)
@@ -42,7 +42,3 @@ def describe_cache(directory: str | None, clear: bool, verify: bool) -> Result:
         **about, "programs": len(sizes), "bytes": sum(sizes), "traces": traces, "set_aside": aside, "verified": verify
     }
     return Result(state + (", all verified" if verify else ""), data)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"

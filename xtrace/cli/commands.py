@@ -48,7 +48,11 @@ Example:
 Exit codes: 0 done, 1 the function or its file failed, 2 the command line is wrong.""",
     )
     command.add_argument("function", metavar="FILE.py:FUNCTION", help="a function, jitted or not")
-    command.add_argument("--arg", action="append", default=[], metavar="TYPE", help="an argument's type, in order")
+    command.add_argument(
+        "--arg", action="append", default=[], metavar="TYPE",
+        help="an argument's type, in order; a parameter whose default or annotation is a ShapeDtypeStruct, or a pytree "
+        "of them, needs none",
+    )
     command.add_argument(
         "--static", action="append", default=[], metavar="NAME=VALUE", help="an argument that is part of the program"
     )

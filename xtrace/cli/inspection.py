@@ -169,7 +169,7 @@ def bind_arguments(
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return the arguments of `function` by position and by name: `values` in order, `statics` by name.
 
-    A parameter without a value takes the `ShapeDtypeStruct` of its annotation or default. Raises `CommandError` for a
+    A parameter without a value takes the types, `ShapeDtypeStruct` in pytrees, of its annotation or default. Raises `CommandError` for a
     missing value, an unknown name, and too many values.
     """
     try:
@@ -218,9 +218,10 @@ def bind_arguments(
 
 
 def _describe_parameter(parameter: inspect.Parameter) -> Any:
-    """Return the `ShapeDtypeStruct` in a parameter's annotation or default; None without one."""
+    """Return a parameter's annotation or default that is a pytree of `ShapeDtypeStruct`; None without one."""
     for value in (parameter.annotation, parameter.default):
-        if isinstance(value, xtrace.ShapeDtypeStruct):
+        leaves = xtrace.tree.leaves(value)
+        if leaves and all(isinstance(leaf, xtrace.ShapeDtypeStruct) for leaf in leaves):
             return value
     return None
 

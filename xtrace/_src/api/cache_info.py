@@ -11,6 +11,7 @@ from xtrace._src.api.notebook_views import write_cache_html
 from xtrace._src.core import config
 from xtrace._src.core.avals import ShapedArray, short_repr
 from xtrace._src.core.callables import make_debug_info
+from xtrace._src.core.text_tables import format_count
 from xtrace._src.runtime.arrays import Placement
 
 
@@ -55,7 +56,11 @@ class CacheInfo(NamedTuple):
     @property
     def _title(self) -> str:
         more = "+" if any(e.is_specialised for e in self.entries) else ""
-        return f"{self.function}: {len(self.entries)} entries, {self.hits}{more} hits, {self.misses} misses"
+        counts = (
+            format_count(len(self.entries), "entry", "entries"), format_count(f"{self.hits}{more}", "hit"),
+            format_count(self.misses, "miss", "misses"),
+        )
+        return f"{self.function}: {', '.join(counts)}"
 
     def _repr_html_(self) -> str:
         """Return the table as HTML, for notebooks."""

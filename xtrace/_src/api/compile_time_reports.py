@@ -17,7 +17,7 @@ from xtrace._src.core import compilation_cache_settings as cache_settings
 from xtrace._src.core.callables import check_callable
 from xtrace._src.core.ir import Jaxpr
 from xtrace._src.core.source import resolve
-from xtrace._src.core.text_tables import format_size, format_table
+from xtrace._src.core.text_tables import format_count, format_size, format_table
 from xtrace._src.xla import executables
 from xtrace._src.xla.hlo_programs import HloProgram, read_program
 from xtrace._src.xla.source_locations import Place
@@ -88,7 +88,8 @@ class CompileTimeReport:
         times = ", ".join([f"{what} {seconds:.3g} s" for what, seconds in self.seconds.items()])
         lines = [
             f"{self.name} on {self.device}: {times}",
-            f"{self.operations} operations, {self.before} instructions before XLA's passes, {self.after} after them",
+            f"{format_count(self.operations, 'operation')}, {format_count(self.before, 'instruction')} before XLA's "
+            f"passes, {self.after} after them",
             *([f"repeated: {one}" for one in self.repetitions] or ["repeated: nothing"]),
         ]
         if self.repetitions:

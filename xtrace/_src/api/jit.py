@@ -456,7 +456,7 @@ class Jitted:
         check_execution(self.name)
         known = None if checks else self.cache.find_program(traced, assignment, self.options.compiler_options)
         if known is not None:
-            return CompiledCall(known, known, traced, (traced.seconds, 0.0, 0.0))
+            return CompiledCall(known, known, traced, (traced.seconds, None, None))
         module, kept = self.lowered_module(
             traced, static, assignment.platform, keep=config.checks_numbers(), assignment=assignment
         )

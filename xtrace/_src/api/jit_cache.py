@@ -79,7 +79,8 @@ class Prepared(NamedTuple):
 class CompiledCall:
     """A compiled program and the structure of its results; `run` is the program with its checks.
 
-    seconds: the times of tracing, lowering and compiling. calls: the number of calls for each combination of Python
+    seconds: the times of tracing, lowering and compiling, the last two None for a program that was compiled before,
+    by ``f.lower(...).compile()``. calls: the number of calls for each combination of Python
     types of the leaves; specialised code does not count calls. upgrade: the task whose result will replace the
     program, or None; `earlier` is the number of calls before the replacement.
     """
@@ -90,7 +91,7 @@ class CompiledCall:
 
     def __init__(
         self, program: Program | None, run: Callable[..., Any], traced: TracedFunction,
-        seconds: tuple[float, float, float], upgrade: Any = None,
+        seconds: tuple[float, float | None, float | None], upgrade: Any = None,
     ) -> None:
         self.upgrade, self.earlier = upgrade, 0
         self.program, self.run, self.seconds, self.traced = program, run, seconds, traced
@@ -197,7 +198,10 @@ class Cache:
 
     def hits(self) -> int:
         """Return the number of counted calls that found their program."""
-        return sum(max(c.earlier + sum(c.calls.values()) - 1, 0) for c in list(self.compiled.entries.values()))
+        return sum(
+            max(c.earlier + sum(c.calls.values()) - (c.seconds[2] is not None), 0)
+            for c in list(self.compiled.entries.values())
+        )
 
     def find_trace(
         self, static: Static, in_tree: PyTreeDef, avals: Sequence[ShapedArray]

@@ -61,7 +61,7 @@ class PartitionReport(NamedTuple):
         """Whether the program fits into a device's memory; None if the memory is not known."""
         return None if self.capacity is None else self.memory.total <= self.capacity
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         axes = f", mesh {', '.join([f'{name}={n}' for name, n in self.mesh.shape_tuple])}" if self.mesh else ""
         devices = f"{self.devices} devices of kind {self.device_kind}" if self.devices > 1 else self.device_kind
         memory = self.memory

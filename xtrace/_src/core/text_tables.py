@@ -14,6 +14,11 @@ def format_table(title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ..
     return [f"{title}:", *[f"  {line}".rstrip() for line in lines]]
 
 
+def format_count(number: int | str, noun: str, plural: str = "") -> str:
+    """Return a number and its noun in singular or plural: ``1 entry``, ``3+ hits``."""
+    return f"{number} {noun if str(number) == '1' else plural or f'{noun}s'}"
+
+
 def format_size(count: int) -> str:
     """Return a number of bytes as text, in the largest unit that fits: ``1.5 KiB``."""
     for unit, scale in (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
