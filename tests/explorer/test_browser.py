@@ -1,5 +1,6 @@
 """The page in a browser: what is marked is what the data says, and nothing leaves the page."""
 
+import importlib
 import json
 import os
 import pathlib
@@ -208,6 +209,35 @@ def test_search_marks_lines_of_all_panes_and_goes_through_them(session, explored
     assert session.page.locator(".results").text_content() == "nothing found"
 
 
+def test_search_goes_to_other_files(browser, tmp_path):
+    (tmp_path / "layers_of_a_search.py").write_text("def scale(x):\n    return x * 3  # needle\n")
+    sys.path.insert(0, str(tmp_path))
+    try:
+        layers = importlib.import_module("layers_of_a_search")
+    finally:
+        sys.path.remove(str(tmp_path))
+    xtrace.explore(lambda x: layers.scale(x) + 1, 1.0).save(tmp_path / "page.html")
+    session = Session(browser, (tmp_path / "page.html").as_uri())
+    first = session.page.locator(".tabs .tab[aria-pressed=true]").text_content()
+    session.page.keyboard.press("/")
+    session.page.keyboard.type("# NEEDLE" if first == "layers_of_a_search.py" else "needle")
+    session.page.keyboard.press("Enter")
+    session.page.wait_for_timeout(150)
+    texts = [session.page.evaluate("(f) => xtraceExplorer.app.data.files[f].name", row[3])
+             for row in session.page.evaluate("xtraceExplorer.app.found") if row[0] == "python"]
+    assert any(text.endswith("layers_of_a_search.py") for text in texts)
+    while session.page.locator(".tabs .tab[aria-pressed=true]").text_content() != "layers_of_a_search.py":
+        session.page.keyboard.press("Enter")
+        session.page.wait_for_timeout(50)
+    session.page.wait_for_timeout(150)
+    assert session.visible("python", "found") == [1] and session.said == []
+    session.page.close()
+
+
+def test_a_page_that_opens_says_what_to_do(session):
+    assert "Point at a line" in session.page.locator(".status").text_content()
+
+
 def test_the_keyboard_reaches_everything(session):
     page = session.page
     page.keyboard.press("2")
@@ -246,8 +276,34 @@ def test_differences_are_aligned(session, explored):
     assert "= tanh" in second[beside[tanh]]
     assert session.page.locator(".pane[data-pane=python] .count").text_content() == "no difference"
     assert session.page.locator(".pane[data-pane=jaxpr] .pair.added").count() > 0
+    facts = session.page.locator(".facts").text_content()
+    assert "left | right loss | grad(loss)" in facts and "operations " in facts.partition(" | ")[2]
     session.page.keyboard.press("d")
     assert session.page.locator(".pane.two").count() == 0
+
+
+def test_both_sides_of_a_difference_scroll_to_the_ends_of_their_lines(session):
+    session.page.keyboard.press("d")
+    session.page.wait_for_timeout(150)
+    session.page.evaluate("xtraceExplorer.app.panes.hlo.scroll.scrollLeft = 1e6")
+    session.page.wait_for_timeout(150)
+    # The end of the longest line that is drawn lies within its column.
+    ends = session.page.evaluate("""[0, 1].map((side) => Math.max(...[...document.querySelectorAll(
+        `.pane[data-pane=hlo] .line[data-side="${side}"] .code`)].map((code) => {
+            const range = document.createRange();
+            range.selectNodeContents(code);
+            return range.getBoundingClientRect().right - code.getBoundingClientRect().right;
+        })))""")
+    assert max(ends) <= 0, ends
+    numbers = session.page.locator(".pane[data-pane=hlo] .pair .number").first.bounding_box()
+    pane = session.page.locator(".pane[data-pane=hlo]").bounding_box()
+    assert pane["x"] <= numbers["x"] < pane["x"] + 60
+
+
+def test_panes_scroll_to_the_ends_of_their_lines_and_no_further(session):
+    widths = session.page.evaluate("""Object.values(xtraceExplorer.app.panes).map((pane) =>
+        [pane.scroll.scrollWidth, 8 * (pane.width + 20)])""")
+    assert all(width <= 900 or width <= longest for width, longest in widths), widths
 
 
 def test_folds_hide_lines_and_links_unfold_them(session, explored):
@@ -279,7 +335,18 @@ def test_the_graph_goes_into_fusions_and_back(session, explored):
     }
     names = session.page.locator("dialog.graph .node .name").all_text_contents()
     assert {name.removeprefix("⊞ ").rstrip("…")[:25] for name in names} == {name[:25] for name in shown}
+    # What is pinned is marked there.
+    session.page.keyboard.press("Escape")
+    pinned = next(row for row in program["hlo"]["instructions"] if row[1] in shown and row[2] == "fusion")
+    session.page.evaluate(f"xtraceExplorer.app.goTo({{pane: 'hlo', line: {pinned[0]}}})")
+    session.page.keyboard.press("g")
+    marked = session.page.locator("dialog.graph .node.marked .name").all_text_contents()
+    assert any(pinned[1].startswith(name.removeprefix("⊞ ").rstrip("…")) for name in marked)
+    width = session.page.locator("dialog.graph svg").bounding_box()["width"]
+    session.page.get_by_role("button", name="Larger").click()
+    assert abs(session.page.locator("dialog.graph svg").bounding_box()["width"] - 1.25 * width) < 2
     session.page.locator("dialog.graph .node.holds").first.focus()
+    assert session.page.locator("dialog.graph .edge.lit").count() > 0
     session.page.keyboard.press("Enter")
     assert session.page.locator(".crumbs button").count() == 2
     session.page.locator(".crumbs button").first.click()

@@ -19,9 +19,8 @@ def test_the_built_page_is_that_of_its_sources():
     assert first == f"// explorer page {digest}", "build it: cd tools/explorer_page && npm ci && npm run build"
 
 
-def test_the_script_can_stand_in_a_page_and_names_the_licence_of_what_it_has_inside():
-    script = (ASSETS / "page.js").read_text(encoding="utf-8")
-    assert "</script" not in script.lower() and "Permission is hereby granted" in script
+def test_the_script_and_the_style_can_stand_in_a_page():
+    assert "</script" not in (ASSETS / "page.js").read_text(encoding="utf-8").lower()
     assert "</style" not in (ASSETS / "page.css").read_text(encoding="utf-8").lower()
 
 

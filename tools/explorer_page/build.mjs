@@ -15,8 +15,7 @@ const made = await build({
   entryPoints: [new URL("src/main.js", import.meta.url).pathname],
   bundle: true, minify: true, format: "iife", target: "es2022", write: false, charset: "utf8", legalComments: "none",
 });
-const licence = readFileSync(new URL("node_modules/@dagrejs/dagre/LICENSE", import.meta.url), "utf8").trim();
-const script = `// ${mark}\n/* With dagre:\n${licence.replaceAll("*/", "* /")}\n*/\n${made.outputFiles[0].text}`;
+const script = `// ${mark}\n${made.outputFiles[0].text}`;
 writeFileSync(new URL("page.js", assets), script.replaceAll("</script", "<\\/script").trimEnd() + "\n");
 const style = await build({ stdin: { contents: readFileSync(new URL("style.css", import.meta.url), "utf8"), loader: "css" }, minify: true, write: false, target: "es2022" });
 writeFileSync(new URL("page.css", assets), style.outputFiles[0].text);

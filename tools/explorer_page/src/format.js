@@ -41,4 +41,7 @@ export const percent = (share) => (share >= 0.0995 ? `${Math.round(share * 100)}
 
 const short = (value) => String(Number(value.toPrecision(3)));
 
-export const baseName = (path) => path.split(/[\\/]/).pop() || path;
+// Names such as <string> and <script>x</script> are none of files.
+export const baseName = (path) => (path.startsWith("<") ? path : path.split(/[\\/]/).pop() || path);
+
+export const counted = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;

@@ -1,10 +1,9 @@
 // The graph of the instructions of one computation, from which one goes into fusions, loops and calls.
 
-import dagre from "@dagrejs/dagre";
 import { el, svg } from "./dom.js";
 import { bytes, flops, percent, seconds } from "./format.js";
+import { layOut } from "./layout.js";
 
-const MOST = 700;
 const QUIET = new Set(["parameter", "constant", "get-tuple-element", "tuple", "bitcast"]);
 
 export class Graph {
@@ -13,17 +12,25 @@ export class Graph {
     this.path = el("nav", { class: "crumbs", "aria-label": "Computations" });
     this.picture = el("div", { class: "picture", tabindex: "0", role: "group", "aria-label": "Graph" });
     this.all = el("input", { type: "checkbox", id: "graph-all", onchange: () => this.show() });
+    this.scale = 1;
+    this.size = { width: 1, height: 1 };
+    const button = (text, title, action) => el("button", { class: "quiet", title, "aria-label": title, onclick: action }, text);
     this.element = el(
       "dialog",
       { class: "sheet graph", "aria-label": "Graph of fusions" },
       el("header", {}, el("h2", {}, "Graph"), this.path, el("span", { class: "grow" }),
         el("label", { for: "graph-all" }, this.all, " parameters and constants"),
+        button("−", "Smaller", () => this.zoom(this.scale / 1.25)),
+        button("+", "Larger", () => this.zoom(this.scale * 1.25)),
+        button("Fit", "The whole width", () => this.zoom(Math.min(1, this.picture.clientWidth / this.size.width))),
         el("button", { class: "quiet", onclick: () => this.element.close() }, "Close")),
       this.picture,
     );
   }
 
-  open(program) {
+  // `lines`: the lines of the instructions that are marked, the first of which is shown.
+  open(program, lines) {
+    this.lines = lines;
     if (this.program !== program) {
       this.program = program;
       const computations = program.data.hlo.computations ?? [];
@@ -31,6 +38,18 @@ export class Graph {
     }
     this.element.showModal();
     this.show();
+  }
+
+  // Draws the graph in another size, around the same centre.
+  zoom(scale) {
+    const { picture } = this;
+    const drawing = picture.querySelector("svg");
+    if (!drawing) return;
+    const centre = [(picture.scrollLeft + picture.clientWidth / 2) / this.scale, (picture.scrollTop + picture.clientHeight / 2) / this.scale];
+    this.scale = Math.max(0.05, Math.min(2, scale));
+    drawing.setAttribute("width", this.size.width * this.scale);
+    drawing.setAttribute("height", this.size.height * this.scale);
+    picture.scrollTo(centre[0] * this.scale - picture.clientWidth / 2, centre[1] * this.scale - picture.clientHeight / 2);
   }
 
   enter(name) {
@@ -49,6 +68,8 @@ export class Graph {
     );
     const computation = computations[this.levels[this.levels.length - 1]];
     this.picture.replaceChildren(computation ? this.draw(computation, computations) : el("p", {}, "There is no optimised program."));
+    const shown = this.picture.querySelector(".node.marked") ?? this.picture.querySelector(".node");
+    shown?.scrollIntoView({ block: "center", inline: "center" });
   }
 
   draw(computation, computations) {
@@ -85,26 +106,30 @@ export class Graph {
     };
     const nodes = [...names.values()].filter(isShown);
     for (const node of nodes) for (const source of sources(node.name)) edges.push([source, node.name]);
-    const places = nodes.length <= MOST ? layered(nodes, edges) : inRows(nodes, edges);
-    return this.paint(nodes, edges, places, calls);
+    const { width, height, places, paths } = layOut(nodes.map((n) => ({ name: n.name, width: widthOf(n) })), edges);
+    return this.paint(nodes, { width: Math.max(200, width), height: Math.max(80, height) }, places, paths, calls);
   }
 
-  paint(nodes, edges, places, calls) {
+  paint(nodes, size, places, paths, calls) {
     const total = this.program.data.cost?.seconds || 1;
     const most = Math.max(1e-30, ...nodes.map((n) => n.seconds));
-    const drawing = svg("svg", { width: places.width, height: places.height, viewBox: `0 0 ${places.width} ${places.height}` });
+    this.size = size;
+    const drawing = svg("svg", { width: size.width * this.scale, height: size.height * this.scale, viewBox: `0 0 ${size.width} ${size.height}` });
     drawing.append(
       svg("defs", {}, svg("marker", { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" },
         svg("path", { d: "M0 0 L8 4 L0 8 z", class: "tip" }))),
     );
-    for (const [from, to] of edges) {
-      const points = places.edges?.get(`${from}\n${to}`) ?? [places.nodes.get(from), places.nodes.get(to)];
-      drawing.append(svg("path", { class: "edge", d: curve(points), "marker-end": "url(#tip)" }));
+    const edgesOf = new Map(nodes.map((n) => [n.name, []]));
+    for (const { from, to, isFar, path } of paths) {
+      const edge = svg("path", { class: isFar ? "edge far" : "edge", d: path, "marker-end": "url(#tip)" });
+      drawing.append(edge);
+      edgesOf.get(from).push(edge);
+      edgesOf.get(to).push(edge);
     }
     for (const node of nodes) {
-      const at = places.nodes.get(node.name);
+      const at = places.get(node.name);
       const inside = calls.get(node.name);
-      const group = svg("g", { class: `node${inside ? " holds" : ""}`, tabindex: 0, role: "button",
+      const group = svg("g", { class: `node${inside ? " holds" : ""}${this.lines.has(node.line) ? " marked" : ""}`, tabindex: 0, role: "button",
         transform: `translate(${at.x - at.width / 2} ${at.y - at.height / 2})` });
       const share = node.seconds / most;
       const box = svg("rect", { width: at.width, height: at.height, rx: 6 });
@@ -117,6 +142,9 @@ export class Graph {
       about.textContent = `${node.name}\n${node.opcode}${node.bytes ? `\n${flops(node.flops)}, ${bytes(node.bytes)}, ${seconds(node.seconds)}` : ""}${inside ? "\ndouble click: go inside" : ""}`;
       group.append(box, label, detail, about);
       const pick = () => this.actions.pick(node);
+      const light = (isOn) => edgesOf.get(node.name).forEach((edge) => edge.classList.toggle("lit", isOn));
+      for (const type of ["mouseenter", "focus"]) group.addEventListener(type, () => light(true));
+      for (const type of ["mouseleave", "blur"]) group.addEventListener(type, () => light(false));
       group.addEventListener("click", pick);
       group.addEventListener("dblclick", () => inside && this.enter(inside));
       group.addEventListener("keydown", (event) => {
@@ -133,50 +161,3 @@ export class Graph {
 
 const clip = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 const widthOf = (node) => Math.max(110, Math.min(26, node.name.length + 2) * 7.6 + 20);
-
-function layered(nodes, edges) {
-  const graph = new dagre.graphlib.Graph();
-  graph.setGraph({ rankdir: "TB", nodesep: 22, ranksep: 34, marginx: 20, marginy: 20 });
-  graph.setDefaultEdgeLabel(() => ({}));
-  for (const node of nodes) graph.setNode(node.name, { width: widthOf(node), height: 44 });
-  for (const [from, to] of edges) graph.setEdge(from, to);
-  dagre.layout(graph);
-  const { width, height } = graph.graph();
-  return {
-    width: Math.max(200, width), height: Math.max(80, height),
-    nodes: new Map(nodes.map((n) => [n.name, graph.node(n.name)])),
-    edges: new Map(graph.edges().map((e) => [`${e.v}\n${e.w}`, graph.edge(e).points])),
-  };
-}
-
-// For large graphs: rows by the longest way from the start, without untangling the edges.
-function inRows(nodes, edges) {
-  const into = new Map();
-  for (const [from, to] of edges) into.set(to, [...(into.get(to) ?? []), from]);
-  const levels = new Map();
-  const rows = [];
-  const places = new Map();
-  for (const node of nodes) {
-    const level = 1 + Math.max(-1, ...(into.get(node.name) ?? []).map((n) => levels.get(n) ?? -1));
-    levels.set(node.name, level);
-    const row = (rows[level] ??= { x: 20 });
-    const width = widthOf(node);
-    places.set(node.name, { x: row.x + width / 2, y: 42 + level * 78, width, height: 44 });
-    row.x += width + 22;
-  }
-  return { width: Math.max(...rows.map((r) => r?.x ?? 0)) + 20, height: rows.length * 78 + 40, nodes: places, edges: null };
-}
-
-function curve(points) {
-  if (points.length === 2) {
-    const [a, b] = points;
-    return `M${a.x} ${a.y + 22} C${a.x} ${(a.y + b.y) / 2} ${b.x} ${(a.y + b.y) / 2} ${b.x} ${b.y - 24}`;
-  }
-  let path = `M${points[0].x} ${points[0].y}`;
-  for (let i = 1; i + 1 < points.length; i++) {
-    const [p, q] = [points[i], points[i + 1]];
-    const end = i + 2 === points.length ? q : { x: (p.x + q.x) / 2, y: (p.y + q.y) / 2 };
-    path += ` Q${p.x} ${p.y} ${end.x} ${end.y}`;
-  }
-  return path;
-}

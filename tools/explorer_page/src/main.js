@@ -3,7 +3,7 @@
 import { costSheet } from "./costs.js";
 import { align, keyOf } from "./diff.js";
 import { el } from "./dom.js";
-import { baseName, bytes, flops, percent, seconds } from "./format.js";
+import { baseName, bytes, counted, flops, percent, seconds } from "./format.js";
 import { Graph } from "./graph.js";
 import { PANES, Program, TITLES } from "./model.js";
 import { Pane } from "./pane.js";
@@ -84,7 +84,7 @@ class App {
     root.append(
       el("header", { class: "bar" },
         el("h1", {}, "xtrace", el("span", {}, " explorer")), this.tabs, this.compare, el("span", { class: "grow" }), this.results, this.input,
-        button("Graph", "Graph of fusions (g)", () => this.graph.open(this.program)),
+        button("Graph", "Graph of fusions (g)", () => this.openGraph()),
         button("Costs", "Costs (c)", () => this.showCosts()),
         button("◐", "Light or dark (t)", () => this.toggleTheme()),
         button("?", "Keys (?)", () => this.help.showModal())),
@@ -116,6 +116,7 @@ class App {
     this.file = this.shown.map((p) => p.ownFiles()[0] ?? 0);
     this.show();
     this.showStart();
+    this.describe(null);
     this.prepare();
   }
 
@@ -169,7 +170,7 @@ class App {
   }
 
   countOf(kind, pairs, pane, lines) {
-    if (!pairs) return `${lines[0].length.toLocaleString("en")} lines`;
+    if (!pairs) return counted(lines[0].length, "line");
     const differing = pairs.filter(([a, b]) => a < 0 || b < 0 || pane.keys[0][a] !== pane.keys[1][b]).length;
     return differing ? `${differing.toLocaleString("en")} of ${pairs.length.toLocaleString("en")} lines differ` : "no difference";
   }
@@ -199,10 +200,21 @@ class App {
     if (this.query) this.search(this.query);
   }
 
+  // Of two programs, what differs is told of both, the left one first.
   showFacts() {
-    const { data } = this.program;
+    const [own, other] = this.shown.map((program) => this.factsOf(program));
+    const rows = own.map(([name, value, title]) => {
+      const second = other?.find((row) => row[0] === name);
+      return !second || second[1] === value ? [name, value, title] : [name, `${value} | ${second[1]}`, title && `${title}\n|\n${second[2]}`];
+    });
+    if (other) rows.unshift(["left | right", this.shown.map((p) => p.name).join(" | ")]);
+    this.facts.replaceChildren(...rows.map(([name, value, title]) =>
+      el("span", { class: value.length > 30 ? "fact long" : "fact", title }, el("b", {}, name), ` ${value}`)));
+  }
+
+  factsOf({ data }) {
     const facts = [];
-    const fact = (name, value, title) => facts.push(el("span", { class: value.length > 30 ? "fact long" : "fact", title }, el("b", {}, name), ` ${value}`));
+    const fact = (...row) => facts.push(row);
     fact("target", data.device ? `${data.target} · ${data.device.name}` : data.target);
     fact("arguments", shorten(data.arguments.map((a) => `${a.path}: ${a.type}`), 3), data.arguments.map((a) => `${a.path}: ${a.type}`).slice(0, 60).join("\n"));
     fact("results", shorten(data.results, 3), data.results.slice(0, 60).join("\n"));
@@ -213,7 +225,7 @@ class App {
     }
     if (data.memory) fact("memory", bytes(data.memory.peak), "The most that the program takes; Costs shows when and for what");
     if (data.collectives.length) fact("collectives", String(data.collectives.length));
-    this.facts.replaceChildren(...facts);
+    return facts;
   }
 
   // Pointing
@@ -431,7 +443,10 @@ class App {
       const pane = this.panes[kind];
       const lines = this.shown.map((p, side) => search(p.lines(kind, this.file[side]), query));
       pane.setMarks("found", lines.length > 1 ? lines : [...lines, []]);
-      lines.forEach((each, side) => each.forEach((line) => this.found.push([kind, side, line])));
+      const add = (each, side, file) => each.forEach((line) => this.found.push([kind, side, line, file]));
+      lines.forEach((each, side) => add(each, side, this.file[side]));
+      if (kind !== "python") continue;
+      for (const file of this.program.ownFiles()) if (file !== this.file[0]) add(search(this.program.lines(kind, file), query), 0, file);
     }
     this.results.textContent = query ? (this.found.length ? `${this.found.length.toLocaleString("en")} found` : "nothing found") : "";
   }
@@ -439,7 +454,12 @@ class App {
   nextFound(step) {
     if (!this.found.length) return;
     this.at = (this.at + step + this.found.length) % this.found.length;
-    const [kind, side, line] = this.found[this.at];
+    const [kind, side, line, file] = this.found[this.at];
+    if (kind === "python" && file !== this.file[side]) {
+      this.file = this.shown.map(() => file);
+      this.showPane("python");
+      this.panes.python.setMarks("found", this.shown.map((p) => search(p.lines("python", file), this.query)).concat([[]]).slice(0, 2));
+    }
     const pane = this.panes[kind];
     if (pane.element.classList.contains("collapsed")) this.collapse(pane);
     pane.reveal(line, side);
@@ -487,7 +507,7 @@ class App {
     const actions = {
       "/": () => this.input.focus(),
       n: () => this.nextFound(1), N: () => this.nextFound(-1),
-      g: () => this.graph.open(this.program), c: () => this.showCosts(), t: () => this.toggleTheme(),
+      g: () => this.openGraph(), c: () => this.showCosts(), t: () => this.toggleTheme(),
       "?": () => this.help.showModal(), p: () => this.open((this.current + 1) % this.programs.length),
       d: () => this.programs.length > 1 && this.compareWith(this.other === null ? String((this.current + 1) % this.programs.length) : ""),
       Escape: () => { this.hovered = null; this.pin(null); },
@@ -516,6 +536,10 @@ class App {
     pane.element.querySelector(".fold-pane").setAttribute("aria-expanded", String(!collapsed));
     pane.element.querySelector(".fold-pane > span").textContent = collapsed ? "▸" : "▾";
     for (const kind of PANES) this.grid.classList.toggle(`no-${kind}`, this.panes[kind].element.classList.contains("collapsed"));
+  }
+
+  openGraph() {
+    this.graph.open(this.program, new Set(this.marked.pinned.lines.hlo[0]));
   }
 
   showCosts() {

@@ -99,7 +99,10 @@ export class Pane {
     });
     this.space.style.height = `${this.rows.length * ROW + 6}px`;
     this.body.style.setProperty("--digits", this.digits);
-    this.body.style.minWidth = this.pairs ? "100%" : `calc(${Math.min(this.width, 2100) + this.digits + 12} * 1ch)`;
+    const width = Math.min(this.width, 2100) + Number(this.digits) + 12;
+    this.body.style.minWidth = this.pairs ? "0" : `calc(${width} * 1ch)`;
+    // Both columns of a comparison scroll together, each in its half.
+    this.space.style.width = this.pairs ? `max(100%, 50% + ${width} * 1ch)` : "";
     this.draw(true);
   }
 
@@ -158,6 +161,8 @@ export class Pane {
     const last = this.printing
       ? Math.min(this.rows.length, 4000)
       : Math.min(this.rows.length, Math.ceil((top + height) / ROW) + AROUND);
+    this.body.style.width = this.pairs ? `${this.scroll.clientWidth}px` : "";
+    this.body.style.setProperty("--shift", this.pairs ? `${this.scroll.scrollLeft}px` : "0px");
     if (this.stale || first !== this.first || last !== this.last) {
       const changed = this.stale;
       Object.assign(this, { first, last, stale: false });

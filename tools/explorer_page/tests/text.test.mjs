@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { bytes, flops, percent, seconds } from "../src/format.js";
+import { baseName, bytes, counted, flops, percent, seconds } from "../src/format.js";
 import { formatAddress, parseAddress, search } from "../src/state.js";
 import { nameAt, stringLines, tokensOf, typeOf } from "../src/tokens.js";
 
@@ -57,4 +57,9 @@ test("numbers are short", () => {
   assert.equal(seconds(3e-10), "0.3 ns");
   assert.equal(percent(0.123), "12%");
   assert.equal(percent(0.0123), "1.2%");
+});
+
+test("names of code that is in no file are whole, and nouns agree with their numbers", () => {
+  assert.deepEqual(["/a/b.py", "C:\\a\\b.py", "<stdin>", "<b>x</b>.py"].map(baseName), ["b.py", "b.py", "<stdin>", "<b>x</b>.py"]);
+  assert.deepEqual([counted(1, "line"), counted(0, "line"), counted(1234, "line")], ["1 line", "0 lines", "1,234 lines"]);
 });
