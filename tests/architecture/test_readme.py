@@ -10,6 +10,7 @@ import pytest
 
 from tests.architecture.source_tree import ROOT
 from tests.documentation.pages import blocks, run_page
+from tests.support.reader_environment import reader_environment
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -51,6 +52,16 @@ def test_the_reports_print_what_is_shown(tmp_path):
 def test_each_command_is_one_line_that_does_all(extra, run):
     install = f".venv/bin/python -m pip install -q -e '.[{extra}]'"
     assert f"\npython3 -m venv .venv && {install} && .venv/bin/python -m {run}\n" in README
+
+
+def test_the_transformers_page_is_three_commands_away(tmp_path):
+    (commands,) = re.findall(r"```sh\n(python3 -m venv .*\n.* -m xtrace explore .*\nxdg-open .*\n)```", README)
+    install, explore, show = [shlex.split(line) for line in commands.splitlines()]
+    assert install[-3:] == ["-q", "-e", "."] and show[1] == explore[-1]
+    words = [sys.executable, *explore[1:-1], str(tmp_path / show[1])]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True, env=reader_environment())
+    assert done.stdout.endswith(f"{show[1]}: loss, grad(loss)\n")
+    assert "def attend" in (tmp_path / show[1]).read_text(encoding="utf-8")
 
 
 def test_the_paths_it_names_are_there():

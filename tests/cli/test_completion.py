@@ -26,7 +26,9 @@ _COMPLETIONS = [
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="bash runs the script")
-@pytest.mark.parametrize(("words", "completions"), [*_COMPLETIONS, (["run", "f.bin", "--a"], ["--arg"]), (["run", ""], [])])
+@pytest.mark.parametrize(
+    ("words", "completions"), [*_COMPLETIONS, (["run", "f.bin", "--a"], ["--arg"]), (["run", ""], [])]
+)
 def test_bash_completes(words, completions, capsys, tmp_path):
     (tmp_path / "script").write_text(script("bash", capsys))
     line = ["python", "-m", "xtrace", *words]

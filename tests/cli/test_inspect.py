@@ -39,6 +39,11 @@ def static_first(n, x, *, scale=1.0, shift):
 def described(x: xtrace.ShapeDtypeStruct((2,), "float32"), y=xtrace.ShapeDtypeStruct((), "int32")):
     return x + y
 
+TREE = {"w": xtrace.ShapeDtypeStruct((2,), "float32"), "b": [xtrace.ShapeDtypeStruct((), "int32")]}
+
+def described_trees(p=TREE, k=2):
+    return p["w"] * k + p["b"][0]
+
 def variadic(*xs, **named):
     return sum(xs), named
 
@@ -160,6 +165,11 @@ def test_python_literals_are_weakly_typed_arguments(model, inspect):
     code, out, _ = inspect(f"{model}:sequence", "--arg", "3", "--arg", "[2.5, True]")
     assert code == 0
     assert out.startswith("{ lambda ; a:i32[] b:f32[] c:bool[]. let")
+
+
+def test_parameters_described_by_trees_of_types(model, inspect):
+    code, out, _ = inspect(f"{model}:described_trees")
+    assert code == 0 and "a:i32[] b:f32[2]" in out and "mul b 2.0" in out
 
 
 def test_parameters_described_by_annotation_and_default(model, inspect):

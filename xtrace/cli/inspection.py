@@ -169,8 +169,8 @@ def bind_arguments(
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return the arguments of `function` by position and by name: `values` in order, `statics` by name.
 
-    A parameter without a value takes the types, `ShapeDtypeStruct` in pytrees, of its annotation or default. Raises `CommandError` for a
-    missing value, an unknown name, and too many values.
+    A parameter without a value takes its annotation or default, if that is a pytree of `ShapeDtypeStruct`. Raises
+    `CommandError` for a missing value, an unknown name, and too many values.
     """
     try:
         parameters = inspect.signature(function).parameters

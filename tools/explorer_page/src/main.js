@@ -472,7 +472,16 @@ class App {
 
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) || document.querySelector("dialog[open]")) return;
+    const sheet = document.querySelector("dialog[open]");
+    if (sheet) {
+      // The browser's own closing comes after the next key of a fast typist.
+      if (event.key === "Escape") {
+        sheet.close();
+        event.preventDefault();
+      }
+      return;
+    }
+    if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
     const pane = this.panes[event.target.closest?.("[data-pane]")?.dataset.pane];
     if (this.act(event.key, pane, event)) event.preventDefault();
   }
@@ -586,10 +595,14 @@ function shorten(texts, most) {
 }
 
 // Of the optimised program the lines that take time, the one that takes most first: constants are of little interest.
+// Those of the entry are shown rather than what is inside of fusions.
 function heaviest(program, kind, lines) {
   if (kind !== "hlo") return lines;
   const seconds = (line) => program.instructionByLine.get(line)?.seconds ?? 0;
-  const heavy = lines.filter((line) => seconds(line) > 0);
+  const all = lines.filter((line) => seconds(line) > 0);
+  const entry = program.data.hlo.computations?.find((c) => c.entry);
+  const own = all.filter((line) => entry && entry.line <= line && line <= entry.end);
+  const heavy = own.length ? own : all;
   return heavy.length ? heavy.sort((a, b) => seconds(b) - seconds(a)) : lines;
 }
 

@@ -21,7 +21,7 @@ IDENTIFIER = b"XTRC"
 # The end of the record, where readers of the format stop; the SHA-256 of all bytes up to here follows.
 DIGEST_MARK = b"xtrace export, SHA-256: "
 DIGEST_SIZE = hashlib.sha256().digest_size
-# Each order makes the file of 2 * x half as large again, and that of x * tanh(x) 2.5 times as large: 2.4 MB at order 10.
+# Each order makes the file of 2 * x half as large again, and that of x * tanh(x) 2.5 times as large: 2.4 MB at 10.
 _MAXIMUM_VJP_ORDER = 10
 
 
