@@ -1,6 +1,9 @@
 """What notebooks show of jaxprs, stages, caches and arrays on several devices."""
 
 import html.parser
+import linecache
+import sys
+import types
 
 import pytest
 
@@ -74,3 +77,27 @@ def test_arrays_on_several_devices_show_which_holds_what():
     assert "CPU 7" in shown.text and repr(x) in shown.text
     # One on a single device is shown as text.
     assert jnp.ones(3)._repr_html_() is None
+
+
+def test_cells_have_the_names_that_the_notebook_shows(monkeypatch):
+    file, source = "/tmp/ipykernel_1/42.py", "def f(x):\n    if x > 0:\n        return x\n"
+    shell = types.SimpleNamespace(compile=types.SimpleNamespace(
+        format_code_name=lambda name: ("Cell", "In[3]") if name == file else None
+    ))
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setitem(linecache.cache, file, (len(source), None, source.splitlines(True), file))
+    names = {}
+    exec(compile(source, file, "exec"), names)
+    with pytest.raises(xtrace.errors.TracerBoolConversionError) as raised:
+        xtrace.jit(names["f"])(1.0)
+    assert "  In[3]:2 (f)\n    if x > 0:" in str(raised.value) and "function f at In[3]:1" in str(raised.value)
+    assert repr(xtrace.jit(names["f"]).cache_info()).startswith("f at In[3]:1: ")
+    exec(compile("def g(x):\n    return x * 2\n", file, "exec"), names)
+    explored = xtrace.explore(names["g"], 1.0).to_json()
+    assert [each["name"] for each in explored["files"]] == ["In[3]"]
+    assert "In[3]:2 (g)" in xtrace.make_jaxpr(names["g"])(1.0).jaxpr._repr_html_()
+
+
+def test_reports_print_as_tables():
+    report = xtrace.lower(lambda x: x @ x, jnp.ones((32, 32))).compile().report()
+    assert repr(report) == str(report) and "65,536 flops" in repr(report)

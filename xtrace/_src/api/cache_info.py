@@ -100,7 +100,7 @@ def cache_info(function: Callable[..., Any], cache: Any) -> CacheInfo:
         if _drop_devices(key) not in compiled
     ]
     info = make_debug_info("jit", function)
-    name = f"{info.function} at {info.file}:{info.line}" if info.file is not None else info.function
+    name = f"{info.function} at {info.place}" if info.file is not None else info.function
     return CacheInfo(name, tuple(entries), cache.hits(), cache.misses)
 
 

@@ -64,7 +64,7 @@ def report_miss(
     info = make_debug_info("jit", function)
     if info.file is not None and is_internal(info.file):
         return
-    defined = f"{info.function} defined at {info.file}:{info.line}"
+    defined = f"{info.function} defined at {info.place}"
     # The latest of equally close keys.
     closest = max(reversed(list(known)), key=lambda other: _likeness(function, key, other), default=None)
     if closest is not None:
@@ -89,7 +89,7 @@ def report_miss(
 def describe_new_function(function: Callable[..., Any]) -> str:
     """Return a description of a function object that is made anew for each call, with the place of its definition."""
     info = make_debug_info("jit", function)
-    place = f" defined at {info.file}:{info.line}" if info.file is not None else ""
+    place = f" defined at {info.place}" if info.file is not None else ""
     if isinstance(function, functools.partial):
         return f"a partial of {info.function}{place}"
     if isinstance(function, MethodType):
@@ -323,7 +323,7 @@ def warn_of_recompilation(function: Callable[..., Any], keys: Sequence[Key], com
             f"(lately {last[which]}); {_ADVICE[kind]}"
         )
     info = make_debug_info("jit", function)
-    _warn(f"{info.function} at {info.file}:{info.line} was compiled {compiled} times, and {hits} calls found a program"
+    _warn(f"{info.function} at {info.place} was compiled {compiled} times, and {hits} calls found a program"
           f"{reason}.")
 
 

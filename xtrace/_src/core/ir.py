@@ -12,6 +12,7 @@ from xtrace._src.core.effects import NO_EFFECTS, Effects
 from xtrace._src.core.errors import InconclusiveDimensionOperation
 from xtrace._src.core.source import Position
 from xtrace._src.core.source_info import SourceInfo, source_info
+from xtrace._src.xla.source_locations import name_of_file
 
 if TYPE_CHECKING:
     from xtrace._src.core.primitive import Primitive
@@ -194,14 +195,19 @@ class DebugInfo:
         """Return the path of each input in the form users write, such as ``x['w'][0]``; computed on demand."""
         return self._argument_paths() if self._argument_paths is not None else ()
 
+    @property
+    def place(self) -> str:
+        """The file and the line."""
+        return f"{name_of_file(self.file) if self.file is not None else None}:{self.line}"
+
     # Names of jax.
     traced_for = property(lambda self: self.transformation)
     func_name = property(lambda self: self.function)
-    func_src_info = property(lambda self: f"{self.function} at {self.file}:{self.line}")
+    func_src_info = property(lambda self: f"{self.function} at {self.place}")
     arg_names = property(lambda self: tuple(self.argument_paths()))
 
     def __str__(self) -> str:
-        place = f" at {self.file}:{self.line}" if self.file is not None else ""
+        place = f" at {self.place}" if self.file is not None else ""
         return f"{self.function}{place} for {self.transformation}"
 
 

@@ -19,7 +19,7 @@ def combine(descriptions: Sequence[Description]) -> dict[str, Any]:
         for file, own in description.codes.items():
             codes.setdefault(file, set()).update(own)
     files = [describe_file(name, own) for name, own in codes.items()]
-    numbers = {file["name"]: i for i, file in enumerate(files)}
+    numbers = {name: i for i, name in enumerate(codes)}
     names = _make_names_distinct([d.data["name"] for d in descriptions], [d.data["target"] for d in descriptions])
     programs = []
     for name, description in zip(names, descriptions, strict=True):

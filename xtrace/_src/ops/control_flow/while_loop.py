@@ -348,7 +348,7 @@ def _partial_evaluate(unknown: tuple[bool, ...], **parameters: Any) -> KnownResu
 def _transpose(_: object, *__: Array, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **___: object) -> Any:
     infos = [closed.jaxpr.debug_info for closed in (cond_jaxpr, body_jaxpr)]
     which = "fori_loop" if infos[0] is not None and infos[0].transformation == "fori_loop" else "while_loop"
-    place = f" at {infos[1].file}:{infos[1].line}" if infos[1] is not None and infos[1].file is not None else ""
+    place = f" at {infos[1].place}" if infos[1] is not None and infos[1].file is not None else ""
     body = f"{infos[1].function}{place}" if infos[1] is not None else "<jaxpr>"
     raise ValueError(
         "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic start/stop "
