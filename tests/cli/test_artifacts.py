@@ -105,6 +105,7 @@ def test_errors_in_words_and_codes(command, tmp_path):
     assert command("export", "model.py:power", "--arg", "f32[2]", "--static", "n=2", "--out", "OUT")[0] == 0
     check(1, "Shape mismatch for args[0] of power", "run", "OUT", "--arg", "f32[3]")
     check(2, "--arg cannot be read", "run", "OUT", "--arg", "f32[")
+    check(1, "the arguments do not fit into memory: Unable to allocate", "run", "OUT", "--arg", "f32[99999999999999]")
     check(2, "is no file of an array", "run", "OUT", "--arg", '"missing.npy"')
     check(2, "unrecognized arguments: --what", "run", "OUT", "--what")
     check(2, "usage: python -m xtrace run ARTIFACT", "run", "OUT", "--what")

@@ -209,6 +209,14 @@ def test_search_marks_lines_of_all_panes_and_goes_through_them(session, explored
     assert session.page.locator(".results").text_content() == "nothing found"
 
 
+@pytest.mark.parametrize("address", ["hlo:gone.12", "9/jaxpr:1", "python:gone.py:1", "jaxpr:99999"])
+def test_a_link_to_what_is_gone_says_so(browser, file, address):
+    session = Session(browser, f"{file.as_uri()}#{address}")
+    assert f"names {address}, which is not on this page" in session.page.locator(".status").text_content()
+    assert session.said == []
+    session.page.close()
+
+
 def test_search_goes_to_other_files(browser, tmp_path):
     (tmp_path / "layers_of_a_search.py").write_text("def scale(x):\n    return x * 3  # needle\n")
     sys.path.insert(0, str(tmp_path))
@@ -341,7 +349,7 @@ def test_the_graph_goes_into_fusions_and_back(session, explored):
     session.page.evaluate(f"xtraceExplorer.app.goTo({{pane: 'hlo', line: {pinned[0]}}})")
     session.page.keyboard.press("g")
     marked = session.page.locator("dialog.graph .node.marked .name").all_text_contents()
-    assert any(pinned[1].startswith(name.removeprefix("⊞ ").rstrip("…")) for name in marked)
+    assert any(pinned[1].startswith(name.removeprefix("⊞ ").rstrip("…")) for name in marked), (pinned, marked)
     width = session.page.locator("dialog.graph svg").bounding_box()["width"]
     session.page.get_by_role("button", name="Larger").click()
     assert abs(session.page.locator("dialog.graph svg").bounding_box()["width"] - 1.25 * width) < 2

@@ -172,7 +172,8 @@ function roofline(cost, device, intensity) {
 }
 
 function table(title, heads, rows) {
-  const made = el("table", {}, el("thead", {}, el("tr", {}, ...heads.map((h) => el("th", { scope: "col" }, h)))));
+  const isNumber = (head) => /flops|bytes|times/.test(head);
+  const made = el("table", {}, el("thead", {}, el("tr", {}, ...heads.map((h) => el("th", { scope: "col", class: isNumber(h) ? "right" : "text" }, h)))));
   const body = el("tbody", {});
   for (const { cells, pick } of rows) {
     const row = el("tr", {});
@@ -182,7 +183,7 @@ function table(title, heads, rows) {
         bar.style.width = `${Math.min(100, 100 * cell)}%`;
         row.append(el("td", { class: "share" }, bar, el("span", {}, percent(cell))));
       } else if (i === 0 && pick) row.append(el("td", {}, el("button", { class: "link", onclick: pick }, cell)));
-      else row.append(el("td", { class: /flops|bytes|times/.test(heads[i]) ? "right" : "text", title: cell }, cell));
+      else row.append(el("td", { class: isNumber(heads[i]) ? "right" : "text", title: cell }, cell));
     });
     body.append(row);
   }

@@ -359,15 +359,25 @@ class App {
 
   followAddress() {
     const address = parseAddress(location.hash);
-    if (!address || !this.programs[address.program]) return;
+    if (!address) return;
+    if (!this.programs[address.program]) {
+      this.tellMissing();
+      return;
+    }
     if (address.program !== this.current) this.open(address.program);
     if (address.pane === "python") {
       const file = this.data.files.findIndex((f) => f.name === address.file || baseName(f.name) === address.file);
       if (file >= 0) this.goTo({ pane: "python", line: address.line, file });
+      else this.tellMissing();
     } else {
       const line = address.name !== undefined ? this.program.instructionByName.get(address.name)?.line : address.line;
       if (line !== undefined && line < this.program.lines(address.pane).length) this.goTo({ pane: address.pane, line });
+      else this.tellMissing();
     }
+  }
+
+  tellMissing() {
+    this.status.replaceChildren(el("span", {}, `The address names ${decodeURIComponent(location.hash.slice(1))}, which is not on this page.`));
   }
 
   // Telling
@@ -481,7 +491,8 @@ class App {
       }
       return;
     }
-    if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+    // A sheet's own box may have the focus until the next frame after the sheet has closed.
+    if (event.target === this.input || event.target === this.compare) return;
     const pane = this.panes[event.target.closest?.("[data-pane]")?.dataset.pane];
     if (this.act(event.key, pane, event)) event.preventDefault();
   }

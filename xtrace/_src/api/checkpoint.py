@@ -18,7 +18,7 @@ from xtrace._src.core.callables import check_callable, find_signature, make_debu
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Literal
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.sentinels import UNSPECIFIED
+from xtrace._src.core.sentinels import MISSING
 from xtrace._src.core.tables import memoize
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import Tracer
@@ -39,7 +39,7 @@ _TRANSFORMATION = "checkpoint / remat"
 def checkpoint(
     fun: Callable[_Arguments, _Result], *, prevent_cse: bool | Sequence[Any] = True,
     policy: Callable[..., Any] | None = None, static_argnums: int | Sequence[int] = (),
-    static_argnames: str | Iterable[str] = (), concrete: object = UNSPECIFIED,
+    static_argnames: str | Iterable[str] = (), concrete: object = MISSING,
 ) -> Callable[_Arguments, _Result]:
     """Return `fun` as a function whose intermediate values are recomputed when its derivative needs them.
 
@@ -67,7 +67,7 @@ def checkpoint(
         Array(1., dtype=float32, weak_type=True)
     """
     check_callable(fun)
-    if concrete is not UNSPECIFIED and concrete:
+    if concrete is not MISSING and concrete:
         raise NotImplementedError(
             "checkpoint: there is no option concrete; mark the arguments that Python needs with static_argnums"
         )
@@ -98,7 +98,7 @@ def checkpoint(
 
 def remat(
     fun: Callable[..., Any], *, prevent_cse: bool | Sequence[Any] = True, policy: Callable[..., Any] | None = None,
-    static_argnums: int | Sequence[int] = (), concrete: object = UNSPECIFIED,
+    static_argnums: int | Sequence[int] = (), concrete: object = MISSING,
 ) -> Callable[..., Any]:
     """Return `fun` as a function whose intermediate values are recomputed; another name of `checkpoint`.
 

@@ -19,6 +19,7 @@ from xtrace._src.explorer.data import combine
 from xtrace._src.explorer.origins import NumberedModule
 from xtrace._src.transforms import dce
 from xtrace._src.xla.late_modules import late_modules
+from xtrace._src.xla.source_locations import name_file
 
 with late_modules(globals()):
     from xtrace._src.xla import targets
@@ -212,12 +213,12 @@ def _describe_memory(report: MemoryReport) -> dict[str, Any]:
         "peak": report.peak, "capacity": report.capacity, **report.memory._asdict(),
         "fullest": max(range(len(report.timeline)), key=report.timeline.__getitem__, default=0),
         "timeline": report.timeline,
-        "places": [[place.file, place.line] if place is not None else None for place in numbers],
+        "places": [[name_file(place.file), place.line] if place is not None else None for place in numbers],
         "steps": [numbers[place] for place in places],
         "buffers": [
             {
                 "kind": b.kind, "name": b.name, "type": b.type, "bytes": b.size, "first": b.first, "last": b.last,
-                "file": b.place.file if b.place is not None else None,
+                "file": name_file(b.place.file) if b.place is not None else None,
                 "line": b.place.line if b.place is not None else None,
             }
             for b in buffers[:_MAX_BUFFERS]

@@ -37,7 +37,7 @@ from xtrace._src.core.source import is_of_package
 from xtrace._src.runtime.arrays import ConcreteArray, get_layout
 from xtrace._src.xla.clients import Device
 from xtrace._src.xla.pytree_registry import PyTreeDef, functions_of_nodes
-from xtrace._src.xla.source_locations import name_of_file
+from xtrace._src.xla.source_locations import name_file
 
 # The bounds of a digest; a function that closes over more is always traced.
 _MAX_OBJECTS = 200_000
@@ -465,7 +465,7 @@ class Fingerprint:
         """Add the values of the outer variables that a function's code, and the code nested in it, reads."""
         code = function.__code__
         cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
-        where = f"{function.__qualname__} ({os.path.basename(name_of_file(code.co_filename))}:{code.co_firstlineno})"
+        where = f"{function.__qualname__} ({os.path.basename(name_file(code.co_filename))}:{code.co_firstlineno})"
         self._path.append(where)
         if "__class__" in cells:
             self._add_cell("__class__", cells["__class__"])

@@ -13,7 +13,7 @@ from xtrace._src.core.mesh import BaseMesh
 from xtrace._src.core.shardings import Sharding
 from xtrace._src.core.text_tables import format_size, format_table
 from xtrace._src.xla.hlo_collectives import Collective, read_collectives
-from xtrace._src.xla.source_locations import name_of_file
+from xtrace._src.xla.source_locations import name_file
 
 
 class Replicated(NamedTuple):
@@ -109,7 +109,7 @@ def make_report(
 
 
 def _exchange(collective: Collective, mesh: BaseMesh | None) -> Exchange:
-    place = f"{name_of_file(collective.file)}:{collective.line}" if collective.file is not None else None
+    place = f"{name_file(collective.file)}:{collective.line}" if collective.file is not None else None
     axes = _find_axes(collective.groups, mesh) if mesh is not None else ()
     return Exchange(collective.kind, collective.size, axes, collective.times, collective.at_least, place)
 

@@ -12,7 +12,7 @@ from xtrace._src.core.effects import NO_EFFECTS, Effects
 from xtrace._src.core.errors import InconclusiveDimensionOperation
 from xtrace._src.core.source import Position
 from xtrace._src.core.source_info import SourceInfo, source_info
-from xtrace._src.xla.source_locations import name_of_file
+from xtrace._src.xla.source_locations import name_file
 
 if TYPE_CHECKING:
     from xtrace._src.core.primitive import Primitive
@@ -198,7 +198,7 @@ class DebugInfo:
     @property
     def place(self) -> str:
         """The file and the line."""
-        return f"{name_of_file(self.file) if self.file is not None else None}:{self.line}"
+        return f"{name_file(self.file) if self.file is not None else None}:{self.line}"
 
     # Names of jax.
     traced_for = property(lambda self: self.transformation)

@@ -14,6 +14,9 @@ class Sentinel:
     def __reduce__(self) -> str:
         return self.name
 
+    def __repr__(self) -> str:
+        return self.name
+
 
 class Unspecified(Sentinel):
     """The value of a parameter that was not given, where None is an argument, or an error."""

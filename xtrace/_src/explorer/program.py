@@ -25,7 +25,7 @@ from xtrace._src.stablehlo import attributes
 from xtrace._src.xla import hlo_text
 from xtrace._src.xla.hlo_collectives import Collective, count_runs, read_collectives
 from xtrace._src.xla.hlo_frames import Frames
-from xtrace._src.xla.source_locations import Location
+from xtrace._src.xla.source_locations import Location, name_file
 
 _WIDTH = 120
 
@@ -120,7 +120,7 @@ def _describe_origin(origin: Origin, spans: dict[Location, int], cost: Sequence[
 def _describe_collective(collective: Collective) -> dict[str, Any]:
     return {
         "kind": collective.kind, "bytes": collective.size, "times": collective.times, "at_least": collective.at_least,
-        "file": collective.file, "line": collective.line,
+        "file": name_file(collective.file) if collective.file is not None else None, "line": collective.line,
     }
 
 

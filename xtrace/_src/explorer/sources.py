@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from types import CodeType
 from typing import Any
 
-from xtrace._src.xla.source_locations import name_of_file
+from xtrace._src.xla.source_locations import name_file
 
 _MAX_COLUMNS = 2000
 _MAX_LINES = 20_000
@@ -27,13 +27,13 @@ def describe_file(name: str, codes: Iterable[CodeType]) -> dict[str, Any]:
         reason = "the file is gone" if os.path.isabs(name) and not os.path.exists(name) else (
             "this code was not read from a file: it was typed, generated or executed from a string"
         )
-        return {"name": name_of_file(name), "lines": None, "missing": reason, "changed": ""}
+        return {"name": name_file(name), "lines": None, "missing": reason, "changed": ""}
     changed = "" if _is_unchanged(name, lines, codes) else (
         "the file has changed since the function was traced; line numbers refer to the older text"
     )
     cut = f"lines after {_MAX_LINES} are left out" if len(lines) > _MAX_LINES else ""
     shown = [shorten(line) for line in lines[:_MAX_LINES]]
-    return {"name": name_of_file(name), "lines": shown, "missing": cut, "changed": changed}
+    return {"name": name_file(name), "lines": shown, "missing": cut, "changed": changed}
 
 
 def shorten(line: str, most: int = _MAX_COLUMNS) -> str:

@@ -7,7 +7,7 @@ import sys
 from typing import NamedTuple
 
 
-def name_of_file(file: str) -> str:
+def name_file(file: str) -> str:
     """Return a file's name as its user knows it: ``In[3]`` for a cell of a notebook, whose file is a temporary one."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     describe = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)
@@ -24,7 +24,7 @@ class Place(NamedTuple):
 
     def __str__(self) -> str:
         folder = os.path.join(os.getcwd(), "")
-        return f"{name_of_file(self.file).removeprefix(folder)}:{self.line}"
+        return f"{name_file(self.file).removeprefix(folder)}:{self.line}"
 
 
 class Location(NamedTuple):
@@ -46,4 +46,4 @@ class Location(NamedTuple):
         return Place(self.file, self.line, self.function)
 
     def __str__(self) -> str:
-        return f"{name_of_file(self.file)}:{self.line} ({self.function})"
+        return f"{name_file(self.file)}:{self.line} ({self.function})"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from xtrace._src.core.source import Position, resolve
 from xtrace._src.core.tables import memoize
-from xtrace._src.xla.source_locations import Location, name_of_file
+from xtrace._src.xla.source_locations import Location, name_file
 
 # The number of lines shown of an expression.
 _SHOWN_LINES = 4
@@ -58,7 +58,7 @@ def excerpt(position: Position | None, indent: str = "  ") -> str:
     expression = expression_at(position)
     span = _find_span(expression.node, lines) if expression is not None else _span(location, lines)
     line = span.line if span is not None else location.line
-    head = f"{indent}{name_of_file(location.file)}:{line} ({location.function})"
+    head = f"{indent}{name_file(location.file)}:{line} ({location.function})"
     return "\n".join([head, *(f"{indent}  {text}" for text in _mark_lines(lines, line, span))])
 
 

@@ -15,9 +15,9 @@ from xtrace._src.core.diagnostics.provenance import find_provenance
 from xtrace._src.core.diagnostics.sites import Site
 from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.ir import DebugInfo
-from xtrace._src.core.source import Position, calling_frames, describe, is_internal, resolve
+from xtrace._src.core.source import Position, describe, is_internal, resolve
 from xtrace._src.core.trace import Trace, Tracer
-from xtrace._src.xla.source_locations import name_of_file
+from xtrace._src.xla.source_locations import name_file
 
 # The number of containers, one inside another, that are searched for the holder of a value.
 _DEPTH = 8
@@ -211,15 +211,17 @@ class _Search:
 
 def _running_locals() -> Iterable[tuple[str, Any]]:
     """Return the local variables of the user's running functions, which the collector does not see."""
-    for frame in calling_frames():
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
         code, variables = frame.f_code, frame.f_locals
         if not is_internal(code.co_filename):
-            where = f"{code.co_name} at {name_of_file(code.co_filename)}:{frame.f_lineno}"
+            where = f"{code.co_name} at {name_file(code.co_filename)}:{frame.f_lineno}"
             kind = "variable"
             if variables is frame.f_globals:
                 kind, where = "global", _module(variables)
             for name, value in list(variables.items()):
                 yield f"the {kind} {name} of {where}", value
+        frame = frame.f_back
 
 
 def _module(namespace: dict[str, Any]) -> str:

@@ -49,7 +49,7 @@ class CustomRuleCall(ListPrimitive):
         others = {name: value for name, value in params.items() if name not in self.functions}
         return {"subfuns": (CalledFunction(call_jaxpr), *rules), **others}
 
-    def bind(self, *operands: object, subfuns: Sequence[Any] | None = None, **parameters: object) -> list[Any]:
+    def bind(self, *operands: object, subfuns: Sequence[Any] | None = None, **parameters: object) -> list[Any]:  # type: ignore[override]
         """Apply the primitive under the current trace; `subfuns` is as `get_bind_params` gives it."""
         if subfuns is not None:
             call, *rules = subfuns

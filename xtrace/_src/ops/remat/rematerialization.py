@@ -45,7 +45,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
 )
 from xtrace._src.transforms.lower import emit_jaxpr
 from xtrace._src.transforms.scopes import program_scopes
-from xtrace._src.xla.source_locations import name_of_file
+from xtrace._src.xla.source_locations import name_file
 
 _logger = logging.getLogger("xtrace")
 
@@ -201,7 +201,7 @@ def _describe_position(position: Position | None) -> str:
     if position is None:
         return "an unknown place"
     location = resolve(position)
-    return f"{name_of_file(location.file)}:{location.line}:{location.column} ({position[0].co_qualname})"
+    return f"{name_file(location.file)}:{location.line}:{location.column} ({position[0].co_qualname})"
 
 
 def _log_saved(parts: _Split, level: int) -> None:
