@@ -13,6 +13,7 @@ from xtrace._src.core.diagnostics.excerpts import excerpt
 from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, find_jaxprs
 from xtrace._src.core.printer import format_equation
 from xtrace._src.core.source import Position, resolve
+from xtrace._src.runtime.arrays import is_out_of_memory
 from xtrace._src.runtime.execute import Program
 from xtrace._src.stablehlo.builder import Locations
 from xtrace._src.transforms.lower import LoweredModule
@@ -34,7 +35,7 @@ def explain_compilation(
 ) -> None:
     """Add a note to a compiler error: the equations of `closed` in question, or a report of the program's memory."""
     message = str(error)
-    if _is_out_of_memory(message):
+    if is_out_of_memory(error):
         main = module.builder.functions[0]
         source = memory_reports.Source(closed, None, main.argument_names, main.result_names)
         name = module.builder.name.removeprefix("jit_")
@@ -66,7 +67,7 @@ def explain_compilation(
 
 def explain_run(error: BaseException, traced: TracedFunction, program: Program | None) -> None:
     """Add notes to an out-of-memory error of a running program: its largest operation, and its memory report."""
-    if not _is_out_of_memory(str(error)):
+    if not is_out_of_memory(error):
         return
     largest = max(_equations(traced.jaxpr), key=_count_result_bytes, default=None)
     if largest is not None:
@@ -81,10 +82,6 @@ def explain_run(error: BaseException, traced: TracedFunction, program: Program |
             name, program.executable, source, program.executable.local_devices()
         )
         error.add_note(f"What the program takes:\n{report}")
-
-
-def _is_out_of_memory(message: str) -> bool:
-    return "RESOURCE_EXHAUSTED" in message or "Out of memory" in message
 
 
 def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:

@@ -550,11 +550,16 @@ def explain_failure(error: BaseException, what: str) -> None:
     cause = find_callback_error(error)
     if cause is not None:
         raise cause
-    if "RESOURCE_EXHAUSTED" in str(error) or "Out of memory" in str(error):
+    if is_out_of_memory(error):
         error.add_note(
             f"There is not enough memory for {what}. Free arrays with x.delete(), donate inputs that are no longer "
             "needed (donate_argnums), or work in smaller batches."
         )
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error of the compiler or the runtime says that there is not enough memory."""
+    return "RESOURCE_EXHAUSTED" in str(error) or "Out of memory" in str(error)
 
 
 def deleted_message(aval: ShapedArray) -> str:

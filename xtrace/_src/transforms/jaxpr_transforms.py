@@ -297,29 +297,23 @@ def _drop_forwarded(whole: ClosedJaxpr, count: int) -> tuple[ClosedJaxpr, tuple[
 
     The residuals are the outputs after the first `count`.
     """
-    residuals, kept = _find_forwarded(whole.jaxpr, count)
-    outvars = [*whole.jaxpr.outvars[:count], *kept]
-    return ClosedJaxpr(whole.jaxpr.replace(outvars=outvars), whole.consts), residuals
-
-
-def _find_forwarded(jaxpr: Jaxpr, count: int) -> tuple[tuple[tuple[str, int], ...], list[Any]]:
-    """Return the source of each output of `jaxpr` after the first `count`, and those that are no input or result."""
+    jaxpr = whole.jaxpr
     inputs = {v: i for i, v in enumerate(jaxpr.invars)}
-    outputs = {v: i for i, v in enumerate(jaxpr.outvars[:count]) if isinstance(v, Var)}
+    outvars = list(jaxpr.outvars[:count])
+    outputs = {v: i for i, v in enumerate(outvars) if isinstance(v, Var)}
     sources: list[tuple[str, int]] = []
-    kept: list[Any] = []
     for atom in jaxpr.outvars[count:]:
-        if isinstance(atom, Literal):
-            sources.append(("output", count + len(kept)))
-            kept.append(atom)
-        elif atom in inputs:
+        if isinstance(atom, Var) and atom in inputs:
             sources.append(("input", inputs[atom]))
-        else:
+        elif isinstance(atom, Var):
             if atom not in outputs:
-                outputs[atom] = count + len(kept)
-                kept.append(atom)
+                outputs[atom] = len(outvars)
+                outvars.append(atom)
             sources.append(("output", outputs[atom]))
-    return tuple(sources), kept
+        else:
+            sources.append(("output", len(outvars)))
+            outvars.append(atom)
+    return ClosedJaxpr(jaxpr.replace(outvars=outvars), whole.consts), tuple(sources)
 
 
 @memoize_by_owner

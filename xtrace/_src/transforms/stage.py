@@ -186,11 +186,8 @@ class StagingTrace(Trace):
         captured = self.captured.get(identity)
         if captured is not None and captured[0].aval is aval and _is_unchanged(value, captured[1]):
             return StagedTracer(self, aval, captured[0])
-        variable = Var(aval)
         kept = _copy(value, aval.dtype) if type(value) is np.ndarray else value
-        self.constants.append((variable, kept))
-        self.captured[identity] = (variable, kept, value)
-        return StagedTracer(self, aval, variable)
+        return StagedTracer(self, aval, self._add_constant(identity, aval, kept, value))
 
     def capture(self, value: Any) -> Atom:
         """Return the atom of a value from outside this trace.
@@ -226,6 +223,10 @@ class StagingTrace(Trace):
             kept = _copy(value, aval.dtype)
         else:
             kept = value
+        return self._add_constant(identity, aval, kept, value)
+
+    def _add_constant(self, identity: Any, aval: ShapedArray, kept: Any, value: Any) -> Var:
+        """Add the constant `kept`, in the place of `value` from outside, and return its variable."""
         variable = Var(aval)
         self.constants.append((variable, kept))
         self.captured[identity] = (variable, kept, value)

@@ -54,8 +54,7 @@ def read_artifact(artifact: bytes) -> Any:
         module = mlir_names.from_artifact(artifact, None)
         module.operation.verify()
     except Exception as error:
-        notes = "; ".join(getattr(error, "__notes__", ()))
-        raise ValueError(f"its program is no portable artifact of StableHLO: {error} {notes}".rstrip()) from None
+        raise ValueError(f"its program is no portable artifact of StableHLO: {_describe(error)}") from None
     return module
 
 
@@ -123,11 +122,15 @@ def rewrite(argument_types: Sequence[str]) -> int:
         _check_operations(module)
         artifact = mlir_names.to_artifact(module, portable_version(), True)
     except Exception as error:
-        notes = "; ".join(getattr(error, "__notes__", ()))
-        sys.stderr.write(f"{_MARK}{error} {notes}".rstrip())
+        sys.stderr.write(f"{_MARK}{_describe(error)}")
         return 1
     sys.stdout.buffer.write(artifact)
     return 0
+
+
+def _describe(error: Exception) -> str:
+    """Return the text of an error with its notes, MLIR's messages."""
+    return f"{error} {'; '.join(getattr(error, '__notes__', ()))}".rstrip()
 
 
 def _read_program(data: bytes) -> Any:

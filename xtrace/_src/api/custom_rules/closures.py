@@ -13,6 +13,7 @@ from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.control_flow.bodies import stage_body
 from xtrace._src.ops.custom_rules.rule import to_user_operand
 from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.transforms.jaxpr_transforms import filter_by_mask
 
 
 def closure_convert(fun: Callable[..., Any], *example_args: object) -> tuple[Callable[..., Any], list[Any]]:
@@ -52,4 +53,4 @@ def closure_convert(fun: Callable[..., Any], *example_args: object) -> tuple[Cal
         results = evaluate(body.jaxpr.jaxpr, [], [*consts, *leaves])
         return pytree.tree_unflatten(body.out_tree, map(to_user_operand, results))
 
-    return converted_fun, [c for c, h in zip(body.consts, hoisted, strict=True) if h]
+    return converted_fun, filter_by_mask(body.consts, hoisted)
