@@ -435,8 +435,10 @@ def put_at(value: Any, sharding: Sharding, aval: ShapedArray | None = None) -> C
             value, aval = value.value, value.aval
         if aval is None or type(value) is ShapeDtypeStruct:
             aval = aval_of_value(value)
-        is_number = isinstance(value, _NUMBERS) and not isinstance(value, np.generic)
-        host = scalar_to_host(value, aval) if is_number else np.asarray(value)
+        if isinstance(value, _NUMBERS) and not isinstance(value, np.generic):
+            host = scalar_to_host(value, aval)
+        else:
+            host = np.asarray(value)
         return array_from_pieces(host, place_type(aval, sharding), sharding)
     sharding.shard_shape(value.shape)
     aval = place_type(value.aval, sharding)
