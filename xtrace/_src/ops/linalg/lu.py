@@ -83,7 +83,7 @@ def _apply_exchanges(pivots: Array, *, permutation_size: int) -> Array:
     if not steps:
         return permutation
     state = [np.int32(0), pivots, permutation]
-    return repeat_while(lambda step, *_: lt(step, np.int32(steps)), _exchange_at_pivot, state)[2]
+    return repeat_while(lambda step, *_: lt(step, constant_like(step, steps)), _exchange_at_pivot, state)[2]
 
 
 def _permutation_emit(builder: FunctionBuilder, pivots: Value, *, permutation_size: int) -> Any:

@@ -74,7 +74,7 @@ def _update_emit(r_matrix: Array, w_vector: Array) -> Array:
     if not size:
         return r_matrix
     state = [np.int32(0), r_matrix, as_row(w_vector)]
-    return repeat_while(lambda step, *_: lt(step, np.int32(size)), _rotate_row, state)[1]
+    return repeat_while(lambda step, *_: lt(step, constant_like(step, size)), _rotate_row, state)[1]
 
 
 @primitive(
