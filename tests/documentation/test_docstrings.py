@@ -27,7 +27,7 @@ from xtrace.numpy.updates import IndexedArray
 RAISE_NOTHING = frozenset(f"xtrace.{name}" for name in (
     "experimental.compilation_cache.compilation_cache.reset_cache",
     "block_until_ready", "clear_caches", "copy_to_host_async", "default_backend", "device_get", "disable_jit",
-    "get_abstract_mesh",
+    "get_abstract_mesh", "interpreters.batching.unregister_vmappable",
     "distributed.is_initialized", "ensure_compile_time_eval", "numpy.__array_namespace_info__", "numpy.isscalar",
     "numpy.iterable",
     "print_environment_info", "targets", "tree_util.is_tree_node", "core.eval_context",

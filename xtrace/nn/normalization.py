@@ -17,7 +17,6 @@ from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike, Shape
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import DType
@@ -38,10 +37,6 @@ from xtrace.numpy.operands import axes_of, select_or_fill
 from xtrace.numpy.reductions import check_mask, keep_axes
 
 _INFINITY = math.inf
-
-
-def _make_hashable(axis: Axes) -> Axes:
-    return tuple(axis) if isinstance(axis, list) else axis
 
 
 # Softmax
@@ -123,36 +118,7 @@ def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -
 # Logarithms of sums
 
 
-@inline_jit
-def _logsumexp(
-    a: ArrayLike, b: ArrayLike | None, mask: ArrayLike | None, *, axis: Axes, keepdims: bool, return_sign: bool
-) -> Any:
-    x, *rest = [to_array(y) for y in promote(*([a] if b is None else [a, b]), adjust=as_inexact)]
-    weights = rest[0] if rest else None
-    if weights is not None:
-        # Elements that are masked or have weight 0 count as -inf, so their exponentials cannot overflow.
-        weights = weights if mask is None else select_or_fill(mask, weights, 0)
-        x = select_where(weights != 0, x, -_INFINITY)
-    elif mask is not None:
-        x = select_or_fill(mask, x, -_INFINITY)
-    complex_operands = dtypes.is_complex(x.dtype)
-    axes = axes_of(axis, x.ndim)
-    largest = reduce_max(real(x) if complex_operands else convert_to(x, x.dtype), axes)
-    largest = keep_axes(largest, axes, x.shape)
-    shift = stop_gradient(select_where(is_finite(largest), largest, 0))
-    terms = jnp.exp(sub(x, convert_to(shift, x.dtype)))
-    if weights is not None:
-        terms = terms * weights
-    if keepdims:
-        total = keep_axes(add_elements(terms, axes), axes, terms.shape)
-    else:
-        total, shift = add_elements(terms, axes), shift.reshape([n for i, n in enumerate(x.shape) if i not in axes])
-    if not return_sign:
-        return jnp.log(total) + convert_to(shift, total.dtype)
-    positive = not complex_operands and weights is None
-    return jnp.log(total if positive else jnp.abs(total)) + shift, jnp.sign(total)
-
-
+@inline_jit(static=("axis", "keepdims", "return_sign"), public=True)
 def logsumexp(
     a: ArrayLike, axis: Axes = None, b: ArrayLike | None = None, keepdims: bool = False, return_sign: bool = False,
     where: ArrayLike | None = None
@@ -179,9 +145,30 @@ def logsumexp(
         Array(1.0986123, dtype=float32)
     """
     check_mask(where)
-    return _logsumexp(
-        a, b, where, axis=_make_hashable(axis), keepdims=bool(keepdims), return_sign=bool(return_sign)
-    )
+    x, *rest = [to_array(y) for y in promote(*([a] if b is None else [a, b]), adjust=as_inexact)]
+    weights = rest[0] if rest else None
+    if weights is not None:
+        # Elements that are masked or have weight 0 count as -inf, so their exponentials cannot overflow.
+        weights = weights if where is None else select_or_fill(where, weights, 0)
+        x = select_where(weights != 0, x, -_INFINITY)
+    elif where is not None:
+        x = select_or_fill(where, x, -_INFINITY)
+    complex_operands = dtypes.is_complex(x.dtype)
+    axes = axes_of(axis, x.ndim)
+    largest = reduce_max(real(x) if complex_operands else convert_to(x, x.dtype), axes)
+    largest = keep_axes(largest, axes, x.shape)
+    shift = stop_gradient(select_where(is_finite(largest), largest, 0))
+    terms = jnp.exp(sub(x, convert_to(shift, x.dtype)))
+    if weights is not None:
+        terms = terms * weights
+    if keepdims:
+        total = keep_axes(add_elements(terms, axes), axes, terms.shape)
+    else:
+        total, shift = add_elements(terms, axes), shift.reshape([n for i, n in enumerate(x.shape) if i not in axes])
+    if not return_sign:
+        return jnp.log(total) + convert_to(shift, total.dtype)
+    positive = not complex_operands and weights is None
+    return jnp.log(total if positive else jnp.abs(total)) + shift, jnp.sign(total)
 
 
 @inline_jit(static=("axis", "keepdims"), public=True)
@@ -206,11 +193,9 @@ def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None, 
         Array(0., dtype=float32)
     """
     check_mask(where)
-    logarithm: Array = _logsumexp(
-        x, None, where, axis=_make_hashable(axis), keepdims=bool(keepdims), return_sign=False
-    )
-    aval = aval_of(x)
+    aval = operand_aval(x, 0)
     axes = axes_of(axis, aval.ndim)
+    logarithm: Array = logsumexp(x, axes, keepdims=keepdims, where=where)
     if where is None:
         size = math.prod([aval.shape[i] for i in axes])
         share = jnp.log(size) if is_symbolic(size) else math.log(size) if size else -_INFINITY

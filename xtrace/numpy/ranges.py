@@ -132,17 +132,16 @@ def _plan_range(
     """Return the number of values of `arange`, their dtype, start and step; `_` is the key of the settings."""
     given = {name: value for name, value in (("start", start), ("stop", stop), ("step", step)) if value is not None}
     numbers = {name: _to_concrete_number(name, value) for name, value in given.items()}
-    if dtype is None:
-        _, dtype, _ = common_dtype(list(given.values()))
-    if dtypes.is_boolean(dtype):
+    wanted: np.dtype[Any] = common_dtype(list(given.values()))[1] if dtype is None else dtype
+    if dtypes.is_boolean(wanted):
         raise TypeError("arange: does not accept dtype bool; count with integers and compare")
     first, increment = numbers.get("start", 0), numbers.get("step", 1)
     length = _count_steps(first, numbers["stop"], increment)
     ends = [
-        n if is_symbolic(n) else scalar_to_host(python_value(n, dtype), ShapedArray((), dtype))
+        n if is_symbolic(n) else scalar_to_host(python_value(n, wanted), ShapedArray((), wanted))
         for n in (first, increment)
     ]
-    return length, dtype, ends
+    return length, wanted, ends
 
 
 @inline_jit

@@ -25,7 +25,7 @@ from xtrace._src.ops.comparisons import bitwise_or, ge, shift_right_logical
 from xtrace._src.ops.random.keys import random_bits
 from xtrace._src.ops.reinterpretation import bitcast_convert_type
 from xtrace._src.ops.special import erf_inv
-from xtrace.random.keys import check_key, warns_of_legacy
+from xtrace.random.keys import check_key, needs_check
 from xtrace.random.sampling import (
     broadcast_parameters,
     draw,
@@ -46,7 +46,7 @@ def _bits(key: Array, *, shape: tuple[int, ...], width: int) -> Array:
     return random_bits.bind_positional((key,), (width, shape))
 
 
-@inline_jit(static=("shape", "dtype", "out_sharding"), public=True, unless=warns_of_legacy)
+@inline_jit(static=("shape", "dtype", "out_sharding"), public=True, unless=needs_check)
 def bits(
     key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: object = None
 ) -> Array:
@@ -108,7 +108,7 @@ def draw_unit_uniform(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLik
     return draw_uniform(key, constant(low, dtype), constant(1, dtype), shape=shape, dtype=dtype)
 
 
-@inline_jit(static=("shape", "dtype", "out_sharding"), public=True, unless=warns_of_legacy)
+@inline_jit(static=("shape", "dtype", "out_sharding"), public=True, unless=needs_check)
 def uniform(
     key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0, *,
     out_sharding: object = None
@@ -166,7 +166,7 @@ def draw_normal(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> 
 _normal = sampler(draw_normal)
 
 
-@inline_jit(static=("shape", "dtype", "out_sharding"), public=True, unless=warns_of_legacy)
+@inline_jit(static=("shape", "dtype", "out_sharding"), public=True, unless=needs_check)
 def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Draw numbers from the normal distribution of mean 0 and variance 1.
 

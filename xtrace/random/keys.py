@@ -215,9 +215,9 @@ def _find_key_type(keys: ArrayLike) -> ShapedArray:
     return aval
 
 
-def warns_of_legacy() -> bool:
-    """Return whether each use of a legacy key warns. If so, no call may skip the checks."""
-    return bool(config.legacy_prng_key.value == "warn")
+def needs_check(key: object = None, *_: object) -> bool:
+    """Return whether no call may skip the checks of the key: it is a number, or each use of a legacy key warns."""
+    return isinstance(key, (int, float, complex)) or config.legacy_prng_key.value == "warn"
 
 
 def _report_legacy_key() -> None:

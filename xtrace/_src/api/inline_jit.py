@@ -40,20 +40,20 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 @overload
 def inline_jit(
     function: _Function, *, static: Sequence[str] | None = None, public: bool = False, trees: bool = False,
-    unless: Callable[[], bool] | None = None, inline: bool = False,
+    unless: Callable[..., bool] | None = None, inline: bool = False,
 ) -> _Function: ...
 
 
 @overload
 def inline_jit(
     function: None = None, *, static: Sequence[str] | None = None, public: bool = False, trees: bool = False,
-    unless: Callable[[], bool] | None = None, inline: bool = False,
+    unless: Callable[..., bool] | None = None, inline: bool = False,
 ) -> Callable[[_Function], _Function]: ...
 
 
 def inline_jit(
     function: Callable[..., Any] | None = None, *, static: Sequence[str] | None = None, public: bool = False,
-    trees: bool = False, unless: Callable[[], bool] | None = None, inline: bool = False,
+    trees: bool = False, unless: Callable[..., bool] | None = None, inline: bool = False,
 ) -> Any:
     """Return a function of the library as one program: compiled for eager calls, inlined while a program is traced.
 
@@ -64,7 +64,8 @@ def inline_jit(
     public: users call the function. The program takes valid arguments; others go to the function itself, which
     raises the error.
     trees: the function is public, and its operands are trees of arrays.
-    unless: while it returns True, the function itself is called; it may read settings of the cache key only.
+    unless: if it returns True for the arguments given by position, the function itself is called. It may depend on
+    their types, and on settings of the cache key.
     inline: an eager derivative has the function's operations in its linear part, as JAX's elementwise functions do.
     """
     if function is None:
@@ -102,7 +103,7 @@ def _explain_refusal(function: Callable[..., Any], arrays: tuple[Any, ...], stat
 
 
 def _make_call(
-    function: Callable[..., Any], jitted: Jitted, public: bool, trees: bool, unless: Callable[[], bool] | None
+    function: Callable[..., Any], jitted: Jitted, public: bool, trees: bool, unless: Callable[..., bool] | None
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """Return the function of ``(args, kwargs)`` for calls that no generated code serves."""
     static, subprograms = jitted.static, Table(_LIMIT)
@@ -112,7 +113,7 @@ def _make_call(
     trace_of_thread = current_trace.get
 
     def accepts(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        if not are_hashable(static, args, kwargs) or (unless is not None and unless()):
+        if not are_hashable(static, args, kwargs) or (unless is not None and unless(*args)):
             return False
         operands = [x for i, x in enumerate(args) if i not in numbers]
         operands += [x for name, x in kwargs.items() if name not in names]
