@@ -286,7 +286,7 @@ def defjvp(primitive: Primitive, *jvprules: Callable[..., Any] | None) -> None:
         >>> _ = twice_p.def_impl(lambda x: x * 2)
         >>> ad.defjvp(twice_p, lambda t, x: t * 2)
         >>> xtrace.jvp(twice_p.bind, (3.0,), (1.0,))[1]
-        Array(2., dtype=float32, weak_type=True)
+        2.0
     """
     defjvp2(primitive, *[rule and _drop_result(rule) for rule in jvprules])
 

@@ -157,7 +157,7 @@ def register_vmappable(
     data_type: type, spec_type: type, axis_size_type: type, to_elt: Callable[..., Any], from_elt: Callable[..., Any],
     make_iota: Callable[..., Any] | None,
 ) -> None:
-    """Let `vmap` map the objects of a class by functions of the class, and not by the axes of their leaves.
+    """Register a class whose objects `vmap` maps by functions of the class, and not by the axes of their leaves.
 
     Args:
         data_type: the class.
@@ -190,7 +190,7 @@ def register_vmappable(
 
 
 def unregister_vmappable(data_type: type) -> None:
-    """Undo `register_vmappable`.
+    """Remove a class from those that `register_vmappable` registered.
 
     Args:
         data_type: a class; nothing happens if it is not registered.

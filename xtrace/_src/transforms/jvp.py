@@ -32,7 +32,7 @@ class JVPTracer(Tracer):
 
     Example:
         >>> xtrace.jvp(lambda x: x.tangent, (1.0,), (2.0,))[0]
-        Array(2., dtype=float32, weak_type=True)
+        2.0
     """
 
     __slots__ = ("primal", "tangent")
