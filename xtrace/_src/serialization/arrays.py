@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,20 +24,22 @@ from xtrace._src.core.trace import Tracer
 from xtrace._src.serialization.zarr import ZarrArray, open_array, parse_compressor
 
 Spec = Mapping[str, Any]
+_Result = TypeVar("_Result")
 
 _REMOTE = ("gs://", "s3://")
 _REMOTE_DRIVERS = frozenset(("gcs", "gcs_grpc", "s3"))
 _writers = ThreadPoolExecutor(8, "xtrace_serialization")
 
 
-def run_coroutine(coroutine: Coroutine[Any, Any, Any]) -> Any:
+def run_coroutine(coroutine: Coroutine[Any, Any, _Result]) -> _Result:
     """Return the result of a coroutine, which another thread runs where an event loop runs, as in notebooks."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(coroutine)
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(config.carry_settings(lambda: asyncio.run(coroutine))).result()
+        made: _Result = pool.submit(config.carry_settings(lambda: asyncio.run(coroutine))).result()
+    return made
 
 
 def is_remote_storage(tspec: Spec | str) -> bool:
