@@ -43,6 +43,7 @@ RAISE_NOTHING = frozenset(f"xtrace.{name}" for name in (
     "extend.source_info_util.current_name_stack", "extend.source_info_util.new_source_info",
     "extend.source_info_util.reset_name_stack", "experimental.hijax.is_undefined_primal",
     "experimental.cur_qdd", "lax.create_token", "alias_names",
+    "interpreters.batching.unregister_vmappable",
 ))
 
 # Functions whose examples need several processes: tests/distributed runs them.

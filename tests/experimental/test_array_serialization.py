@@ -240,6 +240,22 @@ def test_checkpoints(tmp_path):
     manager.check_for_errors()
 
 
+def test_functions_that_wait_work_where_an_event_loop_runs(tmp_path):
+    x, spec = jnp.arange(3.0), serialization.get_tensorstore_spec(str(tmp_path / "x"))
+    manager = serialization.GlobalAsyncCheckpointManager()
+
+    async def cell():
+        serialization.run_serialization([x], [spec])
+        manager.serialize([x * 2], [serialization.get_tensorstore_spec(str(tmp_path / "y"))])
+        manager.wait_until_finished()
+        return serialization.run_deserialization([x.sharding], [spec])
+
+    with xtrace.enable_x64(True):
+        (again,) = asyncio.run(cell())
+    np.testing.assert_array_equal(again, x)
+    assert (tmp_path / "y").exists()
+
+
 def test_errors_of_checkpoints_show_later(tmp_path):
     (tmp_path / "file").write_text("no folder")
     manager = serialization.GlobalAsyncCheckpointManager()

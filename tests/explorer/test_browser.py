@@ -209,6 +209,15 @@ def test_search_marks_lines_of_all_panes_and_goes_through_them(session, explored
     assert session.page.locator(".results").text_content() == "nothing found"
 
 
+def test_the_tab_of_the_program_that_is_shown_is_in_sight(browser, tmp_path):
+    first, *others = [xtrace.explore(lambda x, n=n: x * n, 1.0) for n in range(16)]
+    first.beside(*others).save(tmp_path / "page.html")
+    session = Session(browser, f"{(tmp_path / 'page.html').as_uri()}#16/jaxpr:1")
+    tabs, tab = [session.page.locator(name).bounding_box() for name in (".programs", ".programs .tab:last-child")]
+    assert tabs["x"] <= tab["x"] and tab["x"] + tab["width"] <= tabs["x"] + tabs["width"] + 1
+    session.page.close()
+
+
 @pytest.mark.parametrize("address", ["hlo:gone.12", "9/jaxpr:1", "python:gone.py:1", "jaxpr:99999"])
 def test_a_link_to_what_is_gone_says_so(browser, file, address):
     session = Session(browser, f"{file.as_uri()}#{address}")

@@ -31,7 +31,8 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the pages that are made: the reference, the notebooks, wrong programs, benchmarks, changes, the picture."""
     made: dict[str, str | bytes] = {
         "wrong_programs.md": (_REPOSITORY / "notebooks" / "wrong_programs.md").read_text(encoding="utf-8"),
-        "benchmarks.md": (_REPOSITORY / "benchmarks" / "README.md").read_text(encoding="utf-8"),
+        # Its pictures are those of the site.
+        "benchmarks.md": (_REPOSITORY / "benchmarks" / "README.md").read_text(encoding="utf-8").replace("../docs/", ""),
         "changes.md": (_REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8"),
         "layers.svg": layers.draw(),
     }

@@ -108,6 +108,7 @@ class App {
     this.current = Math.max(0, Math.min(this.programs.length - 1, number));
     if (this.other === this.current) this.other = null;
     [...this.tabs.children].forEach((tab, i) => tab.setAttribute("aria-selected", String(i === this.current)));
+    this.tabs.children[this.current].scrollIntoView({ block: "nearest", inline: "nearest" });
     this.compare.replaceChildren(
       el("option", { value: "" }, "compare with …"),
       ...this.programs.map((p, i) => i === this.current ? null : el("option", { value: i, selected: i === this.other }, p.name)).filter(Boolean),

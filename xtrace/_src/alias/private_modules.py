@@ -82,6 +82,10 @@ PRIVATE_MODULES: dict[str, tuple[str, ...]] = {
 }
 
 
+# Private names of public functions.
+_PUBLIC_FORMS = {"_broadcast_arrays": "broadcast_arrays", "_broadcast_to": "broadcast_to", "_where": "where"}
+
+
 def make_private_module(name: str, version: str, version_info: tuple[int, ...]) -> ModuleType:
     """Return a new module for the private module `name` of jax."""
     module = ModuleType(name, f"Names of {name}, a private module of jax, for libraries that use them.")
@@ -89,7 +93,7 @@ def make_private_module(name: str, version: str, version_info: tuple[int, ...]) 
 
     def getattribute(attribute: str) -> Any:
         for source in sources:
-            value = getattr(importlib.import_module(source), attribute, module)
+            value = getattr(importlib.import_module(source), _PUBLIC_FORMS.get(attribute, attribute), module)
             if value is not module:
                 setattr(module, attribute, value)
                 return value

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from xtrace._src.api.array_assembly import make_array_from_callback
 from xtrace._src.api.devices import process_index
+from xtrace._src.core import config
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapeDtypeStruct
@@ -23,10 +24,22 @@ from xtrace._src.core.trace import Tracer
 from xtrace._src.serialization.zarr import ZarrArray, open_array, parse_compressor
 
 Spec = Mapping[str, Any]
+_Result = TypeVar("_Result")
 
 _REMOTE = ("gs://", "s3://")
 _REMOTE_DRIVERS = frozenset(("gcs", "gcs_grpc", "s3"))
 _writers = ThreadPoolExecutor(8, "xtrace_serialization")
+
+
+def run_coroutine(coroutine: Coroutine[Any, Any, _Result]) -> _Result:
+    """Return the result of a coroutine, which another thread runs where an event loop runs, as in notebooks."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    with ThreadPoolExecutor(1) as pool:
+        made: _Result = pool.submit(config.carry_settings(lambda: asyncio.run(coroutine))).result()
+    return made
 
 
 def is_remote_storage(tspec: Spec | str) -> bool:
@@ -277,7 +290,7 @@ def run_serialization(arrays: Sequence[Array], tensorstore_specs: Sequence[Spec]
     async def write() -> None:
         await asyncio.gather(*map(async_serialize, arrays, tensorstore_specs))
 
-    asyncio.run(write())
+    run_coroutine(write())
 
 
 def run_deserialization(
@@ -323,4 +336,4 @@ def run_deserialization(
             )
         ]
 
-    return asyncio.run(read())
+    return run_coroutine(read())

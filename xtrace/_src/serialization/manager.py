@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import asyncio
 import itertools
 import threading
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from xtrace._src.serialization.arrays import (
     Spec,
     async_serialize,
     get_tensorstore_spec,
+    run_coroutine,
     run_deserialization,
 )
 from xtrace._src.xla import distributed
@@ -172,7 +172,7 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
             for array, spec in zip(arrays, tensorstore_specs, strict=True):
                 await async_serialize(array, spec, futures, transaction=transaction)
 
-        asyncio.run(copy())
+        run_coroutine(copy())
         self._finish_in_thread(futures, on_commit_callback or (lambda: None))
 
     def serialize_with_paths(
