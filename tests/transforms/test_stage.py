@@ -5,6 +5,7 @@ import gc
 import sys
 import threading
 
+import jax
 import numpy as np
 import pytest
 
@@ -171,10 +172,22 @@ def test_scalars_become_literals(value, expected, weak):
     assert literal.value == expected and type(literal.value) is type(expected) and literal.aval.weak_type is weak
 
 
-def test_rank_0_device_arrays_become_literals():
+def test_rank_0_arrays_become_constants_like_others():
+    """A jaxpr then has the same constants whether these are concrete, or tracers, as in the body of a loop."""
+    def number_of_constants(library):
+        scalar, array = library.numpy.float32(2.5), library.numpy.zeros(1)
+
+        def count(x, y):
+            return len(library.make_jaxpr(library.linearize(lambda t: (t * x * x).sum() + y, array)[1])(array).consts)
+
+        counts = [count(scalar, array), count(scalar, scalar), count(np.float32(2), np.zeros(()))]
+        library.jit(lambda x, y: counts.append(count(x, y)))(scalar, array)
+        return counts, [type(x) for x in library.make_jaxpr(lambda: scalar)().consts] == [type(scalar)]
+
+    assert number_of_constants(xtrace) == number_of_constants(jax)
     array = xtrace.device_put(np.float32(2.5))
     closed = traced(lambda x: lax.add(x, array), SCALAR)
-    assert closed.consts == [] and closed.eqns[0].invars[1].val == 2.5
+    assert closed.consts == [array] and closed.eqns[0].invars[1] is closed.jaxpr.constvars[0]
 
 
 @pytest.mark.parametrize("value", [2**31, -(2**31) - 1, 10**30])
@@ -187,11 +200,12 @@ def test_an_int_that_does_not_fit_is_an_error(value):
         assert abs(value) > 2**63 or traced(lambda: value).jaxpr.outvars[0].val == value
 
 
-def test_a_deleted_array_cannot_be_captured():
+def test_a_deleted_array_cannot_be_compiled():
     array = xtrace.device_put(np.float32(1))
     array.delete()
+    assert traced(lambda: array).consts == [array]
     with pytest.raises(RuntimeError, match="deleted"):
-        traced(lambda: array)
+        xtrace.jit(lambda: array)()
 
 
 # Closures over enclosing traces

@@ -11,6 +11,7 @@ from xtrace._src.algebra.resharding import reshard_p
 from xtrace._src.algebra.varying import preduced, pvary, reduced_vary_cast
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.aligned_arrays import aligned_array
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import (
     AbstractRef,
     ShapedArray,
@@ -70,8 +71,8 @@ aval_rules[StagedTracer] = own_aval
 class StagingTrace(Trace):
     """Records every primitive that is bound under it as an equation.
 
-    Values from outside become constants: Python scalars and arrays of rank 0 become literals, other arrays and outer
-    tracers constvars.
+    Values from outside become constants: Python scalars, and NumPy's arrays of rank 0, become literals, other arrays
+    and outer tracers constvars.
     """
 
     __slots__ = ("inputs", "equations", "constants", "captured", "effects", "debug_info", "checked", "scopes", "stack")
@@ -216,7 +217,7 @@ class StagingTrace(Trace):
             kept = value
         elif is_symbolic(value):
             return Literal(value, aval)
-        elif not aval.shape and isinstance(aval.dtype, np.dtype):
+        elif not aval.shape and isinstance(aval.dtype, np.dtype) and not isinstance(value, Array):
             return Literal(dtypes.cast(value, aval.dtype)[()], aval)
         elif isinstance(value, (np.ndarray, np.generic)):
             # The caller may write to the array later; the program keeps the present value.
