@@ -13,9 +13,6 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.runtime.transfer import to_array
-from xtrace.numpy import broadcast_arrays as _broadcast_arrays  # noqa: F401
-from xtrace.numpy import broadcast_to as _broadcast_to  # noqa: F401
-from xtrace.numpy import where as _where  # noqa: F401
 
 _Adjust = Callable[[Any, bool], tuple[Any, bool]]
 

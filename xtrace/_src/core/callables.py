@@ -25,6 +25,17 @@ def function_name(function: Callable[..., Any]) -> str:
     return name if isinstance(name, str) else type(function).__name__
 
 
+def wraps(function: Callable[..., Any], updated: Sequence[str] = ("__dict__",)) -> Callable[[Any], Any]:
+    """Return `functools.wraps` of a user's callable; it leaves out names that a function cannot have.
+
+    Objects may have a ``__name__`` that is no string, or a module without one.
+    """
+    assigned: Sequence[str] = functools.WRAPPER_ASSIGNMENTS
+    if type(function) is not FunctionType:
+        assigned = [n for n in assigned if isinstance(getattr(function, n, None), (str, dict, tuple))]
+    return functools.wraps(function, assigned, updated)
+
+
 def innermost_function(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function inside wrappers and partials."""
     try:
