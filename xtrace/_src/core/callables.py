@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from xtrace._src.core import key_paths, pytree
 from xtrace._src.core.avals import short_repr
@@ -15,6 +15,8 @@ from xtrace._src.core.ir import DebugInfo
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+_Wrapper = TypeVar("_Wrapper")
 
 
 def function_name(function: Callable[..., Any]) -> str:
@@ -25,7 +27,7 @@ def function_name(function: Callable[..., Any]) -> str:
     return name if isinstance(name, str) else type(function).__name__
 
 
-def wraps(function: Callable[..., Any], updated: Sequence[str] = ("__dict__",)) -> Callable[[Any], Any]:
+def wraps(function: Callable[..., Any], updated: Sequence[str] = ("__dict__",)) -> Callable[[_Wrapper], _Wrapper]:
     """Return `functools.wraps` of a user's callable; it leaves out names that a function cannot have.
 
     Objects may have a ``__name__`` that is no string, or a module without one.
@@ -33,7 +35,7 @@ def wraps(function: Callable[..., Any], updated: Sequence[str] = ("__dict__",)) 
     assigned: Sequence[str] = functools.WRAPPER_ASSIGNMENTS
     if type(function) is not FunctionType:
         assigned = [n for n in assigned if isinstance(getattr(function, n, None), (str, dict, tuple))]
-    return functools.wraps(function, assigned, updated)
+    return cast(Any, functools.wraps(function, assigned, updated))  # type: ignore[no-any-return]
 
 
 def innermost_function(function: Callable[..., Any]) -> Callable[..., Any]:
