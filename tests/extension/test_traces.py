@@ -142,3 +142,41 @@ def test_types_along_an_axis():
             function(3, axis, matrix)
     with pytest.raises(NotImplementedError, match="unmapped_aval: explicit_mesh_axis is not supported"):
         core.unmapped_aval(3, 0, matrix, "x")
+
+
+@pytest.mark.parametrize("module", [xtrace, jax])
+def test_tracers_that_set_their_trace_and_name_their_type(module):
+    """As in quax: `aval` is a property, numbers arrive as array-likes, and `full_raise` changes nothing."""
+    core, seen = module.extend.core, []
+
+    class Wrapped(module.core.Tracer):
+        def __init__(self, trace, value):
+            self._trace, self.value = trace, value
+
+        @property
+        def aval(self):
+            return module.typeof(self.value)
+
+        def full_lower(self):
+            return self
+
+    class Wrapping(module.core.Trace):
+        def __init__(self, below):
+            super().__init__()
+            self.below = below
+
+        def process_primitive(self, primitive, tracers, params):
+            values = [x.value if isinstance(x, Wrapped) else x for x in tracers]
+            seen.extend(isinstance(x, (module.Array, np.ndarray, np.generic, int, float)) for x in values)
+            with core.set_current_trace(self.below):
+                out = primitive.bind(*values, **params)
+            return [Wrapped(self, x) for x in out] if primitive.multiple_results else Wrapped(self, out)
+
+    with core.take_current_trace() as below:
+        trace = Wrapping(below)
+        with core.set_current_trace(trace):
+            x = Wrapped(trace, X)
+            out = module.numpy.where(x > 1.5, module.lax.sin(x) * 2 + 1.5, module.numpy.ones(3))
+    assert trace.full_raise(out) is out and trace.full_raise(1.0) == 1.0 and out._trace is trace
+    assert all(seen) and isinstance(out, Wrapped)
+    np.testing.assert_allclose(out.value, np.where(X > 1.5, np.sin(X) * 2 + 1.5, 1), rtol=1e-6)

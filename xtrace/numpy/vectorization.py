@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.callables import wraps
 from xtrace._src.ops.arrays.shape import expand_dims, squeeze
 from xtrace.numpy.conversion import asarray, to_array_operand
 
@@ -69,7 +69,7 @@ def vectorize(
     about = f"of the function vectorized with excluded={set(without) or '{}'} and signature={signature!r}"
 
     @operation
-    @functools.wraps(pyfunc)
+    @wraps(pyfunc)
     def vectorized(*args: Array, **kwargs: object) -> Any:
         mapped = [i for i, x in enumerate(args) if i not in without and (x is not None or parsed is None)]
         names = [k for k in kwargs if k not in without]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xtrace._src.core.abbreviation import abbreviate
-from xtrace._src.core.callables import function_name
+from xtrace._src.core.callables import function_name, wraps
 
 
 def read_argnums(argnums: Any) -> tuple[tuple[int, ...], bool]:
@@ -53,7 +52,7 @@ def restrict(
 ) -> Callable[..., Any]:
     """Return `fun` as a function of the arguments at the positions `chosen`."""
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def restricted(*values: object) -> Any:
         full = list(args)
         for n, value in zip(chosen, values, strict=True):

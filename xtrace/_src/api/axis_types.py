@@ -14,7 +14,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.axis_names import name_tuple, suggest_name
-from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.callables import check_callable, function_name, wraps
 from xtrace._src.core.errors import NoMeshError
 from xtrace._src.core.mesh import AbstractMesh, AxisType, naming_mesh, override_abstract_mesh
 from xtrace._src.core.partition_spec import PartitionSpec
@@ -101,7 +101,7 @@ def _jit_on_axes(
     jitted = jit(run, static_argnums=(0, 1), inline=True)
     described = "results" if keyword == "out_sharding" else "arguments"
 
-    @functools.wraps(f)
+    @wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:
         wanted = kwargs.pop(keyword, None)
         wanted = given if wanted is None else wanted

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
@@ -14,7 +13,7 @@ from xtrace._src.api.tracing import TracedFunction, abstract_leaves, trace
 from xtrace._src.core import config, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.callables import check_callable, find_signature, make_debug_info
+from xtrace._src.core.callables import check_callable, find_signature, make_debug_info, wraps
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Literal
 from xtrace._src.core.primitive import Primitive
@@ -84,7 +83,7 @@ def checkpoint(
         )
 
     @boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def checkpointed(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Any:
         traced, leaves, flags = _trace(fun, numbers, names, prevent_cse, args, kwargs)
         closed: ClosedJaxpr = traced.move_constants_to_inputs()
@@ -220,7 +219,7 @@ def _positions(
 
 
 def _bind_arguments(fun: Callable[..., Any], positional: dict[int, Any], named: dict[str, Any]) -> Callable[..., Any]:
-    @functools.wraps(fun)
+    @wraps(fun)
     def call(*rest: Any, **rest_named: Any) -> Any:
         remaining = iter(rest)
         full = [positional[i] if i in positional else next(remaining) for i in range(len(rest) + len(positional))]

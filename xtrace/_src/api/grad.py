@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import typing
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
@@ -19,7 +18,7 @@ from xtrace._src.api.reference_pullback import make_vjp_with_references
 from xtrace._src.core import dtypes, key_paths, pytree, pytree_differences, pytree_registration
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of, high_types, is_array_like, is_high
-from xtrace._src.core.callables import check_callable, function_name, make_debug_info
+from xtrace._src.core.callables import check_callable, function_name, make_debug_info, wraps
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import DebugInfo, Literal
 from xtrace._src.core.references import Reference
@@ -518,7 +517,7 @@ def value_and_grad(
 
 
     @boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         chosen = find_positions(fun, numbers, len(args), TypeError)
 
@@ -595,7 +594,7 @@ def grad(
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     @boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def gradient(*args: object, **kwargs: object) -> Any:
         value, gradients = both(*args, **kwargs)
         return (gradients, value[1]) if has_aux else gradients

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec
 
@@ -16,7 +15,7 @@ from xtrace._src.core import dtypes, pytree, pytree_registration
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.callables import check_callable, function_name, wraps
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.function_names import copy_with_name
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, is_differentiable
@@ -107,7 +106,7 @@ def jacfwd(
     numbers, several = read_argnums(argnums)
 
     @boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = find_positions(fun, numbers, len(args))
         restricted = restrict(fun, chosen, args, kwargs)
@@ -172,7 +171,7 @@ def jacrev(
     numbers, several = read_argnums(argnums)
 
     @boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def jacobian(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Any:
         chosen = find_positions(fun, numbers, len(args))
         primals = tuple([args[n] for n in chosen])

@@ -21,7 +21,7 @@ from xtrace._src.core import compilation_cache_settings as cache_settings
 from xtrace._src.core import config, pytree
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_of_value, high_types, is_high
-from xtrace._src.core.callables import LazySignature, check_callable, function_name, result_paths
+from xtrace._src.core.callables import LazySignature, check_callable, function_name, result_paths, wraps
 from xtrace._src.core.compiler_choices import Inline, check_compilation, compilation, parse_inline
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.diagnostics.warn import warn_each_time, warn_user
@@ -168,7 +168,7 @@ def with_code_of(
     a Python call.
     """
     cache: Cache = jitted._xtrace_jitted.cache
-    wrapper = functools.update_wrapper(cache.call_shapes.entry_point(call), function)
+    wrapper = wraps(function)(cache.call_shapes.entry_point(call))
     wrapper._xtrace_jitted = jitted._xtrace_jitted  # type: ignore[attr-defined]
     return wrapper
 
@@ -209,8 +209,8 @@ class Jitted:
     def callable(self) -> Callable[..., Any]:
         """Return the jitted function, with its stages as attributes."""
         jitted = self.cache.call_shapes.entry_point(self.call)
-        functools.update_wrapper(jitted, self.fun, updated=("__dict__",) if isinstance(self.fun, FunctionType) else ())
-        if not hasattr(self.fun, "__name__"):
+        wraps(self.fun, ("__dict__",) if isinstance(self.fun, FunctionType) else ())(jitted)
+        if not isinstance(getattr(self.fun, "__name__", None), str):
             jitted.__name__ = jitted.__qualname__ = self.name
         vars(jitted).update(
             __signature__=LazySignature(self.fun), trace=self.trace, lower=self.lower, eval_shape=self.eval_shape,

@@ -14,7 +14,7 @@ from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.axis_names import name_tuple
-from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.callables import check_callable, function_name, wraps
 from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.core.mesh import Mesh, device_grid
 from xtrace._src.core.partition_spec import PartitionSpec
@@ -109,7 +109,7 @@ def pmap(
         call = ShardMap(body, lambda _: [_spec(i, name) for i in out_places], specs, mesh, frozenset(), False)
         return call.bind(*leaves)
 
-    return jit(functools.wraps(fun)(mapped), static_argnums=static, donate_argnums=donate_argnums)
+    return jit(wraps(fun)(mapped), static_argnums=static, donate_argnums=donate_argnums)
 
 
 def _check_outermost(fun: Callable[..., Any]) -> None:

@@ -6,7 +6,6 @@ of the last array before the pullback is called, and that of the first array aft
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from xtrace._src.api.pullback import VJP, pull_back
 from xtrace._src.core import pytree, pytree_registration
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of
-from xtrace._src.core.callables import function_name
+from xtrace._src.core.callables import function_name, wraps
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.references import Reference
 from xtrace._src.core.tangents import is_differentiable
@@ -32,7 +31,7 @@ def make_vjp_with_references(
     arrays = [read_reference(x) if isinstance(x, Reference) else x for x in leaves]
     written: list[bool] = []
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def of_arrays(*args: Any) -> Any:
         values = pytree.tree_leaves(args)
         references = {i: make_reference(values[i]) for i in places}

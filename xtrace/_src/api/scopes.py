@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
 from xtrace._src.core import config
 from xtrace._src.core.abbreviation import abbreviate
-from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.callables import check_callable, function_name, wraps
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.trace import CompileTimeTrace, current_trace, use_trace
 from xtrace._src.transforms.scopes import scope
@@ -82,7 +81,7 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
     called = name if name is not None else function_name(fun)
 
     @boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def named(*args: object, **kwargs: object) -> Any:
         with named_scope(called):
             return fun(*args, **kwargs)

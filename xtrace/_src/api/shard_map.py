@@ -12,7 +12,7 @@ from xtrace._src.core import key_paths, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.axis_names import name_tuple, suggest_name
-from xtrace._src.core.callables import check_callable, function_name, positional_names
+from xtrace._src.core.callables import check_callable, function_name, positional_names, wraps
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo
 from xtrace._src.core.mesh import BaseMesh, context_abstract_mesh, context_mesh, naming_mesh
 from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, get_entry_axes, restrict_spec
@@ -86,7 +86,7 @@ def shard_map(
     # Called eagerly, the whole computation is one program.
     jitted = jit(call.bind)
 
-    @functools.wraps(f)
+    @wraps(f)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
             raise TypeError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,7 +20,7 @@ from xtrace._src.core.avals import (
     int_aval,
     is_array_like,
 )
-from xtrace._src.core.callables import check_callable, function_name, make_debug_info
+from xtrace._src.core.callables import check_callable, function_name, make_debug_info, wraps
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.high_values import lower_result
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal
@@ -263,7 +262,7 @@ def make_jaxpr(
     chosen = Selection("static", fun, static_argnums, None)
 
     @boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def jaxpr_maker(*args: object, **kwargs: object) -> Any:
         static, dynamic, named = call_arguments.split_static(fun, chosen, args, kwargs)
         leaves, in_tree = pytree.tree_flatten((dynamic, named))

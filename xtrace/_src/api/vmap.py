@@ -25,7 +25,7 @@ from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
-from xtrace._src.core.callables import check_callable, function_name, make_debug_info
+from xtrace._src.core.callables import check_callable, function_name, make_debug_info, wraps
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.key_paths import keystr
 from xtrace._src.core.partition_spec import PartitionSpec, get_entry_axes
@@ -95,7 +95,7 @@ def vmap(
     function: Any = cast(Any, fun)
 
     @boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def mapped(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Any:
         name = function_name(fun)
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -16,7 +15,7 @@ from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like, short_repr
-from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.callables import check_callable, function_name, wraps
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.runtime.transfer import as_value
 
@@ -55,7 +54,7 @@ def checkify(f: Callable[..., Any], errors: Iterable[ErrorCategory] = user_check
     enabled = _categories(errors)
 
     @boundary
-    @functools.wraps(f)
+    @wraps(f)
     def checked(*args: object, **kwargs: object) -> tuple[Error, Any]:
         error, result = run_checked(f, enabled, *args, **kwargs)
         leaves, tree = pytree.tree_flatten(result)

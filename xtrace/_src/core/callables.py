@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from xtrace._src.core import key_paths, pytree
 from xtrace._src.core.avals import short_repr
@@ -16,6 +16,8 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
+_Wrapper = TypeVar("_Wrapper")
+
 
 def function_name(function: Callable[..., Any]) -> str:
     """Return the name a function goes by in jaxprs, modules and messages."""
@@ -23,6 +25,17 @@ def function_name(function: Callable[..., Any]) -> str:
     if name is None and isinstance(function, functools.partial):
         return function_name(function.func)
     return name if isinstance(name, str) else type(function).__name__
+
+
+def wraps(function: Callable[..., Any], updated: Sequence[str] = ("__dict__",)) -> Callable[[_Wrapper], _Wrapper]:
+    """Return `functools.wraps` of a user's callable; it leaves out names that a function cannot have.
+
+    Objects may have a ``__name__`` that is no string, or a module without one.
+    """
+    assigned: Sequence[str] = functools.WRAPPER_ASSIGNMENTS
+    if type(function) is not FunctionType:
+        assigned = [n for n in assigned if isinstance(getattr(function, n, None), (str, dict, tuple))]
+    return cast(Any, functools.wraps(function, assigned, updated))  # type: ignore[no-any-return]
 
 
 def innermost_function(function: Callable[..., Any]) -> Callable[..., Any]:

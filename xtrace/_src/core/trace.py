@@ -13,6 +13,7 @@ from xtrace._src.core import explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_rules, own_aval
+from xtrace._src.core.ir import Literal
 
 if TYPE_CHECKING:
     from xtrace._src.core.primitive import ArrayPrimitive, Primitive
@@ -68,7 +69,9 @@ class Trace:
             name = type(self).__name__
             raise NotImplementedError(f"{name} must define process_primitive(primitive, tracers, params)")
         named = dict(zip(primitive.parameters, parameters, strict=True))
-        return self.process_primitive(primitive, operands, primitive.given_parameters(named))
+        # Literals go between the traces of xtrace only; a user's gets numbers.
+        values = [x.val if type(x) is Literal else x for x in operands]
+        return self.process_primitive(primitive, values, primitive.given_parameters(named))
 
     def process_primitive(self, primitive: Primitive, tracers: Sequence[Any], params: dict[str, Any]) -> Any:
         """Apply `primitive`, given its parameters by name."""
@@ -81,6 +84,10 @@ class Trace:
     def end(self) -> None:
         """Close the trace; later uses of its tracers are errors."""
         self.ended = True
+
+    def full_raise(self, x: Any) -> Any:
+        """Return `x` itself: operations take values of other traces."""
+        return x
 
     @property
     def main(self) -> Trace:
@@ -242,8 +249,12 @@ class Tracer(Array):
 
     @property
     def _trace(self) -> Trace:
-        # Programs that use JAX's internals find the trace of a tracer here.
+        # Programs that use JAX's internals find, or set, the trace of a tracer here.
         return self.owner
+
+    @_trace.setter
+    def _trace(self, trace: Trace) -> None:
+        self.owner = trace
 
     # JAX's attribute for tracers of symbolic sizes, which do not exist here.
     dimension_as_value = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ from xtrace._src.api import grad as dense_derivatives
 from xtrace._src.api import jacobian as dense_jacobians
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate
-from xtrace._src.core.callables import check_callable
+from xtrace._src.core.callables import check_callable, wraps
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace.experimental.sparse.coordinate_storage import CoordinateStorage
 from xtrace.experimental.sparse.row_storage import RowStorage
@@ -97,7 +96,7 @@ def value_and_grad(
     check_callable(fun)
 
     @boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def function(*args: Any, **keywords: Any) -> tuple[Any, Any]:
         arguments = _Arguments("value_and_grad", args, argnums)
         differentiate = dense_derivatives.value_and_grad(
@@ -138,7 +137,7 @@ def grad(
     differentiate = value_and_grad(fun, argnums, has_aux, **kwargs)
 
     @boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def function(*args: Any, **keywords: Any) -> Any:
         value, gradient = differentiate(*args, **keywords)
         return (gradient, value[1]) if has_aux else gradient
@@ -169,7 +168,7 @@ def _make_jacobian(
     check_callable(fun, function=name)
 
     @boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def function(*args: Any, **keywords: Any) -> Any:
         arguments = _Arguments(name, args, argnums)
         trees: list[Any] = []

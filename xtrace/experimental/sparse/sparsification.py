@@ -9,7 +9,7 @@ from typing import Any
 from xtrace._src.algebra.vector_space import materialize_literal
 from xtrace._src.core import pytree
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_rules, own_aval
-from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.callables import check_callable, function_name, wraps
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Literal, called_jaxpr
 from xtrace._src.core.primitive import Primitive
@@ -206,7 +206,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     check_callable(f)
 
     @boundary
-    @functools.wraps(f)
+    @wraps(f)
     def sparsified(*args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = pytree.tree_flatten((args, kwargs), is_leaf=_is_operand)
         leaves = [_give_pattern(x) for x in leaves]

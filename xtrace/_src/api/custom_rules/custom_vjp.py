@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
@@ -14,7 +13,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of, is_array_like
-from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.callables import check_callable, function_name, wraps
 from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.references import Reference
 from xtrace._src.core.tangents import is_differentiable
@@ -308,7 +307,7 @@ def custom_gradient(fun: Callable[..., Any]) -> custom_vjp[..., Any]:
     check_callable(fun)
 
     @custom_vjp
-    @functools.wraps(fun)
+    @wraps(fun)
     def wrapped(*args: object) -> Any:
         result, _ = fun(*args)
         return result

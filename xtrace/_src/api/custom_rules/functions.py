@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
@@ -13,7 +12,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of, is_array_like
-from xtrace._src.core.callables import POSITIONAL, check_callable, find_signature, function_name
+from xtrace._src.core.callables import POSITIONAL, check_callable, find_signature, function_name, wraps
 from xtrace._src.core.effects import OWN_DERIVATIVE_EFFECT
 from xtrace._src.core.references import Reference
 from xtrace._src.core.trace import base_trace, current_trace
@@ -43,7 +42,7 @@ class Call(NamedTuple):
             return function
         fixed, arity = self.fixed, self.arity
 
-        @functools.wraps(function)
+        @wraps(function)
         def call(*args: Any) -> Any:
             rest = iter(args)
             return function(*[fixed[i] if i in fixed else next(rest) for i in range(arity)])
@@ -81,7 +80,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
 
     def __init__(self, fun: Callable[_Arguments, _Result], nondiff_argnums: Shape, nondiff_argnames: Any) -> None:
         check_callable(fun, function=self.kind)
-        functools.update_wrapper(self, fun)
+        wraps(fun)(self)
         self.fun: Callable[..., _Result] = fun
         self.name, self.signature = function_name(fun), find_signature(fun)
         names = list(self.signature.parameters) if self.signature is not None else []
