@@ -25,7 +25,7 @@ CALLS = [
     ("jnp.dot(x, x.T, precision={})", "dot: the argument precision"),
     ("jnp.concat([1.0])", "concat: Zero-dimensional"),
     ("jnp.trace(x, offset=None)", "trace: offset: None of type"),
-    ("jnp.digitize(x, v, method=v)", "digitize: the argument method"),
+    ("jnp.digitize(x, v, method=v)", "digitize: method must be one of"),
     ("jnp.unique_all(x, size={1})", "unique_all: size must be an integer"),
     ("jnp.logaddexp.reduce(x, keepdims=[])", "reduce: the argument keepdims"),
     ("jnp.multiply.reduce({})", "multiply.reduce requires ndarray"),
