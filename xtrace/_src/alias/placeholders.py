@@ -7,7 +7,9 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 _COLOCATED = "jax.experimental.colocated_python"
-PLACEHOLDERS: dict[str, str] = dict.fromkeys((_COLOCATED, f"{_COLOCATED}.func", f"{_COLOCATED}.serialization"), "Colocated Python")
+PLACEHOLDERS: dict[str, str] = dict.fromkeys(
+    (_COLOCATED, f"{_COLOCATED}.func", f"{_COLOCATED}.serialization"), "Colocated Python"
+)
 
 
 def make_placeholder(name: str) -> ModuleType:
