@@ -717,7 +717,7 @@ def test_commands_count_and_verify_traces(cache, capsys):
     run(PLAIN)
     assert xtrace.cache_info().traces == 1
     assert main(["cache", "--directory", str(cache), "--verify"]) == 0
-    assert "1 traces" in capsys.readouterr().out
+    assert " 1 trace," in capsys.readouterr().out
     (path,) = traces_in(cache)
     path.write_bytes(path.read_bytes()[:-1])
     assert main(["cache", "--directory", str(cache), "--verify"]) != 0

@@ -123,25 +123,25 @@ class _NumpyFunction:
         direct, plans, settings = self.direct, self.plans, config.cache_key
         jitted = self.jitted
 
-        def function(x: ArrayLike, y: ArrayLike, /) -> Any:
+        def function(x: ArrayLike, other: ArrayLike, /) -> Any:
             try:
-                if type(x) is ConcreteArray is type(y) and _trace_of_thread() is base_trace:
-                    return jitted(x, y)
-                left, right = getattr(x, "aval", None), getattr(y, "aval", None)
+                if type(x) is ConcreteArray is type(other) and _trace_of_thread() is base_trace:
+                    return jitted(x, other)
+                left, right = getattr(x, "aval", None), getattr(other, "aval", None)
                 if left is right and left is not None:
                     chosen = direct.get(left)
                     if chosen is not None:
                         trace = _trace_of_thread()
                         if trace.fusion_level >= chosen[2]:
-                            return jitted(x, y)
-                        return trace.process(chosen[0], (x, y), chosen[1])
-                plan = plans.get((type(x) if left is None else left, type(y) if right is None else right))
+                            return jitted(x, other)
+                        return trace.process(chosen[0], (x, other), chosen[1])
+                plan = plans.get((type(x) if left is None else left, type(other) if right is None else right))
                 if plan is not None and (plan[0] is None or plan[0] is settings()):
-                    return plan[1](x, y)
-                return general(x, y)
+                    return plan[1](x, other)
+                return general(x, other)
             except BaseException as error:
                 hide_frames(error)
-                ready = convert_array_objects(error, (x, y), {})
+                ready = convert_array_objects(error, (x, other), {})
                 if ready is None:
                     raise
             return function(*ready[0])
