@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from xtrace._src.algebra.vector_space import operand_aval
+from xtrace._src.alias import private_names
 from xtrace._src.api import promotion
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
@@ -22,7 +21,7 @@ def _as_numeric(dtype: Any, weak: bool) -> tuple[Any, bool]:
 
 
 def _as_complex(dtype: Any, weak: bool) -> tuple[Any, bool]:
-    return np.result_type(promotion.as_inexact(dtype, weak)[0], np.complex64), weak
+    return private_names.to_complex_dtype(dtype), weak
 
 
 def _promote(operands: tuple[Any, ...], adjust: _Adjust | None, function: str) -> list[Array]:

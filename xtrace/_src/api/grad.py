@@ -515,7 +515,6 @@ def value_and_grad(
     refuse_reduce_axes("grad", reduce_axes)
     numbers, several = read_argnums(argnums)
 
-
     @boundary
     @wraps(fun)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:

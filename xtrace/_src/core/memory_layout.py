@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.diagnostics.messages import called_function
+from xtrace._src.core.sentinels import Sentinel
 from xtrace._src.core.shardings import Sharding
 from xtrace._src.xla import buffers
 
 
-class _Auto:
+class _Auto(Sentinel):
     """The class of `Layout.AUTO`, which leaves the layout to the compiler."""
 
     __slots__ = ()
@@ -20,11 +21,8 @@ class _Auto:
     def __repr__(self) -> str:
         return "AUTO"
 
-    def __reduce__(self) -> str:
-        return "_AUTO"
 
-
-_AUTO = _Auto()
+_AUTO = _Auto("_AUTO")
 
 
 class Layout:

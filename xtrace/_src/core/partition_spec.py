@@ -6,21 +6,16 @@ from collections.abc import Iterator, Set
 from typing import Any
 
 from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.sentinels import Sentinel
 
 
-class _Unconstrained:
+class _Unconstrained(Sentinel):
     """The entry of a dimension whose split is left to the compiler."""
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        return "UNCONSTRAINED"
 
-    def __reduce__(self) -> str:
-        return "UNCONSTRAINED"
-
-
-UNCONSTRAINED = _Unconstrained()
+UNCONSTRAINED = _Unconstrained("UNCONSTRAINED")
 
 
 def get_entry_axes(entry: Any) -> tuple[Any, ...]:

@@ -4,7 +4,7 @@ from typing import Any
 
 
 class Sentinel:
-    """An object that is compared by identity; it is a variable of this module, and pickled by the name of this."""
+    """An object that is compared by identity; it is a variable of the module of its class, and pickled by its name."""
 
     __slots__ = ("name",)
 

@@ -12,22 +12,17 @@ from xtrace._src.api.promotion import as_inexact
 from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
+from xtrace._src.core.sentinels import Sentinel
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.jet.trace import expand
 from xtrace._src.ops.collectives import scale
 from xtrace._src.runtime.transfer import as_value
 
 
-class _Zero:
+class _Zero(Sentinel):
     """A constant for zero derivatives."""
 
-    __slots__ = ("_name",)
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __repr__(self) -> str:
-        return self._name
+    __slots__ = ()
 
 
 # One zero derivative, and zeros for all derivatives of a value.
