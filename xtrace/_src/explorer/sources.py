@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import linecache
 import os
 import warnings
 from collections.abc import Iterable, Sequence
 from types import CodeType
 from typing import Any
 
+from xtrace._src.core.diagnostics.excerpts import source_lines
 from xtrace._src.xla.source_locations import name_file
 
 _MAX_COLUMNS = 2000
@@ -21,14 +21,15 @@ def describe_file(name: str, codes: Iterable[CodeType]) -> dict[str, Any]:
     codes: the traced code objects of the file. ``lines`` is None without a source. ``missing`` has the reason, and
     ``changed`` a warning if the file has changed since tracing.
     """
-    linecache.checkcache(name)
-    lines = [line.rstrip("\r\n") for line in linecache.getlines(name)]
-    if not lines:
+    lines = source_lines(name)
+    unchanged = _is_unchanged(name, lines, codes)
+    if not lines or not (unchanged or os.path.exists(name)):
+        # Python names all code executed from strings alike, and may know the lines of another such string.
         reason = "the file is gone" if os.path.isabs(name) and not os.path.exists(name) else (
             "this code was not read from a file: it was typed, generated or executed from a string"
         )
         return {"name": name_file(name), "lines": None, "missing": reason, "changed": ""}
-    changed = "" if _is_unchanged(name, lines, codes) else (
+    changed = "" if unchanged else (
         "the file has changed since the function was traced; line numbers refer to the older text"
     )
     cut = f"lines after {_MAX_LINES} are left out" if len(lines) > _MAX_LINES else ""
