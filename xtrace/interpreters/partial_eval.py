@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.ir import DebugInfo, Jaxpr, JaxprEqn
+from xtrace._src.core.jaxprs.ir import DebugInfo, Jaxpr, JaxprEqn
 from xtrace._src.core.public_modules import late_imports as _late_imports
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.extension.linear_functions import WrappedFun

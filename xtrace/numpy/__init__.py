@@ -10,7 +10,7 @@ from numpy import (
 
 from xtrace._src.core.arrays import Array as ndarray
 from xtrace._src.core.dtypes import finfo, iinfo
-from xtrace._src.core.jax_version import is_newer as _is_newer
+from xtrace._src.core.settings.jax_version import is_newer as _is_newer
 from xtrace._src.core.public_modules import late_imports as _late_imports
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.numpy.scalar_types import *
@@ -64,7 +64,7 @@ with _late_imports(globals()):
     from xtrace.numpy.cumulative import (
         cumprod as cumprod, cumsum as cumsum, cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum,
     )
-    from xtrace._src.api.operators import (
+    from xtrace._src.api.operators.operators import (
         absolute as absolute, divmod as divmod, equal as equal, floor_divide as floor_divide, greater as greater,
         greater_equal as greater_equal, invert as invert, left_shift as left_shift, less as less,
         less_equal as less_equal, not_equal as not_equal, positive as positive, power as power, remainder as remainder,

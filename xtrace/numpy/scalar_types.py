@@ -10,13 +10,14 @@ import numpy as np
 
 from xtrace import dtypes as public_dtypes
 from xtrace._src.algebra.vector_space import operand_aval
-from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.dtypes import DType
+from xtrace._src.core.settings import config
 from xtrace.numpy.conversion import asarray
 from xtrace.numpy.operands import axes_of
 

@@ -10,16 +10,17 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from xtrace._src.core import dtypes, key_paths, pytree
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.function_names import copy_with_name
-from xtrace._src.core.memory_layout import Format, Layout
-from xtrace._src.core.partition_spec import PartitionSpec
+from xtrace._src.core.pytrees import key_paths, pytree
 from xtrace._src.core.references import Reference
-from xtrace._src.core.requested_shardings import requested_sharding
-from xtrace._src.core.shardings import Sharding
+from xtrace._src.core.shardings.memory_layout import Format, Layout
+from xtrace._src.core.shardings.partition_spec import PartitionSpec
+from xtrace._src.core.shardings.requested_shardings import requested_sharding
+from xtrace._src.core.shardings.shardings import Sharding
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.device_put import CopySemantics, put
 from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, get_layout, mesh_sharding

@@ -12,8 +12,8 @@ from typing import Any
 
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.diagnostics.messages import public_names
+from xtrace._src.core.diagnostics.source import is_internal
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.source import is_internal
 from xtrace._src.xla.late_modules import LateName, record_imports
 
 # The public modules whose functions are operations on arrays.

@@ -8,7 +8,7 @@ from typing import Any
 
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.ir import NEVER_PRINTED, ClosedJaxpr, DebugInfo
+from xtrace._src.core.jaxprs.ir import NEVER_PRINTED, ClosedJaxpr, DebugInfo
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import current_trace, use_trace
 from xtrace._src.ops.custom_rules.calls import (
