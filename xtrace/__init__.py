@@ -5,51 +5,49 @@ its jaxpr. The names are JAX's.
 """
 # ruff: noqa: I001
 
-import importlib as _importlib
-
-import xtrace._src.core.settings.logging_settings as _logging_settings
-from xtrace._src.api.devices import *
-from xtrace._src.api.eager import evaluate as _evaluate
-from xtrace._src.api.jit.jit import jit as jit, lower as lower
-from xtrace._src.api.jit.jit_cache import clear_caches as clear_caches
-from xtrace._src.api.operators.late_methods import install_late as _install_late
-from xtrace._src.api.operators.operators import install_operators as _install_operators
-from xtrace._src.api.tracing import eval_shape as eval_shape, make_jaxpr as make_jaxpr
-from xtrace._src.core.arrays import Array as Array
-from xtrace._src.core.avals import ShapeDtypeStruct as ShapeDtypeStruct
-from xtrace._src.core.settings.compiler_choices import compilation as compilation
-from xtrace._src.core.settings.config import *
-from xtrace._src.core.dtypes import float0 as float0
-from xtrace._src.core.settings.inert_settings import INERT as _inert_settings
-from xtrace._src.core.settings.jax_version import jax_version as jax_version
-from xtrace._src.core.public_modules import late_imports as _late_imports
-from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace._src.core.trace import Tracer as _Tracer
-from xtrace._src.core.trace import set_base_trace as _set_base_trace
-from xtrace._src.runtime.arrays import ConcreteArray as _ConcreteArray
-from xtrace._src.runtime.arrays import Shard as Shard
-from xtrace._src.xla.clients import Device as Device
+from xtrace._late_names import late_imports as _late_imports
 from xtrace.version import __version__, __version_info__
-
-# The late bindings: the bottom trace needs the compiler, operators and methods need the operations.
-_set_base_trace(_evaluate)
-_install_operators(Array, _Tracer, _ConcreteArray)
-_install_late(
-    lambda name: _importlib.import_module("xtrace.numpy.array_methods").install_method(Array, name), Array
-)
-
-checking_leaks = check_tracer_leaks
-
-__all__ = _make_public(globals())
-
-# JAX has context managers for some of the settings that change nothing here.
-_inert_managers = ("auto_pcast", "jax2tf_associative_scan_reductions",
-           "remove_size_one_mesh_axis_from_type", "softmax_custom_jvp")
-globals().update({name: s for s in _inert_settings if (name := s.name.removeprefix("jax_")) in _inert_managers})
-__all__ += _inert_managers
 
 # These load at their first use.
 with _late_imports(globals()):
+    from xtrace._src.api.devices import (
+        block_until_ready as block_until_ready, copy_to_host_async as copy_to_host_async,
+        default_backend as default_backend, device_count as device_count, device_get as device_get,
+        device_put as device_put, devices as devices, host_count as host_count, host_id as host_id,
+        host_ids as host_ids, local_device_count as local_device_count, local_devices as local_devices,
+        print_environment_info as print_environment_info, process_count as process_count,
+        process_index as process_index, process_indices as process_indices, typeof as typeof,
+    )
+    from xtrace._src.api.jit.jit import jit as jit, lower as lower
+    from xtrace._src.api.jit.jit_cache import clear_caches as clear_caches
+    from xtrace._src.api.tracing import eval_shape as eval_shape, make_jaxpr as make_jaxpr
+    from xtrace._src.core.arrays import Array as Array
+    from xtrace._src.core.avals import ShapeDtypeStruct as ShapeDtypeStruct
+    from xtrace._src.core.settings.compiler_choices import compilation as compilation
+    from xtrace._src.core.settings.config import (
+        allow_f16_reductions as allow_f16_reductions, array_garbage_collection_guard as array_garbage_collection_guard,
+        check_tracer_leaks as check_tracer_leaks, check_tracer_leaks as checking_leaks, config as config,
+        debug_infs as debug_infs, debug_key_reuse as debug_key_reuse, debug_nans as debug_nans,
+        default_device as default_device, default_matmul_precision as default_matmul_precision,
+        default_prng_impl as default_prng_impl, enable_checks as enable_checks,
+        enable_custom_prng as enable_custom_prng, enable_x64 as enable_x64,
+        explain_cache_misses as explain_cache_misses, legacy_prng_key as legacy_prng_key, log_compiles as log_compiles,
+        no_execution as no_execution, no_tracing as no_tracing, numpy_dtype_promotion as numpy_dtype_promotion,
+        numpy_rank_promotion as numpy_rank_promotion, thread_guard as thread_guard,
+        threefry_partitionable as threefry_partitionable, transfer_guard as transfer_guard,
+        transfer_guard_device_to_device as transfer_guard_device_to_device,
+        transfer_guard_device_to_host as transfer_guard_device_to_host,
+        transfer_guard_host_to_device as transfer_guard_host_to_device,
+    )
+    from xtrace._src.core.dtypes import float0 as float0
+    from xtrace._src.core.settings.inert_settings import (
+        auto_pcast as auto_pcast, jax2tf_associative_scan_reductions as jax2tf_associative_scan_reductions,
+        remove_size_one_mesh_axis_from_type as remove_size_one_mesh_axis_from_type,
+        softmax_custom_jvp as softmax_custom_jvp,
+    )
+    from xtrace._src.core.settings.jax_version import jax_version as jax_version
+    from xtrace._src.runtime.arrays import Shard as Shard
+    from xtrace._src.xla.clients import Device as Device
     from xtrace._src.api.meshes.array_assembly import (
         make_array_from_callback as make_array_from_callback,
         make_array_from_process_local_data as make_array_from_process_local_data,

@@ -100,9 +100,8 @@ def test_names_are_completed(line, names):
     assert names <= {completion.name for completion in editor.complete(*place)}
 
 
-# Names that loops make: primitives that only jaxprs show, settings that change nothing, types that not every release of
-# ml_dtypes has.
-INVISIBLE = {"xtrace.extend.core.primitives", "xtrace", "xtrace.numpy"}
+# The primitives that only jaxprs show, whose names a loop makes.
+INVISIBLE = {"xtrace.extend.core.primitives"}
 
 
 @pytest.mark.slow
@@ -114,4 +113,3 @@ def test_every_public_name_is_seen_without_running():
         if missing := set(dir(importlib.import_module(name))) - found:
             unseen[name] = sorted(missing)
     assert set(unseen) <= INVISIBLE, unseen
-    assert len(unseen["xtrace"]) <= 4 and len(unseen.get("xtrace.numpy", ())) <= 2

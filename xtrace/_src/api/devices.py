@@ -28,12 +28,6 @@ from xtrace._src.runtime.transfer import array_from_host, current_device, in_lay
 from xtrace._src.xla import clients, guards
 from xtrace._src.xla.versions import JAXLIB_VERSION_TEXT
 
-__all__ = [
-    "block_until_ready", "copy_to_host_async", "default_backend", "device_count", "device_get", "device_put", "devices",
-    "host_count", "host_id", "host_ids", "local_device_count", "local_devices", "print_environment_info",
-    "process_count", "process_index", "process_indices", "typeof",
-]
-
 
 def devices(backend: str | None = None) -> list[Any]:
     """Return the devices of all processes.

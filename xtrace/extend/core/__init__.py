@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._late_names import late_imports as _late_imports
 from xtrace._src.api.tracing import eval_jaxpr
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import DTypeLike
@@ -25,7 +26,6 @@ from xtrace._src.core.jaxprs.effects import Effect, Effects
 from xtrace._src.core.jaxprs.ir import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, find_jaxprs
 from xtrace._src.core.jaxprs.source_info import SourceInfo
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.public_modules import late_imports as _late_imports
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.core.trace import Trace, Tracer, axis_environment, base_trace, current_trace, use_trace

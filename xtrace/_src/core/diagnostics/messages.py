@@ -6,6 +6,7 @@ import re
 import sys
 from types import CodeType, FrameType, TracebackType
 
+from xtrace._late_names import public_names
 from xtrace._src.core.diagnostics.source import calling_frames, is_internal
 
 # The start of messages of operations, and of Python's messages about arguments; the name may be private.
@@ -18,9 +19,6 @@ _ELEMENTWISE = "xtrace._src.api.operators.elementwise_functions"
 _CALLS_OF_PRIMITIVES = ("Primitive.__call__", "operation", "reduction")
 # The modules whose functions put their own names in front of messages of other functions.
 _MODULES = ("xtrace.numpy", "xtrace.nn", "xtrace.scipy", "xtrace.random", "xtrace.image", _OPERATORS, _ELEMENTWISE)
-
-# The public names of functions and classes, by their module and their name in it.
-public_names: dict[tuple[str, str], str] = {}
 
 # A message begins with the event and ends with the correction.
 _LONGEST, _BEGINNING, _END = 1000, 700, 250

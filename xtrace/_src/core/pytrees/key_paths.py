@@ -7,8 +7,6 @@ from typing import Any, TypeVar
 
 from xtrace._src.xla.pytree_registry import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey
 
-__all__ = ["KeyEntry", "KeyPath", "keystr"]
-
 KeyEntry = TypeVar("KeyEntry", bound=Hashable)
 KeyPath = tuple[KeyEntry, ...]
 

@@ -20,20 +20,11 @@ from xtrace._src.xla import pytree_registry
 from xtrace._src.xla.pytree_registry import (
     DictKey,
     FlattenedIndexKey,
-    GetAttrKey,
     PyTreeDef,
     SequenceKey,
     flatten,
     flatten_with_path,
 )
-
-__all__ = [
-    "PyTreeDef", "default_registry", "DictKey", "FlattenedIndexKey", "GetAttrKey",
-    "SequenceKey", "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path", "tree_structure",
-    "tree_unflatten", "tree_map", "tree_map_with_path", "tree_reduce", "tree_reduce_associative", "tree_all",
-    "tree_transpose", "tree_broadcast", "build_tree", "all_leaves", "is_tree_node",
-    "flatten_one_level", "flatten_one_level_with_keys", "treedef_children", "treedef_is_leaf", "treedef_tuple",
-]
 
 default_registry = pytree_registry.registry
 

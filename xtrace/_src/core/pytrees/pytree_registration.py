@@ -13,11 +13,6 @@ from xtrace._src.core.pytrees.pytree import check_function
 from xtrace._src.xla import pytree_registry
 from xtrace._src.xla.pytree_registry import DictKey
 
-__all__ = [
-    "register_pytree_node", "register_pytree_node_class", "register_pytree_with_keys",
-    "register_pytree_with_keys_class", "register_dataclass", "register_static", "Partial",
-]
-
 _Class = TypeVar("_Class", bound=type)
 
 

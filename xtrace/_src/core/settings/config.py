@@ -37,15 +37,6 @@ from xtrace._src.core.settings.options import changed_settings as changed_settin
 from xtrace._src.core.settings.options import keyed_differences as keyed_differences
 from xtrace._src.core.settings.options import store as store
 
-__all__ = [
-    "allow_f16_reductions", "array_garbage_collection_guard", "check_tracer_leaks", "config", "debug_infs",
-    "debug_key_reuse", "debug_nans", "default_device", "default_matmul_precision", "default_prng_impl", "enable_checks",
-    "enable_custom_prng", "enable_x64", "explain_cache_misses", "legacy_prng_key", "log_compiles", "no_execution",
-    "no_tracing", "numpy_dtype_promotion", "numpy_rank_promotion", "thread_guard", "threefry_partitionable",
-    "transfer_guard", "transfer_guard_device_to_device", "transfer_guard_device_to_host",
-    "transfer_guard_host_to_device",
-]
-
 
 def _device(value: Any) -> Any:
     if value is None or hasattr(value, "device_kind") or (isinstance(value, str) and value.lower() in _PLATFORMS):

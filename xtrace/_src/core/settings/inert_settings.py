@@ -87,3 +87,10 @@ INERT: tuple[Option, ...] = tuple([
         ("jax_xla_profile_version", 0, INTEGER, _PROFILES), ("mock_num_gpu_processes", 0, INTEGER, _NO_MOCK),
     )
 ])
+
+# JAX has context managers for some of these.
+_by_name = {setting.name.removeprefix("jax_"): setting for setting in INERT}
+auto_pcast = _by_name["auto_pcast"]
+jax2tf_associative_scan_reductions = _by_name["jax2tf_associative_scan_reductions"]
+remove_size_one_mesh_axis_from_type = _by_name["remove_size_one_mesh_axis_from_type"]
+softmax_custom_jvp = _by_name["softmax_custom_jvp"]
