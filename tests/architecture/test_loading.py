@@ -78,10 +78,10 @@ def test_the_first_use_does_not_load(name, after_first_use):
 FIRST_USES = {
     "an array of a pickle": "import pickle, sys; print(pickle.loads(sys.stdin.buffer.read()) + 1.0)",
     "threads": """
-import threading, time, xtrace, xtrace.numpy as jnp
-results = []
+import threading, xtrace, xtrace.numpy as jnp
+barrier, results = threading.Barrier(8), []
 def use(n):
-    time.sleep(n / 100)
+    barrier.wait()
     results.append(float((xtrace.jit(lambda x: jnp.sin(x) * n) if n % 2 else lambda x: jnp.cos(x) + n)(0.0)))
 threads = [threading.Thread(target=use, args=(n,)) for n in range(8)]
 [thread.start() for thread in threads], [thread.join() for thread in threads]
