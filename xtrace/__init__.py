@@ -5,7 +5,7 @@ its jaxpr. The names are JAX's.
 """
 # ruff: noqa: I001
 
-from xtrace._late_names import late_imports as _late_imports
+from xtrace._late_imports import late_imports as _late_imports
 from xtrace.version import __version__, __version_info__
 
 # These load at their first use.

@@ -1,6 +1,6 @@
 """Functions with derivatives of the user's own (``jax.custom_derivatives``)."""
 
-from xtrace._late_names import late_imports as _late_imports
+from xtrace._late_imports import late_imports as _late_imports
 from xtrace._src.api.custom_rules.closures import closure_convert
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.custom_rules.custom_vjp import (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from xtrace._late_imports import late_modules as _late_modules
 from xtrace._src.core.avals import AbstractToken
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.public_modules import make_public as _make_public
@@ -12,7 +13,6 @@ from xtrace._src.extension.lowering import TextRule
 from xtrace._src.ops.ffi import ForeignLowering, ffi_call
 from xtrace._src.stablehlo.builder import symbol as _symbol
 from xtrace._src.xla import ffi as _ffi
-from xtrace._src.xla.late_modules import late_modules as _late_modules
 
 with _late_modules(globals()):
     from xtrace._src.extension import mlir_functions as _mlir_functions

@@ -10,7 +10,7 @@ from pathlib import Path
 
 PACKAGE = "xtrace"
 ROOT = Path(__file__).parents[2]
-PRIVATE, LATE = "_src", "_late_names"
+PRIVATE, LATE = "_src", "_late_imports"
 LAYERS = (
     LATE,
     *(f"{PRIVATE}.{name}" for name in (

@@ -6,7 +6,7 @@ ones is given to them before anything runs.
 
 import importlib
 
-from xtrace._late_names import set_public_form
+from xtrace._late_imports import set_public_form
 from xtrace._src.core.garbage_collection import age_objects, collection_paused
 
 with collection_paused():

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from xtrace._src.xla.late_modules import late_modules
+from xtrace._late_imports import late_modules
 from xtrace.cli.errors import CommandError
 from xtrace.cli.programs import is_artifact, run_program
 

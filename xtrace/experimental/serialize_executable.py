@@ -3,7 +3,7 @@
 `pickle.dumps` of a compiled function does the same.
 """
 
-from xtrace._late_names import late_imports as _late_imports
+from xtrace._late_imports import late_imports as _late_imports
 
 # These load at their first use.
 with _late_imports(globals()):

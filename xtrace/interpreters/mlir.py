@@ -14,7 +14,7 @@ from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_of, is_array_like
 from xtrace._src.core.shardings.mesh import Mesh
 from xtrace._src.core.primitive import Primitive
-from xtrace._late_names import late_imports as _late_imports
+from xtrace._late_imports import late_imports as _late_imports
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.extension import lowering
 from xtrace._src.extension.lowering_contexts import (
@@ -29,7 +29,7 @@ from xtrace._src.extension.lowering_contexts import (
     lowerable_effects,
 )
 from xtrace._src.stablehlo import attributes
-from xtrace._src.xla.late_modules import late_modules
+from xtrace._late_imports import late_modules
 
 with late_modules(globals()):
     from xtrace._src.ops import ffi

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._late_names import late_imports as _late_imports
+from xtrace._late_imports import late_imports as _late_imports
+from xtrace._late_imports import late_modules
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.jaxprs.ir import DebugInfo, Jaxpr, JaxprEqn
 from xtrace._src.core.public_modules import make_public as _make_public
@@ -14,7 +15,6 @@ from xtrace._src.extension.partial_evaluation import PartialVal, custom_partial_
 from xtrace._src.extension.partial_rules import partial_eval_jaxpr_custom_rules
 from xtrace._src.transforms import dce
 from xtrace._src.transforms.stage import StagedTracer, stage
-from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
     from xtrace._src.extension import dead_code

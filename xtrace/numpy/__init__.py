@@ -4,7 +4,7 @@
 import sys as _sys
 import typing as _typing
 
-from xtrace._late_names import late_imports as _late_imports
+from xtrace._late_imports import late_imports as _late_imports
 
 # These load at their first use.
 with _late_imports(globals()):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from xtrace import lax
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, operand_aval, reshape
 from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.api.operators.operators import truth
@@ -32,7 +33,6 @@ from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.ops.comparisons import bitwise_and, gt, lt
 from xtrace._src.ops.selection import select_n
-from xtrace._src.xla.late_modules import late_modules
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import full
 from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, overload
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.kinds import BOOL, COMPLEX, INTEGER
 from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api.jit.inline_jit import inline_jit
@@ -31,7 +32,6 @@ from xtrace._src.ops.comparisons import bitwise_or, eq, ne
 from xtrace._src.ops.constants import strong_scalar
 from xtrace._src.ops.selection import select
 from xtrace._src.runtime.transfer import to_array
-from xtrace._src.xla.late_modules import late_modules
 from xtrace.numpy.operands import apply_to_parts, refuse_complex
 from xtrace.numpy.ufunc_objects import as_ufunc, ufunc_of
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.resharding import reshard_p
 from xtrace._src.api.compilation.compilation import check_execution, compile_module, evaluates_on_host
 from xtrace._src.api.compilation.device_assignment import assign
@@ -23,7 +24,6 @@ from xtrace._src.runtime.execute import Assignment
 from xtrace._src.runtime.transfer import to_operand
 from xtrace._src.transforms.discharge import discharge_jaxpr
 from xtrace._src.transforms.lower import lower
-from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
     from xtrace._src.api.reports import cache_miss_reports

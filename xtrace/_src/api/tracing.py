@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from xtrace._late_imports import late_modules
 from xtrace._src.api.jit import call_arguments
 from xtrace._src.api.jit.call_arguments import Selection, Static
 from xtrace._src.api.reports.repetitions import all_equations
@@ -36,7 +37,6 @@ from xtrace._src.transforms.discharge import discharge_jaxpr, has_references
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs
 from xtrace._src.transforms.stage import stage
-from xtrace._src.xla.late_modules import late_modules
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 with late_modules(globals()):

@@ -1,4 +1,4 @@
-"""Public modules: boundaries around their functions, and ``dir``. `_late_names` loads names at their first use."""
+"""Public modules: boundaries around their functions, and ``dir``. `_late_imports` loads names at their first use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, MutableMapping
 from types import FunctionType, ModuleType
 from typing import Any
 
-from xtrace._late_names import assemble_layers, list_names, register_public_name
+from xtrace._late_imports import assemble_layers, list_names, register_public_name
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.diagnostics.source import is_internal
 from xtrace._src.core.diagnostics.tracebacks import boundary

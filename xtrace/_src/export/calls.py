@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.api.custom_rules.custom_vjp import custom_vjp
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
@@ -26,7 +27,6 @@ from xtrace._src.ops.host.mapped_calls import call_in_turn
 from xtrace._src.ops.references.binding import unwrap
 from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
-from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
     from xtrace._src.extension import mlir_functions

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from xtrace._late_imports import late_modules
 from xtrace._src.api.differentiation.grad import vjp
 from xtrace._src.api.jit.jit import Jitted, jit
 from xtrace._src.api.jit.stages import ExportedTrace, Traced, lower_for_export
@@ -23,7 +24,6 @@ from xtrace._src.export.exported import Exported
 from xtrace._src.export.platforms import write_platforms_module
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.xla.clients import canonical_platform, default_platform
-from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
     from xtrace._src.xla import artifacts

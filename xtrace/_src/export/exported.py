@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from xtrace._late_imports import late_modules
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.tracebacks import boundary
@@ -19,7 +20,6 @@ from xtrace._src.export.calls import call_exported
 from xtrace._src.export.checks import check_signature
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
 from xtrace._src.xla import shardings
-from xtrace._src.xla.late_modules import late_modules
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 with late_modules(globals()):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xtrace._late_imports import late_modules
 from xtrace._src.api.jit.stages import ExportedTrace
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.export.checks import PLATFORM_INDEX
 from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value, symbol
-from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
     from xtrace._src.xla import mlir_rules

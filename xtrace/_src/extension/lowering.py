@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from xtrace._late_imports import late_modules
 from xtrace._src.core.jaxprs.effects import NO_EFFECTS, Effects
 from xtrace._src.core.primitive import Parameters, Primitive
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.extension.lowering_contexts import LoweringRuleContext, lowerable_effects
 from xtrace._src.ops import lower_fun as lowered
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value, symbol
-from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
     from xtrace._src.extension import mlir_functions

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from xtrace._late_imports import late_modules
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.jaxprs.effects import DebugEffect, Effect, EffectTypes, NamedAxis
@@ -15,7 +16,6 @@ from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.shardings.mesh import AbstractMesh, Mesh
 from xtrace._src.stablehlo.builder import ModuleBuilder
 from xtrace._src.xla import clients
-from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
     from xtrace._src.extension import mlir_functions

@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
@@ -33,7 +34,6 @@ from xtrace._src.runtime.callback_errors import find_callback_error
 from xtrace._src.xla import buffers
 from xtrace._src.xla.buffers import Buffer
 from xtrace._src.xla.clients import Device, lowering_platform
-from xtrace._src.xla.late_modules import late_modules
 from xtrace._src.xla.shardings import DeviceSharding
 
 with late_modules(globals()):

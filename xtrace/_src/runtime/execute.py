@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.errors import IndivisibleError
@@ -40,7 +41,6 @@ from xtrace._src.runtime.arrays import (
 )
 from xtrace._src.xla import buffers, executables, shardings
 from xtrace._src.xla.clients import Device, lowering_platform
-from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
     from xtrace._src.runtime import callbacks, compilation_cache

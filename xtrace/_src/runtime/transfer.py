@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
@@ -47,7 +48,6 @@ from xtrace._src.runtime.arrays import (
 from xtrace._src.xla import buffers, clients, distributed, guards
 from xtrace._src.xla.buffers import Buffer
 from xtrace._src.xla.clients import Device
-from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
     from xtrace._src.runtime import resharding

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.core import dtypes, monitoring
 from xtrace._src.core.avals import AbstractToken, MemorySpace, ShapedArray, aval_of_value, check_size, physical_aval
 from xtrace._src.core.diagnostics.rule_error_notes import note_rule
@@ -42,7 +43,6 @@ from xtrace._src.stablehlo.emission_templates import record_emission_template
 from xtrace._src.stablehlo.frontend_attributes import annotate, annotate_lines, is_broadcast
 from xtrace._src.stablehlo.repeated_calls import keep_calls
 from xtrace._src.transforms.physical_types import stage_on_physical_types
-from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
     from xtrace._src.transforms import symbolic_arguments

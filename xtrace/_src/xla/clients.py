@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from jaxlib import _jax, xla_client
 
+from xtrace._late_imports import late_modules
 from xtrace._src.xla import distributed
-from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
     from xtrace._src.xla import plugins

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from jaxlib import _jax
 
-from xtrace._src.xla.late_modules import late_modules
+from xtrace._late_imports import late_modules
 
 with late_modules(globals()):
     import hashlib

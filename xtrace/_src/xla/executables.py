@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from jaxlib import _jax, xla_client
 
+from xtrace._late_imports import late_modules
 from xtrace._src.xla import buffers, clients, distributed, environments, lapack, versions
 from xtrace._src.xla.clients import Client, Device
 from xtrace._src.xla.compile_threads import compile_interruptibly
-from xtrace._src.xla.late_modules import late_modules
 from xtrace._src.xla.stripped_executables import StrippedExecutable
 
 with late_modules(globals()):

@@ -4,7 +4,7 @@ TensorStore can read them. Arrays that TensorStore wrote can be read here if Pyt
 databases and cloud storage are refused.
 """
 
-from xtrace._late_names import late_imports as _late_imports
+from xtrace._late_imports import late_imports as _late_imports
 
 # These load at their first use.
 with _late_imports(globals()):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._late_names import late_imports as _late_imports
+from xtrace._late_imports import late_imports as _late_imports
 from xtrace._src.api.tracing import eval_jaxpr
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import DTypeLike

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from xtrace._late_imports import late_modules
 from xtrace._src.api.tracing import TracedFunction
 from xtrace._src.core import monitoring
 from xtrace._src.core.errors import NoMeshError
@@ -18,7 +19,6 @@ from xtrace._src.core.shardings.mesh import PlannedDevice
 from xtrace._src.runtime.execute import Assignment, Origin, Program, compile_program
 from xtrace._src.transforms.lower import LoweredModule
 from xtrace._src.xla import clients
-from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
     from xtrace._src.api.compilation import dump, xla_errors

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.custom_rules.functions import Call, CustomFunction, Expected, Same, check_pair
 from xtrace._src.api.custom_rules.symbolic_zeros import SymbolicZero, symbolic_zero
@@ -24,7 +25,6 @@ from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call
 from xtrace._src.ops.custom_rules.rule import Rule, make_zero, to_user_operand
 from xtrace._src.ops.references.binding import wrap
 from xtrace._src.transforms.evaluate import evaluate
-from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
     from xtrace._src.ops.custom_rules import remat_opt

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType, MethodType
 from typing import Any, ParamSpec, TypeVar, overload
 
+from xtrace._late_imports import late_modules
 from xtrace._src.api.caches import find_table
 from xtrace._src.api.compilation import device_assignment
 from xtrace._src.api.compilation.compilation import Compilation, check_execution, evaluates_on_host
@@ -47,7 +48,6 @@ from xtrace._src.transforms.lower import LoweredModule
 from xtrace._src.transforms.lower import lower as lower_to_stablehlo
 from xtrace._src.transforms.stage import StagingTrace
 from xtrace._src.xla.clients import Device
-from xtrace._src.xla.late_modules import late_modules
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 with late_modules(globals()):

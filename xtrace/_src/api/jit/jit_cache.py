@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from xtrace._late_imports import late_modules
 from xtrace._src.api.caches import OnceTable, all_tables, count_repetitions
 from xtrace._src.api.compilation.compilation import Compilation, run_program
 from xtrace._src.api.compilation.device_assignment import NO_SHARDINGS, ShardingTree
@@ -25,7 +26,6 @@ from xtrace._src.core.settings.compiler_choices import Inline
 from xtrace._src.core.tables import Table, clear_tables
 from xtrace._src.core.trace import Tracer, axis_environment, current_trace
 from xtrace._src.runtime.execute import Assignment, Program
-from xtrace._src.xla.late_modules import late_modules
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 with late_modules(globals()):

@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from xtrace._late_imports import late_modules
 from xtrace._src.api.compilation.compilation import check_execution, compile_module, explain_errors, run_program
 from xtrace._src.api.jit.call_arguments import Static, flatten, freeze_compiler_options
 from xtrace._src.api.jit.dispatch import CALLS_BEFORE_SPECIALISING, CallShapes, count_call, specialise
@@ -31,7 +32,6 @@ from xtrace._src.transforms import dce
 from xtrace._src.transforms.lower import LoweredModule
 from xtrace._src.xla import executables
 from xtrace._src.xla.clients import is_compile_only
-from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
     from xtrace._src.api.compilation import serialized_programs

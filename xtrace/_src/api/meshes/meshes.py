@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.api.meshes.device_meshes import create_device_mesh
 from xtrace._src.core.axis_names import name_tuple
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
@@ -26,7 +27,6 @@ from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.arrays import single_device_sharding
 from xtrace._src.xla import clients
 from xtrace._src.xla.clients import Device
-from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
     from xtrace._src.xla import targets as target_machines

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from xtrace._late_imports import late_modules
 from xtrace._src.api.jit import jit, stages
 from xtrace._src.api.reports.memory_reports import MemoryReport
 from xtrace._src.core.callables import check_callable, innermost_function
@@ -18,7 +19,6 @@ from xtrace._src.explorer import page, program
 from xtrace._src.explorer.data import combine
 from xtrace._src.explorer.origins import NumberedModule
 from xtrace._src.transforms import dce
-from xtrace._src.xla.late_modules import late_modules
 from xtrace._src.xla.source_locations import name_file
 
 with late_modules(globals()):

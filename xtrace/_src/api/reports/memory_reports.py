@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from xtrace._late_imports import late_modules
 from xtrace._src.api.jit.captured_constants import captured_constants
 from xtrace._src.api.tracing import TracedFunction
 from xtrace._src.core.callables import result_paths
@@ -17,7 +18,6 @@ from xtrace._src.xla import executables, targets
 from xtrace._src.xla.buffer_assignment import read_assignment
 from xtrace._src.xla.device_memory import find_memory_of_each
 from xtrace._src.xla.hlo_programs import read_program
-from xtrace._src.xla.late_modules import late_modules
 from xtrace._src.xla.lifetimes import ARGUMENT, RESULT, TEMPORARY, Lifetimes, Value
 from xtrace._src.xla.source_locations import Place
 

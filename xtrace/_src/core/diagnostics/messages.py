@@ -6,7 +6,7 @@ import re
 import sys
 from types import CodeType, FrameType, TracebackType
 
-from xtrace._late_names import public_names
+from xtrace._late_imports import public_names
 from xtrace._src.core.diagnostics.source import calling_frames, is_internal
 
 # The start of messages of operations, and of Python's messages about arguments; the name may be private.

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from xtrace._late_imports import late_modules
 from xtrace._src.core.avals import high_types, is_high
 from xtrace._src.core.pytrees import pytree
-from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
     from xtrace._src.core.high_types import high_nodes

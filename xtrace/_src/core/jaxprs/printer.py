@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import physical_aval
 from xtrace._src.core.diagnostics.source import describe, format_scopes, get_scopes
@@ -27,7 +28,6 @@ from xtrace._src.core.jaxprs.ir import (
 )
 from xtrace._src.core.jaxprs.text_layout import Break, Document, Group, Nest, Remark, lay_out
 from xtrace._src.core.sizes import is_symbolic
-from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
     from xtrace._src.core.jaxprs import jaxpr_views

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
+from xtrace._late_imports import late_modules
 from xtrace._src.core.axis_names import nearest_name
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
-from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
     from xtrace._src.core.settings import absl_flags as flags_of_absl

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
+from xtrace._late_imports import late_modules
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.function_names import with_function_name
 from xtrace._src.core.sentinels import UNSPECIFIED
-from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
     pass

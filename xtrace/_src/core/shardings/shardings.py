@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.axis_names import suggest_name
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
@@ -24,7 +25,6 @@ from xtrace._src.core.shardings.partition_spec import (
 from xtrace._src.core.shardings.sums import Sums
 from xtrace._src.core.tables import memoize
 from xtrace._src.core.values import EqualByKey, Immutable
-from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
     from xtrace._src.core.shardings import sharding_pictures

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from xtrace._late_imports import late_modules
 from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of, is_array_like
 from xtrace._src.core.jaxprs.effects import OWN_DERIVATIVE_EFFECT, REFERENCE_EFFECT, Effects
 from xtrace._src.core.primitive import ListPrimitive
@@ -18,7 +19,6 @@ from xtrace._src.transforms.discharge import apply_rule
 from xtrace._src.transforms.linearize import Tape
 from xtrace._src.transforms.replay import StackedTrace
 from xtrace._src.transforms.stage import StagingTrace
-from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
     from xtrace._src.ops.references import operations

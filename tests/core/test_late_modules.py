@@ -3,7 +3,7 @@
 import sys
 import types
 
-from xtrace._src.xla.late_modules import late_modules
+from xtrace._late_imports import late_modules
 
 
 def test_a_late_module_loads_at_its_first_use(tmp_path, monkeypatch):
@@ -11,7 +11,7 @@ def test_a_late_module_loads_at_its_first_use(tmp_path, monkeypatch):
     for name in ("__init__", "one", "two"):
         (tmp_path / "late_package" / f"{name}.py").write_text(f"value = {name!r}")
     (tmp_path / "user_of_late.py").write_text(
-        "import types\nfrom xtrace._src.xla.late_modules import late_modules\n"
+        "import types\nfrom xtrace._late_imports import late_modules\n"
         "with late_modules(globals()):\n    import late_package\n    from late_package import one, two as second\n"
         "def use():\n    return one.value, second.value\n"
     )

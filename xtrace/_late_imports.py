@@ -1,4 +1,4 @@
-"""Names of public modules that load at their first use. Type checkers and editors see ordinary imports."""
+"""Imports that take place at the first use of a name. Type checkers and editors see ordinary imports."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import importlib
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
 from typing import Any, NamedTuple
 
 
-class LateName(NamedTuple):
+class _LateName(NamedTuple):
     """The placeholder of a name that a recorded block imports: its module, and its name there."""
 
     origin: str
@@ -24,14 +25,26 @@ class LateName(NamedTuple):
         return f"{self.origin}.{self.attribute}"
 
 
-class LateOrigin:
+class _Origin:
     """The placeholder of a module from which a recorded block imports names."""
 
     def __init__(self, name: str) -> None:
         self.full_name = name
 
-    def __getattr__(self, attribute: str) -> LateName:
-        return LateName(self.full_name, attribute)
+    def __getattr__(self, attribute: str) -> _LateName:
+        return _LateName(self.full_name, attribute)
+
+
+class _LateModule(ModuleType):
+    """The placeholder of a module in a namespace; at its first use it is replaced by the module."""
+
+    def __init__(self, module: str, namespace: dict[str, Any], name: str) -> None:
+        super().__init__(module)
+        self._namespace, self._bound_name = namespace, name
+
+    def __getattr__(self, attribute: str) -> Any:
+        module = self._namespace[self._bound_name] = importlib.import_module(self.__name__)
+        return getattr(module, attribute)
 
 
 # Maps the module and the name of a function or class to its public name.
@@ -42,11 +55,11 @@ _block = threading.Lock()
 
 
 @contextlib.contextmanager
-def record_imports(namespace: dict[str, Any]) -> Iterator[None]:
+def _record_imports(namespace: dict[str, Any]) -> Iterator[None]:
     """Bind each name that a block imports into the module of `namespace` to a placeholder, and load nothing."""
 
     def record(name: str, importer: Mapping[str, Any] | None = None, *arguments: Any, **keywords: Any) -> Any:
-        return LateOrigin(name) if importer is namespace else original(name, importer, *arguments, **keywords)
+        return _Origin(name) if importer is namespace else original(name, importer, *arguments, **keywords)
 
     with _block:
         original = builtins.__import__
@@ -64,9 +77,9 @@ def late_imports(namespace: dict[str, Any], listed: bool = True, quick: tuple[st
     listed: whether ``__all__`` and ``dir`` have the names. quick: functions without a boundary, because it would take
     longer than they do.
     """
-    with record_imports(namespace):
+    with _record_imports(namespace):
         yield
-    names = {name: value for name, value in namespace.items() if type(value) is LateName}
+    names = {name: value for name, value in namespace.items() if type(value) is _LateName}
     for name in names:
         del namespace[name]
     late = namespace.setdefault("_late", {})
@@ -115,7 +128,7 @@ def set_public_form(form: Callable[[str, str, Any, bool], Any]) -> None:
     _to_public = form
 
 
-def _load(module: str, late: Mapping[str, LateName], quick: tuple[str, ...], name: str) -> Any:
+def _load(module: str, late: Mapping[str, _LateName], quick: tuple[str, ...], name: str) -> Any:
     """Load and return the object `name` of `module`; AttributeError if it is no name that loads late."""
     if name not in late:
         where = ""
@@ -130,3 +143,16 @@ def _load(module: str, late: Mapping[str, LateName], quick: tuple[str, ...], nam
     form = _to_public(module, name, value, name not in quick)
     setattr(sys.modules[module], name, form)
     return form
+
+
+@contextlib.contextmanager
+def late_modules(namespace: dict[str, Any]) -> Iterator[None]:
+    """Let each module that a block imports into the module of `namespace` load at its first use.
+
+    Its lines are ``from package import module`` or ``import module``. Type checkers see ordinary imports.
+    """
+    with _record_imports(namespace):
+        yield
+    for name, value in list(namespace.items()):
+        if isinstance(value, (_LateName, _Origin)):
+            namespace[name] = _LateModule(value.full_name, namespace, name)
