@@ -77,7 +77,7 @@ with _late_imports(globals()):
     from xtrace._src.api.mapping.pmap import pmap as pmap, smap as smap
     from xtrace._src.runtime.compilation_cache import compilation_cache_info as cache_info
     from xtrace._src.api.mapping.shard_map import shard_map as shard_map
-    from xtrace._src.api.scopes import (
+    from xtrace._src.api.contexts import (
         disable_jit as disable_jit, ensure_compile_time_eval as ensure_compile_time_eval, named_call as named_call,
         named_scope as named_scope,
     )

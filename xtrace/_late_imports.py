@@ -115,21 +115,21 @@ def assemble_layers() -> None:
     importlib.import_module(f"{__package__}._src")
 
 
-def _keep_value(module: str, name: str, value: object, bounded: bool) -> Any:
+def _keep_value(module: str, name: str, value: object, with_boundary: bool) -> Any:
     return value
 
 
-_to_public: Callable[[str, str, Any, bool], Any] = _keep_value
+_make_public_form: Callable[[str, str, Any, bool], Any] = _keep_value
 
 
-def set_public_form(form: Callable[[str, str, Any, bool], Any]) -> None:
-    """Set the function of a module, a name, a value and whether it is bounded that returns the value's public form."""
-    global _to_public
-    _to_public = form
+def set_public_form_maker(maker: Callable[[str, str, Any, bool], Any]) -> None:
+    """Set the function that makes a public form from a module, a name, a value, and whether it gets a boundary."""
+    global _make_public_form
+    _make_public_form = maker
 
 
 def _load(module: str, late: Mapping[str, _LateName], quick: tuple[str, ...], name: str) -> Any:
-    """Load and return the object `name` of `module`; AttributeError if it is no name that loads late."""
+    """Load and return the object `name` of `module`; AttributeError if there is no such late name."""
     if name not in late:
         where = ""
         if sys.modules.get("jax") is sys.modules["xtrace"]:
@@ -140,7 +140,7 @@ def _load(module: str, late: Mapping[str, _LateName], quick: tuple[str, ...], na
         return importlib.import_module(f"{module}.{attribute}")
     assemble_layers()
     value = getattr(importlib.import_module(origin), attribute)
-    form = _to_public(module, name, value, name not in quick)
+    form = _make_public_form(module, name, value, name not in quick)
     setattr(sys.modules[module], name, form)
     return form
 

@@ -10,7 +10,7 @@ with _late_imports(globals()):
         AbstractValue as AbstractValue, Atom as Atom, ParamDict as ParamDict, Trace as Trace, Tracer as Tracer,
         Value as Value, eval_context as eval_context, max_dim as max_dim, min_dim as min_dim,
     )
-    from xtrace._src.api.scopes import ensure_compile_time_eval as ensure_compile_time_eval
+    from xtrace._src.api.contexts import ensure_compile_time_eval as ensure_compile_time_eval
     from xtrace._src.api.tracing import eval_jaxpr as eval_jaxpr
 
 # Libraries use these names, which JAX deprecates here.

@@ -25,7 +25,8 @@ GIVEN_UP = {
     "shown_scopes": "format_scopes", "shown_source": "format_source", "called_in_turn": "call_in_turn",
     "checked_jaxpr": "add_checks_to_jaxpr", "described_arguments": "find_described_arguments",
     "found": "the name of the thing", "constant_of": "constant_like",
-    "on_storage": "stage_on_physical_types", "seen_as": "bitcast", "as_called": "move_constants_to_inputs",
+    "declare_option": "declare_setting", "read_wishes": "read_requests", "mesh_place": "find_mesh_place",
+    "linear_from": "linear_after_first", "on_storage": "stage_on_physical_types", "seen_as": "bitcast", "as_called": "move_constants_to_inputs",
 }
 
 # The module that was given up, and the one that has its contents.
@@ -58,6 +59,8 @@ GIVEN_UP_MODULES = {
     "_src.core.late": "_src.core.public_modules", "_src.api.memory_in_use": "_src.api.live_arrays",
     "_src.api.assignments": "_src.api.compilation.device_assignment",
     "_src.ops.random.random_bits": "_src.ops.random.xla_generators", "cli.arguments": "cli.argument_grammar",
+    "_src.core.diagnostics.source": "_src.core.diagnostics.positions", "_src.core.values": "_src.core.value_objects",
+    "_src.core.settings.options": "_src.core.settings.setting", "_src.api.scopes": "_src.api.contexts",
 }
 
 

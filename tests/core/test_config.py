@@ -303,7 +303,7 @@ def test_jax_has_context_managers_for_the_settings_that_are_public():
     names = [name for name in dir(jax) if isinstance(getattr(jax, name), state)]
     assert len(names) > 20
     for name in names:
-        assert isinstance(getattr(xtrace, name), config.Option) and name in xtrace.__all__
+        assert isinstance(getattr(xtrace, name), config.Setting) and name in xtrace.__all__
 
 
 def test_a_setting_with_several_values_needs_one():

@@ -17,7 +17,7 @@ import xtrace
 import xtrace.numpy as jnp
 from tests.architecture.source_tree import ROOT
 from xtrace import lax, random
-from xtrace._src.core.diagnostics.source import is_internal
+from xtrace._src.core.diagnostics.positions import is_internal
 from xtrace._src.core.settings import config
 from xtrace._src.ops import trigonometry
 

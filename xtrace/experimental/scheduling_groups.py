@@ -8,7 +8,7 @@ from typing import Any
 
 from xtrace._src.api.jit.jit import jit
 from xtrace._src.core.callables import check_callable
-from xtrace._src.core.diagnostics.source import Annotation
+from xtrace._src.core.diagnostics.positions import Annotation
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.function_names import set_function_name
 from xtrace._src.core.public_modules import make_public as _make_public

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from xtrace._src.core.diagnostics import source
+from xtrace._src.core.diagnostics import positions
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
-from xtrace._src.core.diagnostics.source import Transformation
+from xtrace._src.core.diagnostics.positions import Transformation
 from xtrace._src.core.jaxprs.source_info import (
     NameStack,
     SourceInfo,
@@ -38,7 +38,7 @@ def register_exclusion(path: str) -> None:
     Example:
         >>> xtrace.extend.source_info_util.register_exclusion("/opt/library")
     """
-    source.register_exclusion(path)
+    positions.register_exclusion(path)
 
 
 def new_name_stack(name: str = "") -> NameStack:
@@ -99,7 +99,7 @@ def current() -> SourceInfo:
         'model'
     """
     scopes = current_scopes()
-    return source_info(source.add_scopes(scopes, source.user_position(2)), scopes)
+    return source_info(positions.add_scopes(scopes, positions.user_position(2)), scopes)
 
 
 def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:
@@ -256,9 +256,9 @@ class user_context:
         for recorder, start in self._starts:
             for equation in recorder.equations[start:]:
                 place = equation.source if self.traceback is None else self.traceback.position
-                own = source.get_scopes(equation.source)
+                own = positions.get_scopes(equation.source)
                 scopes = own if self.name_stack is None else self.name_stack.scopes
-                equation.source = source.add_scopes(scopes, source.drop_scopes(place))
+                equation.source = positions.add_scopes(scopes, positions.drop_scopes(place))
 
 
 _make_public(globals(), __all__)

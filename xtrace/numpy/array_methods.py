@@ -12,7 +12,7 @@ from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.devices import device_put
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
-from xtrace._src.core.array_protocol import operation
+from xtrace._src.core.array_protocol import array_boundary
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import is_array_like, not_an_array
 from xtrace._src.core.diagnostics import explain
@@ -279,7 +279,7 @@ PROPERTIES: dict[str, Callable[[Any], Any] | str] = {
 def install_method(cls: type, name: str) -> None:
     """Set a method or an attribute of a class of arrays, in place of its loader."""
     if name in METHODS:
-        setattr(cls, name, operation(METHODS[name] or getattr(_numpy, name)))
+        setattr(cls, name, array_boundary(METHODS[name] or getattr(_numpy, name)))
     else:
         getter = PROPERTIES[name]
         function = getattr(_numpy, getter) if isinstance(getter, str) else getter

@@ -18,7 +18,7 @@ from xtrace._src.api.operators.operators import truth
 from xtrace._src.api.tracing import eval_shape
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
-from xtrace._src.core.array_protocol import operation
+from xtrace._src.core.array_protocol import array_boundary
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
@@ -89,7 +89,8 @@ class ufunc(functools.partial[Array]):
         known = name or str(getattr(func, "__name__", type(func).__name__))
         elementwise_call = call or vectorization.vectorize(func)
 
-        made = super().__new__(cls, operation(_with_numpy_parameters(elementwise_call, known, nin if call else None)))
+        call_with_parameters = _with_numpy_parameters(elementwise_call, known, nin if call else None)
+        made = super().__new__(cls, array_boundary(call_with_parameters))
         made._numbers = (nin, nout, nin if nargs is None else to_integer("nargs", nargs, function="ufunc"), identity)
         made.__name__ = made.__qualname__ = known
         made.__doc__ = getattr(func, "__doc__", None)
@@ -165,7 +166,7 @@ class ufunc(functools.partial[Array]):
         scalars = [ShapedArray((), x.dtype, x.aval.weak_type) for x in operands]
         return eval_shape(self._call, *scalars).dtype
 
-    @operation
+    @array_boundary
     def reduce(
         self, a: Array, axis: int | None = 0, dtype: DType | None = None, out: None = None, keepdims: bool = False,
         initial: Array | None = None, where: ArrayLike | None = None,
@@ -224,7 +225,7 @@ class ufunc(functools.partial[Array]):
             reduced = expand_dims(reduced, range(rank) if axis is None else (along,))
         return reduced
 
-    @operation
+    @array_boundary
     def accumulate(self, a: Array, axis: int = 0, dtype: DType | None = None, out: None = None) -> Array:
         """Return the partial results of `reduce` along `axis`: of the first element, the first two, and so on.
 
@@ -257,7 +258,7 @@ class ufunc(functools.partial[Array]):
         along = canonical_axis(axis, a.ndim, function=name)
         return _accumulate(a, ufunc=self, axis=along) if a.shape[along] else a
 
-    @operation
+    @array_boundary
     def at(self, a: ArrayLike, indices: object, b: ArrayLike | None = None, /, *, inplace: bool = True) -> Array:
         """Return `a` with the elements at `indices` combined with `b`, one after the other where an index repeats.
 
@@ -305,7 +306,7 @@ class ufunc(functools.partial[Array]):
         ]
         return _update(a, reshape(places, (places.size,)), *operands, ufunc=self, dtype=dtype)
 
-    @operation
+    @array_boundary
     def reduceat(
         self, a: Array, indices: ArrayLike, axis: int = 0, dtype: DType | None = None, out: None = None
     ) -> Array:
@@ -345,7 +346,7 @@ class ufunc(functools.partial[Array]):
         reduced = _reduce_at(a, indices, ufunc=self, axis=canonical_axis(axis, a.ndim, function=name))
         return convert_to(reduced, reduced.dtype, given.weak_type and dtype is None)
 
-    @operation
+    @array_boundary
     def outer(self, A: Array, B: Array, /) -> Array:
         """Apply the function to every element of `A` with every element of `B`.
 

@@ -13,7 +13,7 @@ from xtrace._src.api.operators.operators import power, true_divide
 from xtrace._src.api.operators.promotion import common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
-from xtrace._src.core.array_protocol import operation
+from xtrace._src.core.array_protocol import array_boundary
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.docstrings import docstring
@@ -176,7 +176,7 @@ class IndexedArray:
     def __init__(self, array: Array, index: Array) -> None:
         self.array, self.index = array, index
 
-    @operation
+    @array_boundary
     def get(
         self, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
         fill_value: ArrayLike | None = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
@@ -210,7 +210,7 @@ class IndexedArray:
         )
         return result if sharding is None else reshard_result(result, sharding)
 
-    @operation
+    @array_boundary
     def apply(
         self, func: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
         wrap_negative_indices: bool = True,
@@ -291,7 +291,7 @@ def _make_writer(name: str, write: Any, contract: str, example: str, combine: An
         },
         (f"jnp.array([1.0, 2.0]).at[0].{name}(3.0)", f"Array([{example}], dtype=float32)"),
     )
-    return operation(method)
+    return array_boundary(method)
 
 
 for _name, _write, _contract, _result in (

@@ -10,7 +10,7 @@ from xtrace._src.algebra.vector_space import canonical_axis, check_broadcast
 from xtrace._src.api.mapping.vmap import vmap
 from xtrace._src.api.operators.promotion import check_mapped_ranks
 from xtrace._src.core.annotations import ArrayLike
-from xtrace._src.core.array_protocol import operation
+from xtrace._src.core.array_protocol import array_boundary
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.callables import wraps
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
@@ -68,7 +68,7 @@ def vectorize(
     parsed = None if signature is None else _parse_signature(signature)
     about = f"of the function vectorized with excluded={set(without) or '{}'} and signature={signature!r}"
 
-    @operation
+    @array_boundary
     @wraps(pyfunc)
     def vectorized(*args: Array, **kwargs: object) -> Any:
         mapped = [i for i, x in enumerate(args) if i not in without and (x is not None or parsed is None)]

@@ -35,7 +35,7 @@ from xtrace._src.core.shardings import sum_rules
 from xtrace._src.core.shardings.sharding_rules import join
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
-from xtrace._src.core.values import EqualByKey
+from xtrace._src.core.value_objects import EqualByKey
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 if TYPE_CHECKING:

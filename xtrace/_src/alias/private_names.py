@@ -15,7 +15,7 @@ from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.avals import physical_aval as physical_aval
-from xtrace._src.core.diagnostics.source import excluded_prefixes, is_internal
+from xtrace._src.core.diagnostics.positions import excluded_prefixes, is_internal
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.dtypes import finfo, issubdtype, prng_key
 from xtrace._src.core.pytrees.key_paths import ignore_path, keystr

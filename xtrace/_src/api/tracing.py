@@ -87,7 +87,7 @@ class TracedFunction:
     def donated_arrays(self, flags: Sequence[bool]) -> list[int]:
         """Return the positions of the donated arguments of `make_array_function`: of the leaves, those in `flags`.
 
-        Besides these are the arrays of references, which the program writes to in place.
+        The arrays of references are donated, too: the program writes to them in place.
         """
         count = len(self.consts)
         chosen = [count + i for i, flag in enumerate(flags) if flag and not self.is_reference(i)]
@@ -103,7 +103,7 @@ class TracedFunction:
     def donates_references(self) -> bool:
         """Whether a call may write in place: a program that fails while it runs would leave references without arrays.
 
-        Those that call Python functions, or code of users, may fail.
+        Programs that call Python functions, or code of users, may fail.
         """
         return not any(e.primitive.name in _MAY_FAIL for e in all_equations(self.jaxpr.eqns))
 
@@ -121,7 +121,7 @@ class TracedFunction:
         return function, len(self.consts)
 
     def is_unfused(self, fusion_level: int) -> bool:
-        """Whether it is at most one operation, which is not compiled on its own at this `Trace.fusion_level`."""
+        """Whether it has at most one operation, and this is not compiled on its own at this `Trace.fusion_level`."""
         equations = self.jaxpr.eqns
         return not equations or (len(equations) == 1 and fusion_level < equations[0].primitive.fusion_level)
 

@@ -21,7 +21,7 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics import explain
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.excerpts import excerpt
-from xtrace._src.core.diagnostics.source import describe, user_position
+from xtrace._src.core.diagnostics.positions import describe, user_position
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.jaxprs.effects import Effect
 from xtrace._src.core.jaxprs.ir import NEVER_PRINTED, Literal

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.diagnostics.source import Position, describe
+from xtrace._src.core.diagnostics.positions import Position, describe
 from xtrace._src.core.pytrees import pytree
 
 

@@ -18,7 +18,7 @@ from xtrace._src.checkify.rules import CALLS, CHECKS, NEVER_MAKES_NAN, OPAQUE
 from xtrace._src.core import dtypes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.diagnostics.source import user_position
+from xtrace._src.core.diagnostics.positions import user_position
 from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Literal, called_jaxpr
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.pytrees import pytree

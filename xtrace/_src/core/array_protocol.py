@@ -14,8 +14,8 @@ from xtrace._src.core.diagnostics.tracebacks import hide_frames
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def operation(function: _Function) -> _Function:
-    """Return the boundary of an operation on arrays, as `boundary` does; it accepts objects with ``__jax_array__``."""
+def array_boundary(function: _Function) -> _Function:
+    """Return a boundary, as `boundary` does, around a function of arrays; it accepts objects with ``__jax_array__``."""
     if "hide_frames" in function.__code__.co_names:
         return function
     flags = find_flags(function)

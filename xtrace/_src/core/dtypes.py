@@ -19,7 +19,7 @@ from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.errors import StaticArgumentError, refusal_class
 from xtrace._src.core.tables import Table
-from xtrace._src.core.values import EqualByKey
+from xtrace._src.core.value_objects import EqualByKey
 
 finfo = ml_dtypes.finfo
 iinfo = ml_dtypes.iinfo

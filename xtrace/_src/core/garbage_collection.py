@@ -12,9 +12,9 @@ _is_frozen = False
 
 
 def freeze_until_tracing() -> None:
-    """Keep the objects of now out of collections until a function is traced, unless some are kept out already.
+    """Exclude all present objects from collections until a function is traced, unless objects are frozen already.
 
-    Libraries are imported before, and make so many objects that full collections take a fifth of the time.
+    A program imports its libraries first; full collections of their many objects would take a fifth of the time.
     """
     global _is_frozen
     if not gc.get_freeze_count():
@@ -33,8 +33,7 @@ def age_objects() -> None:
 def collection_paused() -> Iterator[None]:
     """Keep the collector off inside the block; with nested or concurrent blocks, until the last one ends.
 
-    An interrupt of the user comes between two calls, and so does another thread: what belongs together has no call in
-    between.
+    Interrupts and switches of threads happen at calls, so statements that belong together have no call between them.
     """
     global _depth, _was_enabled, _is_frozen
     if _is_frozen:

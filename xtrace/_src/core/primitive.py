@@ -11,7 +11,7 @@ from xtrace._src.core.array_protocol import convert_array_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, common_memory_space
 from xtrace._src.core.boolean_parameters import check_flags, find_flags
-from xtrace._src.core.diagnostics.source import describe, user_position
+from xtrace._src.core.diagnostics.positions import describe, user_position
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.docstrings import complete_docstring
 from xtrace._src.core.errors import ShardingTypeError

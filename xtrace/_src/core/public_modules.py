@@ -9,8 +9,8 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from xtrace._late_imports import assemble_layers, list_names, register_public_name
-from xtrace._src.core.array_protocol import operation
-from xtrace._src.core.diagnostics.source import is_internal
+from xtrace._src.core.array_protocol import array_boundary
+from xtrace._src.core.diagnostics.positions import is_internal
 from xtrace._src.core.diagnostics.tracebacks import boundary
 
 # The public modules whose functions are operations on arrays.
@@ -20,11 +20,11 @@ _ARRAY_MODULES = frozenset(("image", "lax", "nn", "numpy", "ops", "random", "sci
 _boundaries: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
-def public(module: str, name: str, value: object, bounded: bool = True) -> Any:
+def make_public_form(module: str, name: str, value: object, with_boundary: bool) -> Any:
     """Return the public form of `value` in `module`: for a plain function of xtrace its boundary, else `value` itself.
 
-    The form is the same object each time, and its ``__module__`` is public. bounded: whether a function gets a
-    boundary; the quickest ones do not, because a boundary takes longer than they do.
+    The form is the same object each time, and its ``__module__`` is public. with_boundary: whether a function gets
+    a boundary; the quickest ones do not, because a boundary takes longer than they do.
     """
     if isinstance(value, (type, FunctionType)):
         register_public_name(module, name, value.__module__, value.__qualname__)
@@ -33,8 +33,8 @@ def public(module: str, name: str, value: object, bounded: bool = True) -> Any:
         return value
     wrapped = _boundaries.get(value)
     if wrapped is None:
-        wrap = boundary if _ARRAY_MODULES.isdisjoint(module.split(".")[1:2]) else operation
-        wrapped = _boundaries[value] = wrap(value) if bounded else value
+        wrap = boundary if _ARRAY_MODULES.isdisjoint(module.split(".")[1:2]) else array_boundary
+        wrapped = _boundaries[value] = wrap(value) if with_boundary else value
     return wrapped
 
 
@@ -79,5 +79,5 @@ def make_public(
     listed = namespace["__all__"] = sorted(names)
     namespace.setdefault("__dir__", functools.partial(list_names, namespace))
     for name in names:
-        namespace[name] = public(namespace["__name__"], name, namespace[name], name not in quick)
+        namespace[name] = make_public_form(namespace["__name__"], name, namespace[name], name not in quick)
     return listed

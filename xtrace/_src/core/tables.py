@@ -77,7 +77,7 @@ def memoize_by_owner(
     """Decorate ``function(owner, *arguments)`` to remember its results as long as the owner lives.
 
     Owners are keys by equality. Nothing is remembered for an owner without weak references, for unhashable arguments,
-    or for a result of which `when` is false. limit: the number of results of one owner. A result must not refer to the
+    or if ``when(result)`` is false. limit: the number of results of one owner. A result must not refer to the
     owner, or neither is ever freed.
     """
     if function is None:

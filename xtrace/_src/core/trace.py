@@ -180,7 +180,7 @@ get_current_trace = current_trace.get
 
 
 def set_base_trace(evaluate: Evaluator) -> None:
-    """Bind the evaluator of concrete values; done once, by ``xtrace/__init__.py``."""
+    """Bind the evaluator of concrete values; ``_src/__init__.py`` does so once."""
     base_trace.process = evaluate  # type: ignore[method-assign]
 
 

@@ -20,7 +20,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.excerpts import excerpt
-from xtrace._src.core.diagnostics.source import Position, user_position
+from xtrace._src.core.diagnostics.positions import Position, user_position
 from xtrace._src.core.jaxprs.ir import ClosedJaxpr, JaxprEqn, Literal, called_jaxpr
 from xtrace._src.core.pytrees import key_paths, pytree
 from xtrace._src.core.settings import config

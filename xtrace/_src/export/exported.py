@@ -14,7 +14,7 @@ from xtrace._src.core.jaxprs.effects import Effect
 from xtrace._src.core.shardings.mesh import AbstractMesh, BaseMesh, Mesh
 from xtrace._src.core.shardings.shardings import NamedSharding, Sharding, sharding_with_tiles
 from xtrace._src.core.tables import memoize
-from xtrace._src.core.values import Immutable
+from xtrace._src.core.value_objects import Immutable
 from xtrace._src.export import serialization
 from xtrace._src.export.calls import call_exported
 from xtrace._src.export.checks import check_signature

@@ -21,7 +21,7 @@ from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.settings.jax_version import is_newer
 from xtrace._src.core.tangents import is_differentiable, tangent_aval
 from xtrace._src.core.trace import Trace, Tracer, current_trace
-from xtrace._src.core.values import EqualByKey
+from xtrace._src.core.value_objects import EqualByKey
 from xtrace._src.extension.gradient_accumulators import ValAccum
 from xtrace._src.extension.rules import Zero, from_jax_axis_batcher, from_jax_jvp
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call

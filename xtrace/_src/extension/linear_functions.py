@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.sentinels import MISSING
-from xtrace._src.core.values import EqualByKey
+from xtrace._src.core.value_objects import EqualByKey
 
 __all__ = [
     "StoreException", "WrappedFun", "cache", "merge_linear_aux", "transformation", "transformation2",

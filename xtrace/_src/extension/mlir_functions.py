@@ -132,10 +132,10 @@ class TextType(NamedTuple):
 def _make_nested_builder(context: ModuleContext) -> ModuleBuilder:
     """Return the builder of a module of text; the module of a rule will contain it."""
     if context.builder is not None:
-        return context.builder.make_nested("rule")
+        return context.builder.make_nested()
     module = ModuleBuilder("rule", context.platforms[0], num_partitions=count_devices(context.axis_context))
     context.builder = module
-    return module.make_nested("rule")
+    return module.make_nested()
 
 
 def count_devices(axis_context: Any) -> int:

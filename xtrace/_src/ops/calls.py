@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.diagnostics.source import extend_scope_path
+from xtrace._src.core.diagnostics.positions import extend_scope_path
 from xtrace._src.core.jaxprs.effects import Effects
 from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Jaxpr
 from xtrace._src.core.primitive import ListPrimitive

@@ -17,7 +17,7 @@ from xtrace._src.core.jaxprs.effects import NO_EFFECTS, Effect, Effects
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.trace import Tracer
-from xtrace._src.core.values import EqualByKey
+from xtrace._src.core.value_objects import EqualByKey
 from xtrace._src.ops.control_flow.bodies import flatten_argument
 from xtrace._src.ops.host.mapped_calls import batch_by_method, check_method
 from xtrace._src.stablehlo import attributes as mlir

@@ -14,7 +14,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.shardings.sharding_rules import join
-from xtrace._src.core.shardings.sum_rules import linear_from
+from xtrace._src.core.shardings.sum_rules import linear_after_first
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.comparisons import bitwise_and, gt, lt
 from xtrace._src.ops.constants import constant, constants_like
@@ -91,7 +91,7 @@ def _select_batch(mapped: Any, operands: Array, axes: Sequence[int]) -> tuple[An
 
 
 @primitive(
-    sharding=join, sums=linear_from(1), abstract=_select_abstract, emit=_select_emit,
+    sharding=join, sums=linear_after_first, abstract=_select_abstract, emit=_select_emit,
     jvp=LINEAR, transpose=_select_transpose, batch=_select_batch, moves_elements=True,
 )
 def select_n(which: Any, *cases: object) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, physical_aval
-from xtrace._src.core.diagnostics.source import Annotation, Position, resolve
+from xtrace._src.core.diagnostics.positions import Annotation, Position, resolve
 from xtrace._src.core.errors import InconclusiveDimensionOperation
 from xtrace._src.core.settings import config
 from xtrace._src.core.shardings.mesh import BaseMesh, Mesh
@@ -129,9 +129,9 @@ class ModuleBuilder:
         # The variables of symbolic dimensions; private functions take their values as first arguments.
         self.variables: tuple[str, ...] = ()
 
-    def make_nested(self, name: str) -> ModuleBuilder:
+    def make_nested(self) -> ModuleBuilder:
         """Return a builder for functions to be merged into this module; it shares the list of callbacks."""
-        made = ModuleBuilder(name, self.platform, num_partitions=self.num_partitions)
+        made = ModuleBuilder("rule", self.platform, num_partitions=self.num_partitions)
         made.mesh, made.manual_mesh, made.is_explicit = self.mesh, self.manual_mesh, self.is_explicit
         made.callbacks, made._callback_places, made.channel = self.callbacks, self._callback_places, self.channel
         return made
@@ -526,7 +526,7 @@ class FunctionBuilder:
         shape = f"{len(groups)}x{len(groups[0])}" if groups else "0x2"
         return {
             name: f"dense<{[list(g) for g in groups] if groups else ''}> : tensor<{shape}xi64>",
-            # XLA merges equal operations, which those of different channels are not, and numbers what is left.
+            # One channel for all: XLA merges equal operations, and then numbers the channels of the remaining ones.
             "channel_handle": "#stablehlo.channel_handle<handle = 1, type = 1>",
         }
 

@@ -20,12 +20,12 @@ _OPENING, _CLOSING = "([{", ")]}"
 _GIVEN = "mhlo.frontend_attributes = {"
 
 
-def annotate_lines(lines: list[str], start: int, given: Attributes, stop: int | None = None) -> None:
-    """Add attributes to the operations in ``lines[start:stop]``, those in regions included.
+def annotate_lines(lines: list[str], start: int, given: Attributes) -> None:
+    """Add attributes to the operations in ``lines[start:]``, also inside of regions.
 
     An operation keeps the texts of keys that it has. Constants get none, because several operations share them.
     """
-    for i in range(start, len(lines) if stop is None else stop):
+    for i in range(start, len(lines)):
         lines[i] = annotate(lines[i], given)
 
 

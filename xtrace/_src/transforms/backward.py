@@ -9,8 +9,8 @@ from typing import Any
 from xtrace._src.algebra.families import BILINEAR, add_cotangents
 from xtrace._src.algebra.resharding import cast_to_auto, reshard_as
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.positions import call_at
 from xtrace._src.core.diagnostics.rule_error_notes import note_rule
-from xtrace._src.core.diagnostics.source import call_at
 from xtrace._src.core.errors import ShardingTypeError
 from xtrace._src.core.jaxprs.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import Primitive
@@ -24,10 +24,10 @@ def backward(
     jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Any], cotangents: Sequence[Any],
     wanted: Sequence[bool] | None = None,
 ) -> list[Any]:
-    """Return the cotangents of the inputs of `jaxpr` whose operand is `UndefinedPrimal`, given those of its outputs.
+    """Return the cotangents of the inputs of `jaxpr` whose operand is `UndefinedPrimal`, given the outputs' cotangents.
 
-    `consts` and the other operands are known values, in which the jaxpr need not be linear. None stands for a zero
-    cotangent, of an output and of an input. Those of inputs that are not `wanted` may be left out.
+    `consts` and the other operands are known values; the jaxpr may be nonlinear in them. None is a zero cotangent.
+    Cotangents of inputs that are not `wanted` may be left out.
     """
     values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     linear: set[Atom] = set()

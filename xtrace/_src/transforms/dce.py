@@ -8,18 +8,18 @@ from xtrace._src.core.jaxprs.effects import NO_EFFECTS, has_side_effects, join_e
 from xtrace._src.core.jaxprs.ir import Atom, DropVar, Jaxpr, JaxprEqn
 from xtrace._src.core.primitive import Primitive
 
-# For an operation, a function of which results are read, and of its equation, to the equation in its place.
+# Maps an operation to a function ``(is_read, equation) -> equation`` that simplifies equations with unread results.
 replacements: dict[Primitive, Callable[[Sequence[bool], JaxprEqn], JaxprEqn]] = {}
 
 
 def replace_equation(equation: JaxprEqn, needed: set[Atom]) -> JaxprEqn:
-    """Return the equation in the place of one, some of whose results are `needed`."""
+    """Return `equation`, or a simpler one that computes only the `needed` results."""
     replace = replacements.get(equation.primitive)
     return equation if replace is None else replace([v in needed for v in equation.outvars], equation)
 
 
 def eliminate_dead_code(jaxpr: Jaxpr) -> tuple[Jaxpr, list[bool]]:
-    """Return `jaxpr` without dead equations, and for each input whether the rest reads it.
+    """Return `jaxpr` without dead equations, and a flag for each input: whether a live equation or an output reads it.
 
     Inputs, constvars and equations with effects are kept.
     """

@@ -7,7 +7,7 @@ from typing import Any
 
 from xtrace._src.algebra.varying import vary
 from xtrace._src.core.avals import AbstractRef, array_type
-from xtrace._src.core.diagnostics.source import call_at, describe
+from xtrace._src.core.diagnostics.positions import call_at, describe
 from xtrace._src.core.jaxprs.effects import REFERENCE_EFFECT
 from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import Primitive

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.diagnostics.source import Position, Scopes, add_scopes
+from xtrace._src.core.diagnostics.positions import Position, Scopes, add_scopes
 from xtrace._src.core.jaxprs.effects import NO_EFFECTS, Effects
 from xtrace._src.core.jaxprs.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import Primitive

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.diagnostics.source import Position
+from xtrace._src.core.diagnostics.positions import Position
 from xtrace._src.core.jaxprs.effects import NO_EFFECTS
 from xtrace._src.core.jaxprs.ir import Atom, Jaxpr, JaxprEqn, Var
 from xtrace._src.core.primitive import Primitive

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from xtrace._src.algebra.vector_space import convert_to, zeros
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.diagnostics.source import PositionHolder, Scopes, call_at, drop_scopes, user_position
+from xtrace._src.core.diagnostics.positions import PositionHolder, Scopes, call_at, drop_scopes, user_position
 from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Var
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, tangent_aval
@@ -253,8 +253,8 @@ def find_fixpoint(
 def find_mapped_results(closed: ClosedJaxpr, mapped: tuple[bool, ...]) -> tuple[bool, ...]:
     """Return for each result whether it is certainly mapped if the `mapped` inputs are.
 
-    The flags are a lower bound: an operation with jaxprs, several results or effects may have results without the
-    mapped axis, as a counter, or a sum over that axis, and so may one with rules of users. Batching says which.
+    The flags are a lower bound. An operation with jaxprs, several results, effects or users' rules may have results
+    without the mapped axis, such as a counter or a sum over the axis; only batching tells which.
     """
     jaxpr = closed.jaxpr
     certain: set[Atom] = set(filter_by_mask(jaxpr.invars, mapped))
@@ -323,8 +323,8 @@ def transpose_jaxpr(
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     """Return the jaxpr from known inputs and nonzero cotangents to the cotangents of the `linear` inputs.
 
-    The second result says of each linear input whether it has a cotangent; with `always`, all have one. known_scopes:
-    the scopes of equations that depend on known inputs only.
+    The second result has a flag for each linear input: whether it has a cotangent. With `always`, all have one.
+    known_scopes: the scopes of equations that depend on known inputs only.
     """
     jaxpr = closed.jaxpr
     known = filter_by_mask(closed.in_avals, [not x for x in linear])

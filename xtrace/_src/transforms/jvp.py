@@ -1,7 +1,7 @@
 """Forward-mode differentiation: values carry tangents, and jvp rules compute the tangents of results.
 
-The same trace linearizes: the rules then run under a tape, which records operations on tangents and computes the others
-at once.
+The same trace linearizes: the rules then run under a tape, which records operations on tangents, and computes all other
+operations at once.
 """
 
 from __future__ import annotations

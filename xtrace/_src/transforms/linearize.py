@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics import explain
-from xtrace._src.core.diagnostics.source import Position, Scopes, add_scopes
+from xtrace._src.core.diagnostics.positions import Position, Scopes, add_scopes
 from xtrace._src.core.jaxprs.check import check_jaxpr
 from xtrace._src.core.jaxprs.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import Primitive
@@ -125,8 +125,8 @@ class Tape(StagingTrace):
 class LinearMap:
     """A linear jaxpr of tangents: the values of its constvars are the residuals `consts`, its inputs are tangents.
 
-    `nonzero` says of each result of the function whether its tangent is among the jaxpr's outputs; after a partial
-    evaluation, whether the result is.
+    `nonzero` has a flag for each result of the function: whether its tangent is among the jaxpr's outputs. After a
+    partial evaluation the flag says whether the result itself is.
     """
 
     __slots__ = ("jaxpr", "consts", "nonzero")

@@ -14,8 +14,7 @@ import numpy as np
 from xtrace._late_imports import late_modules
 from xtrace._src.core import dtypes, monitoring
 from xtrace._src.core.avals import AbstractToken, MemorySpace, ShapedArray, aval_of_value, check_size, physical_aval
-from xtrace._src.core.diagnostics.rule_error_notes import note_rule
-from xtrace._src.core.diagnostics.source import (
+from xtrace._src.core.diagnostics.positions import (
     Annotation,
     Position,
     Scopes,
@@ -24,6 +23,7 @@ from xtrace._src.core.diagnostics.source import (
     format_scopes,
     merge_annotations,
 )
+from xtrace._src.core.diagnostics.rule_error_notes import note_rule
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.garbage_collection import collection_paused

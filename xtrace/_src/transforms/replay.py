@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.diagnostics.source import Position, user_position
+from xtrace._src.core.diagnostics.positions import Position, user_position
 from xtrace._src.core.jaxprs.ir import Atom, are_cacheable
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.pytrees import pytree

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TypeVar
 
-from xtrace._src.core.diagnostics.source import (
+from xtrace._src.core.diagnostics.positions import (
     Annotation,
     PositionHolder,
     Scopes,

@@ -23,7 +23,7 @@ from xtrace._src.core.avals import (
     scalar_aval,
 )
 from xtrace._src.core.diagnostics import explain
-from xtrace._src.core.diagnostics.source import Position, Scopes, add_scopes, user_position
+from xtrace._src.core.diagnostics.positions import Position, Scopes, add_scopes, user_position
 from xtrace._src.core.garbage_collection import collection_paused
 from xtrace._src.core.jaxprs.check import check_jaxpr
 from xtrace._src.core.jaxprs.effects import NO_EFFECTS, REFERENCE_EFFECT, Effects

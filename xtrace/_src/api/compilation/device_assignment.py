@@ -72,26 +72,26 @@ class ShardingTree(NamedTuple):
         kinds = [leaf.memory_kind if isinstance(leaf, Sharding) else None for leaf in given]
         return [find_memory_space(kind) if kind is not None else None for kind in kinds]
 
-    def list_leaf_shardings(self, function: str, argument: str, full_tree: Any) -> tuple[Sharding | None, ...]:
+    def list_leaf_shardings(self, argument: str, full_tree: Any) -> tuple[Sharding | None, ...]:
         """Return the sharding for each leaf of a tree of the structure `full_tree`, or None.
 
-        Raises ValueError, which names the function and its argument, if the prefix does not fit.
+        Raises ValueError, which names the `argument` of `jit`, if the prefix does not fit.
         """
         try:
             given = self._broadcast(full_tree)
         except ValueError as error:
             what = "positional arguments tuple" if argument == "in_shardings" else "result"
             raise ValueError(
-                f"{function}: {argument} specification must be a tree prefix of the {what}, pytree structure error: "
+                f"jit: {argument} specification must be a tree prefix of the {what}, pytree structure error: "
                 f"{error}. Give one sharding for all, or a tree like the {what}"
             ) from None
         shardings = tuple([
-            requested_sharding(argument, leaf, entered=False, function=function, takes_layouts=True) for leaf in given
+            requested_sharding(argument, leaf, entered=False, function="jit", takes_layouts=True) for leaf in given
         ])
         for sharding in shardings if argument == "out_shardings" else ():
             if sharding is not None and unconstrained_dimensions(sharding):
                 raise ValueError(
-                    f"{function}: Unconstrained dims are not allowed when passed to out_shardings, got {sharding}; "
+                    f"jit: Unconstrained dims are not allowed when passed to out_shardings, got {sharding}; "
                     "constrain the result with xtrace.lax.with_sharding_constraint in the function"
                 )
         return shardings
@@ -112,8 +112,8 @@ def _layout_in(leaf: Any) -> Any:
 NO_SHARDINGS = ShardingTree((None,), pytree.tree_structure(0))
 
 
-def sharding_tree(function: str, argument: str, shardings: Any) -> ShardingTree:
-    """Return a user's shardings as a `ShardingTree`; TypeError for a leaf that is no sharding."""
+def sharding_tree(argument: str, shardings: Any) -> ShardingTree:
+    """Return the shardings in an `argument` of `jit` as a `ShardingTree`; TypeError for a leaf that is no sharding."""
     if argument == "in_shardings" and isinstance(shardings, list):
         # The structure of positional arguments is a tuple.
         shardings = tuple(shardings)
@@ -121,12 +121,12 @@ def sharding_tree(function: str, argument: str, shardings: Any) -> ShardingTree:
     for leaf in leaves:
         if isinstance(leaf, Layout) or leaf is Layout.AUTO:
             raise ValueError(
-                f"{function}: {argument} does not take layouts alone, got {leaf}; write Format({leaf}, sharding), with "
+                f"jit: {argument} does not take layouts alone, got {leaf}; write Format({leaf}, sharding), with "
                 "xtrace.experimental.layout.Format"
             )
         if leaf is not None and not isinstance(leaf, (Sharding, PartitionSpec, Format)):
             raise TypeError(
-                f"{function}: {argument} leaf specifications are expected to be shardings such as "
+                f"jit: {argument} leaf specifications are expected to be shardings such as "
                 f"xtrace.NamedSharding(mesh, xtrace.P('x')) or x.sharding, PartitionSpec instances or None, but got "
                 f"{abbreviate(leaf)}"
             )

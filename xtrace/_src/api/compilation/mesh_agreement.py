@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from xtrace._src.algebra.resharding import reshard_p
-from xtrace._src.core.diagnostics.source import describe
+from xtrace._src.core.diagnostics.positions import describe
 from xtrace._src.core.errors import ShardingTypeError
 from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from xtrace._src.core.shardings.mesh import AbstractMesh, context_abstract_mesh, context_mesh

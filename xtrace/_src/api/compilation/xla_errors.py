@@ -10,7 +10,7 @@ from xtrace._src.api.reports import memory_reports
 from xtrace._src.api.tracing import TracedFunction
 from xtrace._src.core.avals import physical_aval
 from xtrace._src.core.diagnostics.excerpts import excerpt
-from xtrace._src.core.diagnostics.source import Position, resolve
+from xtrace._src.core.diagnostics.positions import Position, resolve
 from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Jaxpr, JaxprEqn, find_jaxprs
 from xtrace._src.core.jaxprs.printer import format_equation
 from xtrace._src.runtime.arrays import is_out_of_memory

@@ -8,7 +8,7 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 from xtrace._src.api.jit import call_arguments
 from xtrace._src.core.annotations import Shape
-from xtrace._src.core.array_protocol import operation
+from xtrace._src.core.array_protocol import array_boundary
 from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of, is_array_like
 from xtrace._src.core.callables import POSITIONAL, check_callable, find_signature, function_name, wraps
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
@@ -120,7 +120,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
             named = getattr(named, name, None)
         return own_name if named is self else super().__reduce_ex__(protocol)
 
-    @operation
+    @array_boundary
     def __call__(self, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
         self._check_defined()
         concrete = current_trace.get() is base_trace

@@ -11,7 +11,7 @@ import numpy as np
 from xtrace._src.algebra.resharding import reshard_as
 from xtrace._src.algebra.vector_space import broadcast_in_dim, materialize_literal, zeros
 from xtrace._src.api.differentiation.argnums import find_positions, read_argnums, restrict
-from xtrace._src.api.differentiation.pullback import make_pullback, mesh_place, put_beside, saveable_leaves
+from xtrace._src.api.differentiation.pullback import find_mesh_place, make_pullback, put_on_place, saveable_leaves
 from xtrace._src.api.differentiation.reference_pullback import make_vjp_with_references
 from xtrace._src.api.jit import call_arguments
 from xtrace._src.api.jit.call_arguments import NO_STATIC
@@ -448,10 +448,10 @@ def vjp(
     out_tree = flat.out_tree
     aux = flat.release()
     jaxpr, nonzero = linear.jaxpr, linear.nonzero
-    places = list(map(mesh_place, results))
+    places = list(map(find_mesh_place, results))
 
     def pullback(residuals: list[Any], wanted: Any, *cotangents: object, **named: object) -> Any:
-        checked = list(map(put_beside, places, check_cotangents(flat, out_avals, cotangents, named)))
+        checked = list(map(put_on_place, places, check_cotangents(flat, out_avals, cotangents, named)))
         map_of_tangents = LinearMap(jaxpr, residuals, nonzero)
         return pytree.tree_unflatten(flat.in_tree, _gradients(map_of_tangents, avals, checked, wanted))
 
@@ -532,7 +532,7 @@ def value_and_grad(
         if any(one.sums):
             seed = reshard_as(Literal(seed.value, one.update(sharding=None)), one.to_cotangent_aval())
         else:
-            seed = put_beside(mesh_place(results[0]), seed)
+            seed = put_on_place(find_mesh_place(results[0]), seed)
         out = _gradients(linear, avals, [seed])
         gradients = pytree.tree_unflatten(flat.in_tree, out)
         value = flat.results(results)

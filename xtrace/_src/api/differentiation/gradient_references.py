@@ -65,8 +65,8 @@ register_without_leaves(DidntWant)
 ad = SimpleNamespace(DidntWant=DidntWant, DontWant=DontWant, GradRef=GradRef, GradValue=GradValue)
 
 
-def read_wishes(in_tree: PyTreeDef, refs: tuple[Any, ...]) -> list[Any]:
-    """Return the wish about each leaf's gradient; ValueError unless `refs` are trees of the arguments'."""
+def read_requests(in_tree: PyTreeDef, refs: tuple[Any, ...]) -> list[Any]:
+    """Return the request for each leaf's gradient; ValueError unless `refs` have the structure of the arguments."""
     try:
         return in_tree.flatten_up_to(refs)
     except (TypeError, ValueError) as error:
@@ -76,27 +76,27 @@ def read_wishes(in_tree: PyTreeDef, refs: tuple[Any, ...]) -> list[Any]:
         ) from None
 
 
-def is_wanted(wish: Any) -> bool:
+def is_wanted(request: Any) -> bool:
     """Whether a gradient is to be computed."""
-    return type(wish) is not DontWant
+    return type(request) is not DontWant
 
 
-def fulfil(wishes: Sequence[Any], gradients: Sequence[Any], replaced: Collection[int] = ()) -> list[Any]:
-    """Return what stands in the place of each gradient; those with references are added to these.
+def fulfil_requests(requests: Sequence[Any], gradients: Sequence[Any], replaced: Collection[int] = ()) -> list[Any]:
+    """Add gradients to the references that request them; return each gradient, or the marker in its place.
 
-    At the positions in `replaced` they replace what the references hold.
+    At the positions in `replaced` a gradient replaces the array in the reference.
     """
-    for wish, gradient in zip(wishes, gradients, strict=True):  # before anything is written
-        if isinstance(wish, Reference) and array_type(aval_of(wish.target)).shape != np.shape(gradient):
+    for request, gradient in zip(requests, gradients, strict=True):  # before anything is written
+        if isinstance(request, Reference) and array_type(aval_of(request.target)).shape != np.shape(gradient):
             raise ValueError(
                 f"with_refs: a gradient of shape {np.shape(gradient)} was to be added to the reference of type "
-                f"{aval_of(wish.target)}; a reference has the shape of its argument"
+                f"{aval_of(request.target)}; a reference has the shape of its argument"
             )
     results: list[Any] = []
-    for position, (wish, gradient) in enumerate(zip(wishes, gradients, strict=True)):
-        if isinstance(wish, Reference):
-            (write_reference if position in replaced else add_to_reference)(wish, gradient)
+    for position, (request, gradient) in enumerate(zip(requests, gradients, strict=True)):
+        if isinstance(request, Reference):
+            (write_reference if position in replaced else add_to_reference)(request, gradient)
             results.append(GradRef())
         else:
-            results.append(gradient if is_wanted(wish) else DidntWant())
+            results.append(gradient if is_wanted(request) else DidntWant())
     return results

@@ -7,9 +7,9 @@ from typing import Any
 
 from xtrace._src.api.differentiation.gradient_references import (
     Marker,
-    fulfil,
+    fulfil_requests,
     is_wanted,
-    read_wishes,
+    read_requests,
     register_without_leaves,
 )
 from xtrace._src.core.avals import aval_of
@@ -70,9 +70,9 @@ class Backward:
 class VJP:
     """The pullback that `vjp` returns: a function of cotangents, and a pytree whose leaves are its residuals.
 
-    args_res: for each argument its leaves, those of containers as tuples, with `NotNeeded` for leaves that are not
-    needed, and `NotSaveable` for those that are not kept. They may be replaced. opaque_residuals: the other values
-    that are kept. in_tree, out_tree: the structures of the arguments and of the result.
+    args_res: the leaves of each argument; containers become tuples, a leaf that is not needed `NotNeeded`, and one that
+    is not kept `NotSaveable`. The entries may be replaced. opaque_residuals: all other values that are kept. in_tree,
+    out_tree: the structures of the arguments and of the result.
     """
 
     __slots__ = ("fun", "in_tree", "out_tree", "opaque_residuals", "_leaves", "_args")
@@ -128,13 +128,13 @@ class VJP:
         refs: for each argument a tree of its structure. A leaf is a reference, ``xtrace.ad.GradValue()`` to return
         the gradient, or ``xtrace.ad.DontWant()``. Raises ValueError for another structure.
         """
-        wishes = read_wishes(self.in_tree, refs)
-        wanted = list(map(is_wanted, wishes))
+        requests = read_requests(self.in_tree, refs)
+        wanted = list(map(is_wanted, requests))
 
         @boundary
         def adding(*out_ct: Any, **named: Any) -> Any:
             gradients = self.in_tree.flatten_up_to(pull_back(self, wanted, *out_ct, **named))
-            return pytree.tree_unflatten(self.in_tree, fulfil(wishes, gradients))
+            return pytree.tree_unflatten(self.in_tree, fulfil_requests(requests, gradients))
 
         return adding
 
@@ -146,7 +146,7 @@ class VJP:
 
 
 def pull_back(pullback: VJP, wanted: Sequence[bool] | None, /, *out_ct: Any, **named: Any) -> Any:
-    """Return the cotangents of the arguments; those of leaves that are not wanted are zeros."""
+    """Return the cotangents of the arguments, with zeros for leaves that are not wanted."""
     leaves = pullback._argument_leaves()
     missing = sorted({i for given, i in pullback.fun.sources if given and _is_missing(leaves[i])})
     if missing:
@@ -183,9 +183,7 @@ def make_pullback(
     call: Callable[..., Any], linear: Jaxpr, residuals: Sequence[Any], in_tree: PyTreeDef, out_tree: PyTreeDef,
     leaves: Sequence[Any], saveable: Sequence[bool],
 ) -> VJP:
-    """Return the pullback that keeps `residuals`, some of which are among the `leaves` of the arguments.
-
-    Of those it keeps the ones that are `saveable`.
+    """Return the pullback that keeps `residuals`; a residual among the arguments' `leaves` is kept only if `saveable`.
     """
     places = {_identity(x): i for i, x in enumerate(leaves)}
     others: list[Any] = []
@@ -203,14 +201,14 @@ def make_pullback(
     return VJP(Backward(call, linear, sources), in_tree, out_tree, given, others)
 
 
-def mesh_place(result: Any) -> Sharding | None:
-    """Return the place of a result whose type says explicit mesh axes; None for another one, and for a traced one."""
+def find_mesh_place(result: Any) -> Sharding | None:
+    """Return the sharding of a concrete result whose type names explicit mesh axes; None for all other results."""
     is_placed = type(result) is ConcreteArray and result.aval.explicit_sharding is not None
     return result.sharding if is_placed else None
 
 
-def put_beside(place: Sharding | None, cotangent: Any) -> Any:
-    """Return a cotangent where its result is: operations on it know the devices of the mesh then."""
+def put_on_place(place: Sharding | None, cotangent: Any) -> Any:
+    """Return a cotangent on the devices of its result, so that operations on it know the mesh."""
     if place is None or cotangent is None or isinstance(cotangent, Tracer):
         return cotangent
     return cotangent if aval_of(cotangent).sums != NO_SUMS else put_at(cotangent, place)

@@ -1,7 +1,7 @@
-"""Pullbacks of functions of references: the gradient of one is that of the array that it held at first.
+"""Pullbacks of functions of references: the gradient of a reference is the gradient of its initial array.
 
-The function becomes one of arrays that also returns the last ones. So the reference of a gradient holds the cotangent
-of the last array before the pullback is called, and that of the first array afterwards.
+The function is rewritten as a function of arrays that also returns the final arrays. So the reference for a gradient
+holds the cotangent of the final array before the pullback is called, and the cotangent of the initial array afterwards.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import zeros
-from xtrace._src.api.differentiation.gradient_references import GradValue, fulfil, is_wanted, read_wishes
+from xtrace._src.api.differentiation.gradient_references import GradValue, fulfil_requests, is_wanted, read_requests
 from xtrace._src.api.differentiation.pullback import VJP, pull_back
 from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of
 from xtrace._src.core.callables import function_name, wraps
@@ -25,7 +25,7 @@ from xtrace._src.ops.references.binding import make_reference, read_reference, w
 def make_vjp_with_references(
     vjp: Callable[..., Any], fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, saveable_args: Any
 ) -> tuple[Any, ...]:
-    """Return what `vjp` returns, for arguments among which are references; they are written to as `fun` says."""
+    """Return the results of `vjp` for arguments that contain references, and update these as a call of `fun` would."""
     leaves, in_tree = pytree.tree_flatten(tuple(primals))
     places = [i for i, x in enumerate(leaves) if isinstance(x, Reference)]
     arrays = [read_reference(x) if isinstance(x, Reference) else x for x in leaves]
@@ -53,10 +53,10 @@ def make_vjp_with_references(
 
 
 class ReferenceVJP:
-    """The function of cotangents that `vjp` returns for arguments among which are references.
+    """The function of cotangents that `vjp` returns for arguments that contain references.
 
-    pullback: that of the function of arrays. types: those of the arrays that the references hold, by their positions
-    among the leaves of the arguments. name: the function's.
+    pullback: the pullback of the function of arrays. types: maps the position of each reference, among the leaves of
+    the arguments, to the type of its array. name: the name of the user's function.
     """
 
     __slots__ = ("pullback", "types", "name")
@@ -76,7 +76,7 @@ class ReferenceVJP:
 
     @property
     def args_res(self) -> list[Any]:
-        """What of the arguments is kept, with the first array of each reference: a list of nested tuples of leaves."""
+        """The kept leaves of the arguments, nested tuples; a reference is represented by its initial array."""
         return self.pullback.args_res
 
     @property
@@ -90,36 +90,37 @@ class ReferenceVJP:
 
     @boundary
     def with_refs(self, *refs: Any) -> Callable[..., Any]:
-        """Return a pullback that adds gradients to references; those of references among the arguments must be given.
+        """Return a pullback that adds gradients to references; each reference among the arguments needs one.
 
-        refs: for each argument its tree, with a reference, ``xtrace.ad.GradValue()`` to have the gradient returned, or
-        ``xtrace.ad.DontWant()``. ValueError if the trees are not the arguments'.
+        refs: for each argument a tree of its structure. A leaf is a reference, ``xtrace.ad.GradValue()`` to return
+        the gradient, or ``xtrace.ad.DontWant()``. Raises ValueError for another structure.
         """
-        wishes = read_wishes(self.in_tree, refs)
+        requests = read_requests(self.in_tree, refs)
 
         @boundary
         def adding(*out_ct: Any, **named: Any) -> Any:
-            return self._call(wishes, out_ct, named)
+            return self._call(requests, out_ct, named)
 
         return adding
 
-    def _call(self, wishes: Sequence[Any], out_ct: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def _call(self, requests: Sequence[Any], out_ct: tuple[Any, ...], named: dict[str, Any]) -> Any:
         if named or len(out_ct) != 1:
             raise TypeError(f"vjp: the pullback of {self.name} takes one cotangent, by position")
-        last = [self._last_cotangent(wishes[i], aval) for i, aval in self.types.items()]
-        wanted = [is_wanted(wish) for wish in wishes]
+        last = [self._last_cotangent(requests[i], aval) for i, aval in self.types.items()]
+        wanted = [is_wanted(request) for request in requests]
         gradients = self.in_tree.flatten_up_to(pull_back(self.pullback, wanted, (out_ct[0], last)))
-        return pytree.tree_unflatten(self.in_tree, fulfil(wishes, gradients, self.types))
+        return pytree.tree_unflatten(self.in_tree, fulfil_requests(requests, gradients, self.types))
 
-    def _last_cotangent(self, wish: Any, aval: ShapedArray) -> Any:
-        """Return the cotangent of the last array of a reference of type `aval`."""
-        if isinstance(wish, Reference) and aval_of(wish.target).update(weak_type=aval.weak_type) == AbstractRef(aval):
-            return read_reference(wish)
-        if not is_wanted(wish) or not is_differentiable(aval):
+    def _last_cotangent(self, request: Any, aval: ShapedArray) -> Any:
+        """Return the cotangent of the final array of a reference of type `aval`."""
+        held = aval_of(request.target) if isinstance(request, Reference) else None
+        if held is not None and held.update(weak_type=aval.weak_type) == AbstractRef(aval):
+            return read_reference(request)
+        if not is_wanted(request) or not is_differentiable(aval):
             return zeros(aval)
         raise ValueError(
             f"vjp: {self.name} has a reference of type {AbstractRef(aval)} as an argument, whose gradient must be "
-            f"added up in another one of that type, got {abbreviate(wish)}: bind it with pullback.with_refs(...) "
+            f"added up in another one of that type, got {abbreviate(request)}: bind it with pullback.with_refs(...) "
             "before the call, or say there that it is not wanted, xtrace.ad.DontWant()"
         )
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace._src.core.avals import AbstractToken, aval_of_value
-from xtrace._src.core.diagnostics.source import is_internal, resolve
+from xtrace._src.core.diagnostics.positions import is_internal, resolve
 from xtrace._src.core.diagnostics.text_tables import format_size
 from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Jaxpr, Var
 from xtrace._src.runtime.arrays import ConcreteArray
@@ -39,7 +39,7 @@ class CapturedConstant(NamedTuple):
         return f"{self.name or 'an array without a name'}: {self.type}, {format_size(self.size)}{at}"
 
 
-def captured_constants(closed: ClosedJaxpr, function: Callable[..., Any] | None = None) -> list[CapturedConstant]:
+def captured_constants(closed: ClosedJaxpr, function: Callable[..., Any] | None) -> list[CapturedConstant]:
     """Return the constants of a traced function that its program reads, in order.
 
     function: the user's function, which is searched for their names; None for no names.

@@ -149,14 +149,14 @@ def jit(
         static.numbers, static.names, donated.numbers, donated.names, bool(keep_unused),
         chosen, parse_inline(inline),
         call_arguments.freeze_compiler_options("jit", compiler_options),
-        device_assignment.sharding_tree("jit", "in_shardings", in_shardings),
-        device_assignment.sharding_tree("jit", "out_shardings", out_shardings),
+        device_assignment.sharding_tree("in_shardings", in_shardings),
+        device_assignment.sharding_tree("out_shardings", out_shardings),
         check_compilation(compilation),
     )
     return _make(fun, static, donated, options).callable()
 
 
-def jit_library_function(function: Callable[..., Any], static: Sequence[str] = (), inline: bool = False) -> Any:
+def jit_library_function(function: Callable[..., Any], static: Sequence[str], inline: bool) -> Any:
     """Return a function of the library jitted; `static` are its static parameters."""
     jitted: Any = jit(function, static_argnames=static, inline=inline)
     jitted._xtrace_jitted.of_library = True
@@ -500,7 +500,7 @@ class Jitted:
         given = (*[None] * captured, *shardings) if shardings else None
         return _with_options(function, self.options._replace(
             static_numbers=(), static_names=(), donated_numbers=tuple(gone), donated_names=(),
-            in_shardings=device_assignment.sharding_tree("jit", "in_shardings", given),
+            in_shardings=device_assignment.sharding_tree("in_shardings", given),
             out_shardings=device_assignment.NO_SHARDINGS,
         )).callable()
 
@@ -602,10 +602,10 @@ class Jitted:
                     f"jit: {self.name} has in_shardings, which are for arguments by position; it is called with the "
                     f"keyword arguments {', '.join(kwargs.node_data()[1])}. Pass these by position"
                 )
-            inputs = self.options.in_shardings.list_leaf_shardings("jit", "in_shardings", args)
+            inputs = self.options.in_shardings.list_leaf_shardings("in_shardings", args)
         results: Sequence[Any] = ()
         if out_tree is not None and not self.options.out_shardings.is_empty:
-            results = self.options.out_shardings.list_leaf_shardings("jit", "out_shardings", out_tree)
+            results = self.options.out_shardings.list_leaf_shardings("out_shardings", out_tree)
         return inputs, results
 
     @boundary

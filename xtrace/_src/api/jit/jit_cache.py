@@ -18,7 +18,7 @@ from xtrace._src.api.jit.call_arguments import Static
 from xtrace._src.api.tracing import TracedFunction
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.callables import make_debug_info
-from xtrace._src.core.diagnostics.source import is_internal
+from xtrace._src.core.diagnostics.positions import is_internal
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.settings import config

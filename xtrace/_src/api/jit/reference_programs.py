@@ -12,10 +12,10 @@ from xtrace._src.ops.references.binding import check_distinct
 
 
 def call_on_arrays(traced: TracedFunction, function: Callable[..., list[Any]], leaves: Sequence[Any]) -> Any:
-    """Call the function of arrays that `TracedFunction.make_array_function` makes of a function with references.
+    """Call `function`, which `TracedFunction.make_array_function` made of the function with references in `traced`.
 
-    These hold the arrays that it returns for them afterwards; if it fails they keep theirs. It writes to their memory,
-    unless it may fail while it runs.
+    Afterwards the references hold the arrays that `function` returns for them; after an error they hold their old ones.
+    The program writes to the memory of the references, unless it may fail while it runs.
     """
     donates = traced.donates_references()
     operands = [*traced.consts, *leaves]

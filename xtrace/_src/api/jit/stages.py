@@ -23,7 +23,7 @@ from xtrace._src.core.settings import config
 from xtrace._src.core.shardings.memory_layout import Format, Layout
 from xtrace._src.core.shardings.shardings import Sharding
 from xtrace._src.core.trace import Tracer
-from xtrace._src.core.values import EqualByKey, Immutable
+from xtrace._src.core.value_objects import EqualByKey, Immutable
 from xtrace._src.ops.references.binding import unwrap
 from xtrace._src.runtime.arrays import ConcreteArray, single_device_sharding
 from xtrace._src.runtime.execute import Assignment, Program, find_shardings, request_partitioning

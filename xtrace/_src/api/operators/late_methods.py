@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xtrace._src.core.array_protocol import operation
+from xtrace._src.core.array_protocol import array_boundary
 
 # The names that ``xtrace.numpy.array_methods`` installs; Python looks up the special ones on the class only.
 ATTRIBUTES = frozenset(
@@ -56,4 +56,4 @@ def _late(name: str, load: Callable[[str], Any]) -> Callable[..., Any]:
         return getattr(self, name)(*args, **kwargs)
 
     method.__name__ = name
-    return operation(method)
+    return array_boundary(method)

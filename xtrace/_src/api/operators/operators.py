@@ -23,7 +23,7 @@ from xtrace._src.api.operators.elementwise_functions import (
 )
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
-from xtrace._src.core.array_protocol import operation
+from xtrace._src.core.array_protocol import array_boundary
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import boundary
@@ -486,7 +486,7 @@ _CONVERSIONS = frozenset(
 def install_operators(abstract: type, *classes: type) -> None:
     """Install Python's elementwise operators on the abstract array class, and boundaries on conversions of `classes`.
 
-    ``xtrace/__init__.py`` calls it once.
+    ``_src/__init__.py`` calls it once.
     """
     methods: dict[str, Callable[..., Any]] = {}
     for name, (symbol, function) in _BINARY.items():
@@ -497,7 +497,7 @@ def install_operators(abstract: type, *classes: type) -> None:
         methods[f"__{name}__"] = function.methods(symbol)[0]  # type: ignore[attr-defined]
     methods |= {f"__{name}__": _unary_method(function) for name, function in _UNARY.items()}
     for name, method in methods.items():
-        setattr(abstract, name, operation(method))
+        setattr(abstract, name, array_boundary(method))
     for cls in classes:
         for name, method in list(vars(cls).items()):
             if name in _CONVERSIONS and isinstance(method, FunctionType):

@@ -18,7 +18,7 @@ from xtrace._src.api.jit.call_arguments import Static, argument_paths, same_stat
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, short_repr
 from xtrace._src.core.callables import make_debug_info, positional_names
-from xtrace._src.core.diagnostics.source import describe, is_internal, user_position
+from xtrace._src.core.diagnostics.positions import describe, is_internal, user_position
 from xtrace._src.core.diagnostics.warn import warn_each_time
 from xtrace._src.core.errors import RecompilationWarning
 from xtrace._src.core.settings import config

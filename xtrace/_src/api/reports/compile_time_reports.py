@@ -14,7 +14,7 @@ from xtrace._src.api.jit.jit import get_jitted, jit
 from xtrace._src.api.reports.memory_reports import describe_devices
 from xtrace._src.api.reports.repetitions import Repetition, all_equations, find_repetitions
 from xtrace._src.core.callables import check_callable
-from xtrace._src.core.diagnostics.source import resolve
+from xtrace._src.core.diagnostics.positions import resolve
 from xtrace._src.core.diagnostics.text_tables import format_count, format_size, format_table
 from xtrace._src.core.jaxprs.ir import Jaxpr
 from xtrace._src.core.settings import compilation_cache_settings as cache_settings

@@ -9,7 +9,7 @@ import gzip
 from collections import Counter, deque
 from collections.abc import Mapping
 
-from xtrace._src.core.diagnostics.source import resolve
+from xtrace._src.core.diagnostics.positions import resolve
 from xtrace._src.core.jaxprs.ir import Jaxpr, find_jaxprs
 from xtrace._src.xla.protobuf import write_field, write_varint
 from xtrace._src.xla.source_locations import Location

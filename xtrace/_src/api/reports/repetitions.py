@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.core.diagnostics.source import is_internal, resolve
+from xtrace._src.core.diagnostics.positions import is_internal, resolve
 from xtrace._src.core.jaxprs.ir import Jaxpr, JaxprEqn, find_jaxprs
 from xtrace._src.core.trace import current_trace
 from xtrace._src.transforms.stage import StagingTrace

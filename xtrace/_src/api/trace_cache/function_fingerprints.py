@@ -29,7 +29,7 @@ from xtrace._src.api.trace_cache.registrations import LocalRegistrationError, de
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapeDtypeStruct
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
-from xtrace._src.core.diagnostics.source import is_of_package
+from xtrace._src.core.diagnostics.positions import is_of_package
 from xtrace._src.core.sentinels import MISSING
 from xtrace._src.core.shardings.mesh import BaseMesh
 from xtrace._src.core.shardings.partition_spec import PartitionSpec
@@ -469,28 +469,28 @@ class Fingerprint:
         self._path.append(where)
         if "__class__" in cells:
             self._add_cell("__class__", cells["__class__"])
-        seen: set[tuple[Any, ...]] = set()
+        seen: set[_Read] = set()
         for each in _codes(code):
-            for kind, name, attributes, escapes in _reads(each):
-                key = (kind, name, attributes, escapes)
-                if key in seen:
+            for read in _reads(each):
+                if read in seen:
                     continue
-                seen.add(key)
-                self._put("read", repr(key))
+                seen.add(read)
+                self._put("read", repr(read))
+                kind, name, attributes = read
                 if kind == "forbidden":
                     raise UncertainError(f"{where} {name}")
                 if kind == "attribute" and name not in function.__globals__ and _is_builtin(name, function):
                     continue
                 if kind == "cell":
                     if name in cells:
-                        self._add_read(name, cells[name], attributes, escapes)
+                        self._add_read(name, cells[name], attributes)
                 elif name in function.__globals__:
-                    self._add_read(f"the global {name}", function.__globals__[name], attributes, escapes)
+                    self._add_read(f"the global {name}", function.__globals__[name], attributes)
                 else:
                     self._add_builtin(name, function)
         self._path.pop()
 
-    def _add_read(self, name: str, value: Any, attributes: tuple[str, ...], escapes: bool) -> None:
+    def _add_read(self, name: str, value: Any, attributes: tuple[str, ...]) -> None:
         if isinstance(value, types.CellType):
             try:
                 value = value.cell_contents
@@ -578,21 +578,21 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(constant)
 
 
-_Read = tuple[str, str, tuple[str, ...], bool]
+_Read = tuple[str, str, tuple[str, ...]]
 
 
 def _reads(code: types.CodeType) -> Iterator[_Read]:
-    """Yield each outer variable that code reads: kind, name, the attributes read at once, whether the value escapes."""
+    """Yield each outer variable that code reads: its kind, its name, and the attributes read from it at once."""
     instructions = [i for i in dis.get_instructions(code) if i.opname not in _WITHOUT_EFFECT]
     for number, instruction in enumerate(instructions):
         name = instruction.opname
         argument = instruction.argval
         if name == "IMPORT_NAME":
-            yield "forbidden", f"imports {argument} when it is called", (), False
+            yield "forbidden", f"imports {argument} when it is called", ()
         elif name in ("STORE_GLOBAL", "DELETE_GLOBAL"):
-            yield "forbidden", f"changes the global {argument}", (), False
+            yield "forbidden", f"changes the global {argument}", ()
         elif name in ("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "LOAD_SUPER_ATTR") and argument in _REFLECTIONS:
-            yield "forbidden", f"reads the attribute {argument}", (), False
+            yield "forbidden", f"reads the attribute {argument}", ()
         elif name in _GLOBAL_LOADS or name in _CELL_LOADS:
             attributes = []
             for following in instructions[number + 1 :]:
@@ -600,9 +600,9 @@ def _reads(code: types.CodeType) -> Iterator[_Read]:
                     break
                 attributes.append(following.argval)
             if argument in _BY_NAME and _has_constant_name(instructions[number + 1 :]):
-                yield "attribute", argument, (), False
+                yield "attribute", argument, ()
             else:
-                yield "global" if name in _GLOBAL_LOADS else "cell", argument, tuple(attributes), not attributes
+                yield "global" if name in _GLOBAL_LOADS else "cell", argument, tuple(attributes)
 
 
 # Builtins that read an attribute; known if the attribute's name is a constant.

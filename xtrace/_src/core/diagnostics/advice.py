@@ -420,7 +420,7 @@ def for_slice(case: Case) -> list[str]:
         return generic
     items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     slices = [(axis, x) for axis, x in enumerate(items) if isinstance(x, ast.Slice)]
-    traced = [(axis, x) for axis, x in slices if _may_be_traced(case, x)] or slices
+    traced = [(axis, x) for axis, x in slices if _may_be_traced(x)] or slices
     if not traced:
         return generic
     axis, bounds = traced[0]
@@ -442,7 +442,7 @@ def for_slice(case: Case) -> list[str]:
     return [x for x in (first, *masked, *case.static()) if x]
 
 
-def _may_be_traced(case: Case, bounds: ast.Slice) -> bool:
+def _may_be_traced(bounds: ast.Slice) -> bool:
     """Whether a bound of a slice contains more than numbers."""
     return any(x is not None and not isinstance(x, ast.Constant) for x in (bounds.lower, bounds.upper, bounds.step))
 

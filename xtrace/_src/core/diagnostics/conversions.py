@@ -106,7 +106,7 @@ def slice_entry(tracer: Tracer, entry: slice, position: int) -> IndexError:
 
 
 def traced_shape(tracer: Tracer, entries: Sequence[Any], *, function: str = "") -> TypeError:
-    """The error of a shape with a tracer among its entries, passed to the operation `name`."""
+    """The error of a shape with a tracer among its entries, passed to `function`, by default the public one."""
     head = (
         "Shapes must be 1D sequences of concrete values of integer type, got "
         f"[{', '.join(map(repr, entries))}].\n"

@@ -7,7 +7,7 @@ import sys
 from types import CodeType, FrameType, TracebackType
 
 from xtrace._late_imports import public_names
-from xtrace._src.core.diagnostics.source import calling_frames, is_internal
+from xtrace._src.core.diagnostics.positions import calling_frames, is_internal
 
 # The start of messages of operations, and of Python's messages about arguments; the name may be private.
 _HEAD = re.compile(r"(?:lax\.)?(_?[a-z][\w.]*(?:<locals>\.\w+)*)(?=: | requires ndarray| does not accept dtype|\(\) )")

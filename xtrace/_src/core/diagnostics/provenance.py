@@ -8,8 +8,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from xtrace._src.core.diagnostics.excerpts import Expression, expression_text
+from xtrace._src.core.diagnostics.positions import Position, calling_frames, describe, is_internal, resolve
 from xtrace._src.core.diagnostics.sites import Site
-from xtrace._src.core.diagnostics.source import Position, calling_frames, describe, is_internal, resolve
 from xtrace._src.core.dtypes import is_inexact
 from xtrace._src.core.jaxprs.ir import Atom, DebugInfo, JaxprEqn, Literal, Var
 from xtrace._src.core.jaxprs.printer import format_equations

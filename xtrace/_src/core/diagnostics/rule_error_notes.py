@@ -7,7 +7,7 @@ from typing import Any
 
 from xtrace._late_imports import late_modules
 from xtrace._src.core.avals import aval_of, is_array_like
-from xtrace._src.core.diagnostics.source import Position, describe, user_position
+from xtrace._src.core.diagnostics.positions import Position, describe, user_position
 from xtrace._src.core.primitive import Primitive
 
 with late_modules(globals()):

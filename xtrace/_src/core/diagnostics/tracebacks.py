@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from xtrace._src.core.diagnostics.messages import cut_long_lines, name_public_function
-from xtrace._src.core.diagnostics.source import is_internal
+from xtrace._src.core.diagnostics.positions import is_internal
 from xtrace._src.core.settings import config
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])

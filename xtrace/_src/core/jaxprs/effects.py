@@ -123,8 +123,8 @@ io_effect = Effect("IO")
 ordered_io_effect = Effect("OrderedIO", ordered=True)
 # An equation with this effect makes, reads or writes a reference, or holds a program that does.
 REFERENCE_EFFECT = Effect("Reference")
-# Not an effect on the world: the program has an operation whose own derivative is lost where types that users define or
-# references become arrays.
+# Not an effect on the world. It marks a program with an operation whose own derivative is lost when references become
+# arrays, and when values of types that users define do.
 OWN_DERIVATIVE_EFFECT = Effect("OwnDerivative")
 IO_EFFECTS = frozenset((io_effect, ordered_io_effect))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_rules, own_aval
-from xtrace._src.core.diagnostics.source import Position
+from xtrace._src.core.diagnostics.positions import Position
 from xtrace._src.core.errors import InconclusiveDimensionOperation
 from xtrace._src.core.jaxprs.effects import NO_EFFECTS, Effects
 from xtrace._src.core.jaxprs.source_info import SourceInfo, source_info

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 
-from xtrace._src.core.diagnostics.source import describe
+from xtrace._src.core.diagnostics.positions import describe
 from xtrace._src.core.jaxprs.ir import Jaxpr
 from xtrace._src.core.jaxprs.printer import format_lines
 

@@ -14,7 +14,7 @@ import numpy as np
 from xtrace._late_imports import late_modules
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import physical_aval
-from xtrace._src.core.diagnostics.source import describe, format_scopes, get_scopes
+from xtrace._src.core.diagnostics.positions import describe, format_scopes, get_scopes
 from xtrace._src.core.jaxprs.ir import (
     NEVER_PRINTED,
     Atom,

@@ -8,8 +8,8 @@ from typing import Any
 
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.diagnostics.source import Annotation, Position, Scopes, Transformation, format_scopes, resolve
-from xtrace._src.core.values import EqualByKey
+from xtrace._src.core.diagnostics.positions import Annotation, Position, Scopes, Transformation, format_scopes, resolve
+from xtrace._src.core.value_objects import EqualByKey
 from xtrace._src.xla.source_locations import Location
 
 

@@ -17,7 +17,7 @@ _IsLeaf = Callable[..., bool] | None
 _LISTED = 10
 
 
-def explain_flatten_error(error: Exception, tree: object, is_leaf: object = None) -> None:
+def explain_flatten_error(error: Exception, tree: object, is_leaf: object) -> None:
     """Raise a better error for a failed flattening of `tree` if the cause is a known one; otherwise return.
 
     For callers of `flatten`, whose C++ errors name neither the argument nor the place.

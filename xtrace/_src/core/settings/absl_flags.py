@@ -27,11 +27,11 @@ def define() -> None:
     if _state.get("defined"):
         return
     app, flags = _absl("app"), _absl("flags")
-    for option in config.options():
+    for setting in config.all_settings():
         # A text flag accepts any string; the setting's own parser checks it.
-        make = getattr(flags, f"DEFINE_{option.kind.flag}")
-        choices = {"enum_values": [c for c in option.kind.choices if c is not None]} if option.kind.choices else {}
-        make(option.name, option.value, help=option.description, **choices)
+        make = getattr(flags, f"DEFINE_{setting.kind.flag}")
+        choices = {"enum_values": [c for c in setting.kind.choices if c is not None]} if setting.kind.choices else {}
+        make(setting.name, setting.value, help=setting.description, **choices)
     app.call_after_init(lambda: complete(flags))
     _state["defined"] = True
 
@@ -49,7 +49,7 @@ def parse() -> None:
 
 def complete(flags: Any) -> None:
     """Set the settings whose flags were given."""
-    for option in config.options():
-        flag = flags.FLAGS[option.name]
+    for setting in config.all_settings():
+        flag = flags.FLAGS[setting.name]
         if flag.present:
-            option.set(flag.value)
+            setting.set(flag.value)

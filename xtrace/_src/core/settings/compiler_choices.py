@@ -6,14 +6,14 @@ import enum
 from contextlib import AbstractContextManager
 
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
-from xtrace._src.core.settings.options import one_of, option
+from xtrace._src.core.settings.setting import one_of, setting
 
 __all__ = ["CompilerEffortLevel", "Inline"]
 
 _WAYS = ("full", "tiered", "quick")
 
 
-@option("full", one_of(*_WAYS), name="xtrace_compilation", keyed=True)
+@setting("full", one_of(*_WAYS), name="xtrace_compilation", keyed=True)
 def compilation(new_val: str | None) -> AbstractContextManager[None]:
     """'tiered' runs a quickly compiled program until a background thread has compiled it fully; 'quick' keeps that one.
 

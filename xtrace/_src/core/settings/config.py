@@ -17,25 +17,25 @@ from xtrace._src.core.diagnostics.abbreviation import abbreviate
 
 with late_modules(globals()):
     from xtrace._src.core.settings import absl_flags as flags_of_absl
-from xtrace._src.core.settings.options import (
+from xtrace._src.core.settings.setting import (
     BOOLEAN,
     FLOAT,
     INTEGER,
     TEXT,
     Kind,
     at_most,
-    context,
-    declared_options,
+    declare_context,
+    declared_settings,
     one_of,
-    option,
+    setting,
     some_of,
 )
-from xtrace._src.core.settings.options import Option as Option
-from xtrace._src.core.settings.options import cache_key as cache_key
-from xtrace._src.core.settings.options import carry_settings as carry_settings
-from xtrace._src.core.settings.options import changed_settings as changed_settings
-from xtrace._src.core.settings.options import keyed_differences as keyed_differences
-from xtrace._src.core.settings.options import store as store
+from xtrace._src.core.settings.setting import Setting as Setting
+from xtrace._src.core.settings.setting import cache_key as cache_key
+from xtrace._src.core.settings.setting import carry_settings as carry_settings
+from xtrace._src.core.settings.setting import changed_settings as changed_settings
+from xtrace._src.core.settings.setting import keyed_differences as keyed_differences
+from xtrace._src.core.settings.setting import store as store
 
 
 def _device(value: Any) -> Any:
@@ -58,31 +58,31 @@ _PRECISIONS = (
 )
 
 
-@option(False, BOOLEAN, keyed=True)
+@setting(False, BOOLEAN, keyed=True)
 def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
     """64-bit types are kept; off, they become their 32-bit forms."""
     ...
 
 
-@option("standard", one_of("standard", "strict"), keyed=True)
+@setting("standard", one_of("standard", "strict"), keyed=True)
 def numpy_dtype_promotion(new_val: str | None) -> AbstractContextManager[None]:
     """'strict' makes the implicit promotion of two different dtypes an error."""
     ...
 
 
-@option("allow", one_of("allow", "warn", "raise"), keyed=True)
+@setting("allow", one_of("allow", "warn", "raise"), keyed=True)
 def numpy_rank_promotion(new_val: str | None) -> AbstractContextManager[None]:
     """What happens when operands of different rank broadcast."""
     ...
 
 
-@option(None, one_of(None, *_PRECISIONS.split()), keyed=True)
+@setting(None, one_of(None, *_PRECISIONS.split()), keyed=True)
 def default_matmul_precision(new_val: str | None) -> AbstractContextManager[None]:
     """Precision of contractions that name none."""
     ...
 
 
-@option(
+@setting(
     None, Kind("string", _device, "a device of ``xtrace.devices()``, the name of a platform, or None.", "cpu"),
     keyed=True,
 )
@@ -91,91 +91,91 @@ def default_device(new_val: object) -> AbstractContextManager[None]:
     ...
 
 
-@option(True, BOOLEAN, keyed=True)
+@setting(True, BOOLEAN, keyed=True)
 def threefry_partitionable(new_val: bool = True) -> AbstractContextManager[None]:
     """Random bits that do not depend on how they are sharded."""
     ...
 
 
-@option("threefry2x32", one_of("threefry2x32", "rbg", "unsafe_rbg"), keyed=True)
+@setting("threefry2x32", one_of("threefry2x32", "rbg", "unsafe_rbg"), keyed=True)
 def default_prng_impl(new_val: str | None) -> AbstractContextManager[None]:
     """The generator behind new keys."""
     ...
 
 
-@option(False, BOOLEAN, keyed=True)
+@setting(False, BOOLEAN, keyed=True)
 def disable_jit(new_val: bool = True) -> AbstractContextManager[None]:
     """jit calls the Python function, operation by operation."""
     ...
 
 
-@option(False, BOOLEAN)
+@setting(False, BOOLEAN)
 def check_tracer_leaks(new_val: bool = True) -> AbstractContextManager[None]:
     """Look for escaped tracers when a trace ends."""
     ...
 
 
-@option(False, BOOLEAN)
+@setting(False, BOOLEAN)
 def enable_checks(new_val: bool = True) -> AbstractContextManager[None]:
     """Check every jaxpr that is made."""
     ...
 
 
-@option(False, BOOLEAN)
+@setting(False, BOOLEAN)
 def log_compiles(new_val: bool = True) -> AbstractContextManager[None]:
     """Log every trace and compilation with its time."""
     ...
 
 
-@option(True, BOOLEAN, name="xtrace_host_evaluation")
+@setting(True, BOOLEAN, name="xtrace_host_evaluation")
 def host_evaluation(new_val: bool = True) -> AbstractContextManager[None]:
     """Evaluate small programs of the library with NumPy when they are first called, and compile those called again."""
     ...
 
 
-@option(False, BOOLEAN)
+@setting(False, BOOLEAN)
 def explain_cache_misses(new_val: bool = True) -> AbstractContextManager[None]:
     """Say why a jitted function traced again."""
     ...
 
 
-@option(32, INTEGER, name="xtrace_recompilation_limit")
+@setting(32, INTEGER, name="xtrace_recompilation_limit")
 def recompilation_limit(new_val: int | None) -> AbstractContextManager[None]:
     """How often a function may be compiled before a warning says why that happens; 0 or None for no warning."""
     ...
 
 
-@option(False, BOOLEAN, keyed=True)
+@setting(False, BOOLEAN, keyed=True)
 def debug_nans(new_val: bool = True) -> AbstractContextManager[None]:
     """Raise where a NaN first appears."""
     ...
 
 
-@option(False, BOOLEAN, keyed=True)
+@setting(False, BOOLEAN, keyed=True)
 def debug_infs(new_val: bool = True) -> AbstractContextManager[None]:
     """Raise where an infinity first appears."""
     ...
 
 
-@option(False, BOOLEAN, keyed=True)
+@setting(False, BOOLEAN, keyed=True)
 def debug_key_reuse(new_val: bool = True) -> AbstractContextManager[None]:
     """Raise where a random key is used a second time."""
     ...
 
 
-@option("auto", one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"))
+@setting("auto", one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"))
 def traceback_filtering(new_val: str | None) -> AbstractContextManager[None]:
     """Leave xtrace's frames out of tracebacks, with a note, or mark them for IPython and pytest to skip."""
     ...
 
 
-@option("", TEXT)
+@setting("", TEXT)
 def dump_ir_to(new_val: str | None) -> AbstractContextManager[None]:
     """The directory that the programs of each compilation are written to."""
     ...
 
 
-@option("jaxpr,stablehlo,hlo", some_of("jaxpr", "stablehlo", "hlo", "jaxpr_html", "eqn_count_pprof"))
+@setting("jaxpr,stablehlo,hlo", some_of("jaxpr", "stablehlo", "hlo", "jaxpr_html", "eqn_count_pprof"))
 def dump_ir_modes(new_val: str | None) -> AbstractContextManager[None]:
     """Which programs are written to jax_dump_ir_to, by commas: those that jit traced, lowered, and XLA optimised; the
     first also as a page of HTML, and as a profile for pprof of how many equations each line of your code makes.
@@ -183,103 +183,103 @@ def dump_ir_modes(new_val: str | None) -> AbstractContextManager[None]:
     ...
 
 
-@option(None, TEXT)
+@setting(None, TEXT)
 def source_url_schema(new_val: str | None) -> AbstractContextManager[None]:
     """Links of the pages in jax_dump_ir_to, with {file} and {line} where the file's name and the line's number go."""
     ...
 
 
-@option(None, TEXT)
+@setting(None, TEXT)
 def platforms(new_val: str | None) -> AbstractContextManager[None]:
     """Comma-separated platforms to use, the first one the default."""
     ...
 
 
-@option(-1, at_most(2048, "XLA numbers the CPU devices of a process up to 2047"))
+@setting(-1, at_most(2048, "XLA numbers the CPU devices of a process up to 2047"))
 def num_cpu_devices(new_val: int | None) -> AbstractContextManager[None]:
     """How many devices the CPU client shows; read when it is made."""
     ...
 
 
-@option("gloo", one_of("gloo", "mpi", "megascale", None), name="jax_cpu_collectives_implementation")
+@setting("gloo", one_of("gloo", "mpi", "megascale", None), name="jax_cpu_collectives_implementation")
 def cpu_collectives(new_val: str | None) -> AbstractContextManager[None]:
     """How CPUs of several processes exchange data; jaxlib's own wheels have gloo. None leaves it out."""
     ...
 
 
-@option(2, INTEGER, name="jax_cpu_get_local_topology_timeout_minutes")
+@setting(2, INTEGER, name="jax_cpu_get_local_topology_timeout_minutes")
 def cpu_local_topology_timeout(new_val: int | None) -> AbstractContextManager[None]:
     """How long the CPU client of a process waits for those on its machine."""
     ...
 
 
-@option(5, INTEGER, name="jax_cpu_get_global_topology_timeout_minutes")
+@setting(5, INTEGER, name="jax_cpu_get_global_topology_timeout_minutes")
 def cpu_global_topology_timeout(new_val: int | None) -> AbstractContextManager[None]:
     """How long the CPU client of a process waits for all others."""
     ...
 
 
-@option(False, BOOLEAN)
+@setting(False, BOOLEAN)
 def enable_recoverability(new_val: bool = True) -> AbstractContextManager[None]:
     """Processes live on when others of the program have ended; read by distributed.initialize."""
     ...
 
 
-@option(False, BOOLEAN)
+@setting(False, BOOLEAN)
 def no_tracing(new_val: bool = True) -> AbstractContextManager[None]:
     """Tracing a function is an error."""
     ...
 
 
-@option(False, BOOLEAN, keyed=True)
+@setting(False, BOOLEAN, keyed=True)
 def no_execution(new_val: bool = True) -> AbstractContextManager[None]:
     """Running a program is an error."""
     ...
 
 
-@option("allow", one_of("allow", "warn", "error"), keyed=True)
+@setting("allow", one_of("allow", "warn", "error"), keyed=True)
 def legacy_prng_key(new_val: str | None) -> AbstractContextManager[None]:
     """What happens when a random function is given a key that is an array of uint32."""
     ...
 
 
-@option(False, BOOLEAN, keyed=True)
+@setting(False, BOOLEAN, keyed=True)
 def enable_custom_prng(new_val: bool = True) -> AbstractContextManager[None]:
     """random.PRNGKey makes typed keys, as random.key does."""
     ...
 
 
-@option(0, INTEGER, keyed=True)
+@setting(0, INTEGER, keyed=True)
 def random_seed_offset(new_val: int | None) -> AbstractContextManager[None]:
     """Is added to the seeds of new keys."""
     ...
 
 
-@option(False, BOOLEAN, keyed=True)
+@setting(False, BOOLEAN, keyed=True)
 def high_dynamic_range_gumbel(new_val: bool = True) -> AbstractContextManager[None]:
     """random.gumbel's mode is 'high' by default."""
     ...
 
 
-@option(False, BOOLEAN, keyed=True)
+@setting(False, BOOLEAN, keyed=True)
 def check_static_indices(new_val: bool = True) -> AbstractContextManager[None]:
     """x[i] with a Python number i out of bounds is an error."""
     ...
 
 
-@option(True, BOOLEAN, keyed=True)
+@setting(True, BOOLEAN, keyed=True)
 def allow_f16_reductions(new_val: bool = True) -> AbstractContextManager[None]:
     """Off, lax.reduce_sum in 16-bit floats is an error."""
     ...
 
 
-@option(2_000_000_000, INTEGER)
+@setting(2_000_000_000, INTEGER)
 def captured_constants_warn_bytes(new_val: int | None) -> AbstractContextManager[None]:
     """How many bytes a program may close over before a warning; -1 for none."""
     ...
 
 
-@option("warn", one_of("warn", "error", "allow"), keyed=True)
+@setting("warn", one_of("warn", "error", "allow"), keyed=True)
 def explicit_x64_dtypes(new_val: str | None) -> AbstractContextManager[None]:
     """What happens when a 64-bit dtype is asked for by name without jax_enable_x64."""
     ...
@@ -288,91 +288,91 @@ def explicit_x64_dtypes(new_val: str | None) -> AbstractContextManager[None]:
 _LEVELS = one_of("UNKNOWN", "O0", "O1", "O2", "O3")
 
 
-@option("UNKNOWN", _LEVELS, keyed=True)
+@setting("UNKNOWN", _LEVELS, keyed=True)
 def optimization_level(new_val: object) -> AbstractContextManager[None]:
     """How much XLA does to make programs fast."""
     ...
 
 
-@option("O2", _LEVELS, keyed=True)
+@setting("O2", _LEVELS, keyed=True)
 def memory_fitting_level(new_val: object) -> AbstractContextManager[None]:
     """How much XLA does to make programs fit in memory."""
     ...
 
 
-@option(0.0, FLOAT, keyed=True)
+@setting(0.0, FLOAT, keyed=True)
 def exec_time_optimization_effort(new_val: float | None) -> AbstractContextManager[None]:
     """XLA's effort for fast programs, from -1 to 1."""
     ...
 
 
-@option(0.0, FLOAT, keyed=True)
+@setting(0.0, FLOAT, keyed=True)
 def memory_fitting_effort(new_val: float | None) -> AbstractContextManager[None]:
     """XLA's effort for programs with little memory, from -1 to 1."""
     ...
 
 
-@option(False, BOOLEAN, keyed=True)
+@setting(False, BOOLEAN, keyed=True)
 def disable_most_optimizations(new_val: bool = True) -> AbstractContextManager[None]:
     """Programs compile fast and run slowly."""
     ...
 
 
-@option(True, BOOLEAN, keyed=True)
+@setting(True, BOOLEAN, keyed=True)
 def compiler_enable_remat_pass(new_val: bool = True) -> AbstractContextManager[None]:
     """XLA may compute values twice to save memory."""
     ...
 
 
-@option("", TEXT)
+@setting("", TEXT)
 def platform_name(new_val: str | None) -> AbstractContextManager[None]:
     """The default platform, where jax_platforms names none."""
     ...
 
 
-@option("", TEXT)
+@setting("", TEXT)
 def xla_backend(new_val: str | None) -> AbstractContextManager[None]:
     """An older name of jax_platform_name."""
     ...
 
 
-@option(True, BOOLEAN)
+@setting(True, BOOLEAN)
 def cpu_enable_async_dispatch(new_val: bool = True) -> AbstractContextManager[None]:
     """Programs on CPU run while Python goes on; read with the client."""
     ...
 
 
-@option("all", TEXT)
+@setting("all", TEXT)
 def cuda_visible_devices(new_val: str | None) -> AbstractContextManager[None]:
     """Which CUDA devices there are, by commas; read when the client is made."""
     ...
 
 
-@option("all", TEXT)
+@setting("all", TEXT)
 def rocm_visible_devices(new_val: str | None) -> AbstractContextManager[None]:
     """Which AMD GPUs there are, by commas; read when the client is made."""
     ...
 
 
-@option(None, TEXT)
+@setting(None, TEXT)
 def pjrt_client_create_options(new_val: str | None) -> AbstractContextManager[None]:
     """Options of an accelerator's client, as in 'name:value;name:value'."""
     ...
 
 
-@option(True, BOOLEAN)
+@setting(True, BOOLEAN)
 def include_debug_info_in_dumps(new_val: bool = True) -> AbstractContextManager[None]:
     """Files in jax_dump_ir_to name your source's lines."""
     ...
 
 
-@option(None, TEXT, name="jax_hlo_source_file_canonicalization_regex", keyed=True)
+@setting(None, TEXT, name="jax_hlo_source_file_canonicalization_regex", keyed=True)
 def source_file_regex(new_val: str | None) -> AbstractContextManager[None]:
     """What is left out of the names of source files in programs."""
     ...
 
 
-@option(False, BOOLEAN)
+@setting(False, BOOLEAN)
 def log_checkpoint_residuals(new_val: bool = True) -> AbstractContextManager[None]:
     """Log the values that each checkpoint keeps."""
     ...
@@ -381,51 +381,51 @@ def log_checkpoint_residuals(new_val: bool = True) -> AbstractContextManager[Non
 _TRANSFERS = one_of(None, "allow", "log", "disallow", "log_explicit", "disallow_explicit")
 
 
-@option(None, _TRANSFERS)
+@setting(None, _TRANSFERS)
 def transfer_guard_host_to_device(new_val: object) -> AbstractContextManager[None]:
     """What happens when data goes from the host to a device."""
     ...
 
 
-@option(None, _TRANSFERS)
+@setting(None, _TRANSFERS)
 def transfer_guard_device_to_device(new_val: object) -> AbstractContextManager[None]:
     """What happens when data goes to another device."""
     ...
 
 
-@option(None, _TRANSFERS)
+@setting(None, _TRANSFERS)
 def transfer_guard_device_to_host(new_val: object) -> AbstractContextManager[None]:
     """What happens when data goes from a device to the host."""
     ...
 
 
-@option(None, _TRANSFERS, name="jax_transfer_guard")
+@setting(None, _TRANSFERS, name="jax_transfer_guard")
 def every_transfer_guard(new_val: object) -> AbstractContextManager[None]:
     """What happens when data goes from one memory to another."""
     ...
 
 
 # The mesh of `set_mesh`, the axes of `use_abstract_mesh`, and the mesh of ``with mesh:``.
-mesh = context("mesh")
-abstract_mesh = context("abstract_mesh")
-naming_mesh = context("naming_mesh")
+mesh = declare_context("mesh")
+abstract_mesh = declare_context("abstract_mesh")
+naming_mesh = declare_context("naming_mesh")
 # The annotations of programs that are lowered in this block, outermost first; None for none.
-frontend_annotations = context("frontend_annotations")
+frontend_annotations = declare_context("frontend_annotations")
 
 
-@option(False, BOOLEAN)
+@setting(False, BOOLEAN)
 def thread_guard(new_val: bool = True) -> AbstractContextManager[None]:
     """Programs over several processes are an error in all threads but this one."""
     ...
 
 
-@option(None, one_of(None, "allow", "log", "fatal"))
+@setting(None, one_of(None, "allow", "log", "fatal"))
 def array_garbage_collection_guard(new_val: str | None) -> AbstractContextManager[None]:
     """What happens when only Python's garbage collector frees an array."""
     ...
 
 
-def transfer_guards() -> tuple[Option, Option, Option]:
+def transfer_guards() -> tuple[Setting, Setting, Setting]:
     """Return the guards of transfers from host to device, between devices, and from device to host."""
     return transfer_guard_host_to_device, transfer_guard_device_to_device, transfer_guard_device_to_host
 
@@ -498,14 +498,14 @@ class Config:
         return find_setting(name).value
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *declared_options]
+        return [*super().__dir__(), *declared_settings]
 
     x64_enabled = property(lambda self: enable_x64.value, doc="Whether 64-bit types are kept.")
 
     @property
     def values(self) -> dict[str, Any]:
         """All settings with their values in this thread."""
-        return {name: one.value for name, one in declared_options.items()}
+        return {name: one.value for name, one in declared_settings.items()}
 
     def config_with_absl(self) -> None:
         """Define an absl flag for each setting; ``absl.app.run`` sets the settings whose flags were given.
@@ -526,19 +526,19 @@ class Config:
         flags_of_absl.complete(absl_flags)
 
 
-def find_setting(name: str) -> Option:
+def find_setting(name: str) -> Setting:
     """Return the setting called `name`; an AttributeError names the nearest one."""
-    setting = declared_options.get(name)
+    setting = declared_settings.get(name)
     if setting is None:
-        near = nearest_name(str(name), declared_options)
+        near = nearest_name(str(name), declared_settings)
         hint = f"did you mean {near!r}?" if near is not None else "xtrace.config.values has all of them"
         raise AttributeError(f"there is no setting {name!r}; {hint}")
     return setting
 
 
-def options() -> list[Option]:
+def all_settings() -> list[Setting]:
     """Return all settings."""
-    return list(declared_options.values())
+    return list(declared_settings.values())
 
 
 config = Config()

@@ -5,7 +5,7 @@ A row is a setting's name, its default, its kind, and the reason.
 
 from __future__ import annotations
 
-from xtrace._src.core.settings.options import BOOLEAN, INTEGER, TEXT, Option, declare_option, one_of
+from xtrace._src.core.settings.setting import BOOLEAN, INTEGER, TEXT, Setting, declare_setting, one_of
 
 _TRANSITION = "it switches between two implementations within JAX, and xtrace has one"
 _TRANSFERS = "arrays go between processes by collectives"
@@ -19,8 +19,8 @@ _REFERENCES = "references are always checked, and programs have no pins"
 _LOCATIONS = "an operation's location is its line in your source, without the frames around it"
 _IGNORE = one_of("ignore", "raise")
 
-INERT: tuple[Option, ...] = tuple([
-    declare_option(name, default, kind, f"Without effect: {note}.", note=note) for name, default, kind, note in (
+INERT: tuple[Setting, ...] = tuple([
+    declare_setting(name, default, kind, f"Without effect: {note}.", note=note) for name, default, kind, note in (
         ("check_vma", False, BOOLEAN, "shard_map takes check_vma as an argument"),
         ("eager_constant_folding", False, BOOLEAN, "constants are folded by XLA"),
         ("jax2tf_associative_scan_reductions", False, BOOLEAN, _JAX2TF),

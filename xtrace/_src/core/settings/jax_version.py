@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
-from xtrace._src.core.settings.options import Kind, option
+from xtrace._src.core.settings.setting import Kind, setting
 
 REFERENCE, NEWER = "0.10.2", "0.12.0"
 
@@ -23,7 +23,7 @@ def _release(value: object) -> str:
     raise ValueError(f"the setting accepts '{REFERENCE}' and '{NEWER}'; got {abbreviate(value)}")
 
 
-@option(
+@setting(
     REFERENCE,
     Kind("enum", _release, f"{REFERENCE!r}, or {NEWER!r}; any release of their series.", NEWER, (REFERENCE, NEWER)),
     name="xtrace_jax_version", keyed=True,

@@ -5,16 +5,16 @@ from __future__ import annotations
 import logging
 from contextlib import AbstractContextManager
 
-from xtrace._src.core.settings.options import TEXT, one_of, option
+from xtrace._src.core.settings.setting import TEXT, one_of, setting
 
 
-@option("NOTSET", one_of("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", None))
+@setting("NOTSET", one_of("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", None))
 def logging_level(new_val: str | None) -> AbstractContextManager[None]:
     """The level of xtrace's logger, which then writes to stderr."""
     ...
 
 
-@option("", TEXT)
+@setting("", TEXT)
 def debug_log_modules(new_val: str | None) -> AbstractContextManager[None]:
     """The modules, by commas, whose loggers write every message to stderr."""
     ...

@@ -6,7 +6,7 @@ import itertools
 from contextlib import AbstractContextManager
 from typing import Any
 
-from xtrace._src.core.settings.options import context
+from xtrace._src.core.settings.setting import declare_context
 
 _numbers = itertools.count()
 
@@ -14,19 +14,19 @@ _numbers = itertools.count()
 class UserContext:
     """A context variable with a value for each thread; it is part of the key of every cache of traced programs."""
 
-    __slots__ = ("_option",)
+    __slots__ = ("_setting",)
 
     def __init__(self, default_value: Any) -> None:
-        self._option = context(f"user_context_{next(_numbers)}", default_value)
+        self._setting = declare_context(f"user_context_{next(_numbers)}", default_value)
 
     @property
     def value(self) -> Any:
         """The value in this thread."""
-        return self._option.value
+        return self._setting.value
 
     def __call__(self, new_value: Any) -> AbstractContextManager[None]:
         """Return a context manager that sets the value in this thread."""
-        return self._option(new_value)
+        return self._setting(new_value)
 
 
 def make_user_context(default_value: Any = None) -> UserContext:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from xtrace._src.core.shardings.mesh import BaseMesh
-from xtrace._src.core.values import EqualByKey
+from xtrace._src.core.value_objects import EqualByKey
 
 
 class ManualAxisType(EqualByKey):

@@ -20,7 +20,7 @@ from xtrace._src.core.axis_names import name_tuple
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.settings import config
 from xtrace._src.core.settings.jax_version import is_newer
-from xtrace._src.core.values import Immutable
+from xtrace._src.core.value_objects import Immutable
 
 
 class AxisType(enum.Enum):

@@ -179,7 +179,7 @@ def full_entries(spec: PartitionSpec, ndim: int) -> tuple[Any, ...]:
 
 
 def restrict_spec(spec: PartitionSpec, ndim: int, kept: Set[Any]) -> PartitionSpec:
-    """Return the specification for each of `ndim` dimensions that has of `spec` the mesh axes `kept` only."""
+    """Return `spec` for `ndim` dimensions, without the mesh axes that are not in `kept`."""
     entries = [tuple([axis for axis in get_entry_axes(entry) if axis in kept]) for entry in full_entries(spec, ndim)]
     return PartitionSpec(*entries, unreduced=spec.unreduced & kept, reduced=spec.reduced & kept)
 

@@ -24,7 +24,7 @@ from xtrace._src.core.shardings.partition_spec import (
 )
 from xtrace._src.core.shardings.sums import Sums
 from xtrace._src.core.tables import memoize
-from xtrace._src.core.values import EqualByKey, Immutable
+from xtrace._src.core.value_objects import EqualByKey, Immutable
 
 with late_modules(globals()):
     from xtrace._src.core.shardings import sharding_pictures

@@ -191,13 +191,9 @@ def each_own(name: str, operands: Sequence[Split], requested: Sums | None, **_: 
     return [x.sums for x in operands]
 
 
-def linear_from(first: int) -> Rule:
-    """Return the rule of operations that are linear in the operands from `first` on jointly."""
-
-    def rule(name: str, operands: Sequence[Split], requested: Sums | None, **parameters: Any) -> Sums:
-        return linear_in(*range(first, len(operands)))(name, operands, requested, **parameters)  # type: ignore[no-any-return]
-
-    return rule
+def linear_after_first(name: str, operands: Sequence[Split], requested: Sums | None, **parameters: Any) -> Sums:
+    """The rule of operations that are linear in all operands after the first jointly."""
+    return linear_in(*range(1, len(operands)))(name, operands, requested, **parameters)  # type: ignore[no-any-return]
 
 
 linear_in_all = linear_in()

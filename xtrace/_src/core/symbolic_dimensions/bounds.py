@@ -33,7 +33,7 @@ def find_bounds(size: Any) -> _Interval:
     known = scope.bounds.get(size.key)
     if known is None:
         polynomial = dict(size.terms)
-        # What the search itself takes where a fact of the scope is about an operation on this size.
+        # The search may need the bounds of this size for a fact about an operation on it; it then takes these.
         lows, highs = zip(*[_times(_bound_term(scope, t), c) for t, c in polynomial.items()], strict=True)
         scope.bounds[size.key] = sum(lows), sum(highs)
         lower = _Search(scope, polynomial).lower_bound()

@@ -15,7 +15,7 @@ import numpy as np
 
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_rules, scalar_aval
-from xtrace._src.core.diagnostics.source import describe, user_position
+from xtrace._src.core.diagnostics.positions import describe, user_position
 from xtrace._src.core.errors import InconclusiveDimensionOperation
 from xtrace._src.core.symbolic_dimensions.bounds import find_bounds
 from xtrace._src.core.symbolic_dimensions.terms import (

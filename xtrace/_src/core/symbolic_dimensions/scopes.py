@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
-from xtrace._src.core.diagnostics.source import describe, user_position
+from xtrace._src.core.diagnostics.positions import describe, user_position
 from xtrace._src.core.symbolic_dimensions.bounds import find_bounds
 from xtrace._src.core.symbolic_dimensions.dimensions import SymbolicDimension, build
 from xtrace._src.core.symbolic_dimensions.terms import Term, divide_terms, get_terms, multiply_terms

@@ -13,7 +13,7 @@ from xtrace._src.core.callables import leaf_paths, positional_names
 from xtrace._src.core.diagnostics import explain
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.diagnostics.source import call_at
+from xtrace._src.core.diagnostics.positions import call_at
 from xtrace._src.core.high_types.high_values import call_on_lowered, has_high_values, with_lowered_results
 from xtrace._src.core.jaxprs.effects import Effects, ordered_effects
 from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr

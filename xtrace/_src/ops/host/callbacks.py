@@ -19,7 +19,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.callables import function_name
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
-from xtrace._src.core.diagnostics.source import describe, user_position
+from xtrace._src.core.diagnostics.positions import describe, user_position
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.jaxprs.effects import Effect, debug_effect, io_effect, ordered_debug_effect, ordered_io_effect
 from xtrace._src.core.jaxprs.ir import ALWAYS_PRINTED

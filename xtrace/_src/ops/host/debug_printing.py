@@ -15,7 +15,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
-from xtrace._src.core.diagnostics.source import resolve, user_position
+from xtrace._src.core.diagnostics.positions import resolve, user_position
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.jaxprs.effects import debug_effect, ordered_debug_effect
 from xtrace._src.core.jaxprs.ir import ALWAYS_PRINTED

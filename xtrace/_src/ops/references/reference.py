@@ -11,7 +11,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import CONVERSIONS, AbstractRef, ShapedArray, ShapeDtypeStruct, aval_of, is_array_like
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.diagnostics.source import describe, user_position
+from xtrace._src.core.diagnostics.positions import describe, user_position
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.references import Reference
 from xtrace._src.core.settings.jax_version import is_newer

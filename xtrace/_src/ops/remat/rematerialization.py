@@ -11,7 +11,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
-from xtrace._src.core.diagnostics.source import Position, resolve
+from xtrace._src.core.diagnostics.positions import Position, resolve
 from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, find_jaxprs
 from xtrace._src.core.primitive import ListPrimitive, primitive
 from xtrace._src.core.pytrees import pytree

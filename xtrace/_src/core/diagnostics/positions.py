@@ -1,4 +1,4 @@
-"""Positions in the user's code.
+"""Positions in the user's code, with the scopes around them.
 
 While tracing, a position is a code object and an instruction offset. It is never a frame: a frame's line moves on, and
 it keeps every local variable alive. Files, lines and columns are looked up on demand.
@@ -105,7 +105,7 @@ def extend_scope_path(path: str, name: str) -> str:
     return f"{path}/{name}" if path else name
 
 
-# The folder of the package `xtrace`, from `xtrace/_src/core/diagnostics/source.py`.
+# The folder of the package `xtrace`, from `xtrace/_src/core/diagnostics/positions.py`.
 _PACKAGE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "..")) + os.sep
 _internal: dict[str, bool] = {}
 # Prefixes of the names of files that positions skip: xtrace's, and those of libraries that registered themselves.

@@ -104,8 +104,8 @@ _noted: set[str] = set()
 # Generated code compares its `key_everywhere` with the key of the code.
 store = _Store()
 _thread = _ThreadState()
-declared_options: dict[str, Option] = {}
-_contexts: dict[str, Option] = {}
+declared_settings: dict[str, Setting] = {}
+_contexts: dict[str, Setting] = {}
 # A copy, because each look-up in os.environ encodes the name.
 _environment = dict(os.environ)
 
@@ -125,8 +125,8 @@ def changed_settings(key: Key) -> dict[str, Any]:
     return {name: value for name, value in values if value != _find_keyed(name).default}
 
 
-def _find_keyed(name: str) -> Option:
-    return declared_options[name] if name in declared_options else _contexts[name]
+def _find_keyed(name: str) -> Setting:
+    return declared_settings[name] if name in declared_settings else _contexts[name]
 
 
 def keyed_differences(key: Key, before: Key) -> list[tuple[str, Any, Any]]:
@@ -168,8 +168,8 @@ class Kind(NamedTuple):
     given: bool = True
 
 
-class Option:
-    """One setting. ``option.value`` reads it; ``with option(new_value):`` overrides it in this thread.
+class Setting:
+    """One setting. ``setting.value`` reads it; ``with setting(new_value):`` overrides it in this thread.
 
     note: the reason why the setting has no effect, empty if it has one. watchers: functions of a value, and of whether
     it is for all threads. They are called before a value takes effect, and at the end of a block, then with the value
@@ -359,24 +359,24 @@ FLOAT = Kind("float", _float, "a number or None.", 0.5)
 TEXT = Kind("string", _text, "a text or None.", "")
 
 
-def option(
+def setting(
     default: object, kind: Kind, *, name: str | None = None, keyed: bool = False, note: str = ""
-) -> Callable[[Callable[..., Any]], Option]:
-    """Return the decorator that declares a setting, as `declare_option` does, from a function without a body.
+) -> Callable[[Callable[..., Any]], Setting]:
+    """Return the decorator that declares a setting, as `declare_setting` does, from a function without a body.
 
     The function gives the docstring, and the name after ``jax_`` if there is no `name`.
     """
 
-    def declare(function: Callable[..., Any]) -> Option:
+    def declare(function: Callable[..., Any]) -> Setting:
         description = " ".join((function.__doc__ or "").split())
-        return declare_option(name or f"jax_{function.__name__}", default, kind, description, keyed, note)
+        return declare_setting(name or f"jax_{function.__name__}", default, kind, description, keyed, note)
 
     return declare
 
 
-def declare_option(
+def declare_setting(
     name: str, default: object, kind: Kind, description: str, keyed: bool = False, note: str = ""
-) -> Option:
+) -> Setting:
     """Declare a setting and read its environment variable.
 
     Traces or compiled programs depend on a `keyed` setting, so it is a part of every cache key. A setting with a `note`
@@ -384,7 +384,7 @@ def declare_option(
     """
     if keyed:
         store.keyed.append(name)
-    declared_options[name] = made = Option(name, kind, description, default, note)
+    declared_settings[name] = made = Setting(name, kind, description, default, note)
     variables = f"XTRACE_{made._short.upper()}", name.upper()
     text = _environment.get(variables[0], _environment.get(variables[1]))
     value = default
@@ -398,9 +398,9 @@ def declare_option(
     return made
 
 
-def context(name: str, default: object = None) -> Option:
+def declare_context(name: str, default: object = None) -> Setting:
     """Declare a part of a thread's context on which traces depend; unlike a setting, users do not see it."""
     store.keyed.append(name)
-    made = _contexts[name] = Option(name, Kind("", lambda value: value, "", None), "", default, "")
+    made = _contexts[name] = Setting(name, Kind("", lambda value: value, "", None), "", default, "")
     store.set(name, default)
     return made

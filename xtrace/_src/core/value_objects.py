@@ -1,4 +1,4 @@
-"""Bases of immutable values."""
+"""Base classes of value objects: immutable ones, and ones that are equal by a key."""
 
 from __future__ import annotations
 
