@@ -26,7 +26,8 @@ GIVEN_UP = {
     "checked_jaxpr": "add_checks_to_jaxpr", "described_arguments": "find_described_arguments",
     "found": "the name of the thing", "constant_of": "constant_like",
     "declare_option": "declare_setting", "read_wishes": "read_requests", "mesh_place": "find_mesh_place",
-    "linear_from": "linear_after_first", "on_storage": "stage_on_physical_types", "seen_as": "bitcast", "as_called": "move_constants_to_inputs",
+    "linear_from": "linear_after_first",
+    "on_storage": "stage_on_physical_types", "seen_as": "bitcast", "as_called": "move_constants_to_inputs",
 }
 
 # The module that was given up, and the one that has its contents.
