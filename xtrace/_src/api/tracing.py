@@ -9,7 +9,6 @@ from typing import Any
 from xtrace._late_imports import late_modules
 from xtrace._src.api.jit import call_arguments
 from xtrace._src.api.jit.call_arguments import Selection, Static
-from xtrace._src.api.reports.repetitions import all_equations
 from xtrace._src.core import monitoring
 from xtrace._src.core.avals import (
     AbstractRef,
@@ -24,7 +23,7 @@ from xtrace._src.core.avals import (
 from xtrace._src.core.callables import check_callable, function_name, make_debug_info, wraps
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.high_types.high_values import lower_result
-from xtrace._src.core.jaxprs.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal, walk_equations
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.settings import config
 from xtrace._src.core.shardings.memory_layout import Format
@@ -52,9 +51,7 @@ class TracedFunction:
     `seconds` is the time of tracing.
     """
 
-    __slots__ = (
-        "jaxpr", "consts", "in_tree", "out_tree", "debug_info", "seconds", "takes_references", "_without_constants"
-    )
+    __slots__ = ("jaxpr", "consts", "in_tree", "out_tree", "debug_info", "seconds", "takes_references", "closed")
 
     def __init__(
         self, jaxpr: Jaxpr, consts: list[Any], in_tree: PyTreeDef, out_tree: Any, debug_info: DebugInfo
@@ -62,18 +59,10 @@ class TracedFunction:
         self.jaxpr, self.consts, self.in_tree, self.out_tree = jaxpr, consts, in_tree, out_tree
         self.debug_info = debug_info
         self.seconds = 0.0
-        self._without_constants: ClosedJaxpr | None = None
+        # The jaxpr with its constants.
+        self.closed = ClosedJaxpr(jaxpr, consts)
         # Whether references are among its inputs and constants.
         self.takes_references = AbstractRef in map(type, [v.aval for v in (*jaxpr.constvars, *jaxpr.invars)])
-
-    def move_constants_to_inputs(self) -> ClosedJaxpr:
-        """Return the jaxpr with its constvars as leading inputs, for a call equation; each call returns one object."""
-        if self._without_constants is None:
-            jaxpr = self.jaxpr
-            if jaxpr.constvars:
-                jaxpr = jaxpr.with_constants_as_inputs()
-            self._without_constants = ClosedJaxpr(jaxpr, [])
-        return self._without_constants
 
     def is_reference(self, position: int) -> bool:
         """Whether the input at a position is a reference."""
@@ -105,14 +94,14 @@ class TracedFunction:
 
         Programs that call Python functions, or code of users, may fail.
         """
-        return not any(e.primitive.name in _MAY_FAIL for e in all_equations(self.jaxpr.eqns))
+        return not any(e.primitive.name in _MAY_FAIL for e in walk_equations(self.jaxpr.eqns))
 
     def make_array_function(self, name: str) -> tuple[Callable[..., list[Any]], int]:
         """Return the trace as a function of arrays, and the number of its constants, which are the first arguments.
 
         The function takes the arrays in references, and returns their final arrays after the results.
         """
-        pure = discharge_jaxpr(self.move_constants_to_inputs())
+        pure = discharge_jaxpr(move_constants_to_inputs(self.closed))
 
         def function(*arrays: Any) -> list[Any]:
             return evaluate(pure.jaxpr, pure.consts, arrays)
@@ -124,11 +113,6 @@ class TracedFunction:
         """Whether it has at most one operation, and this is not compiled on its own at this `Trace.fusion_level`."""
         equations = self.jaxpr.eqns
         return not equations or (len(equations) == 1 and fusion_level < equations[0].primitive.fusion_level)
-
-    @property
-    def closed(self) -> ClosedJaxpr:
-        """The jaxpr with its constants."""
-        return ClosedJaxpr(self.jaxpr, self.consts)
 
     @property
     def out_info(self) -> Any:

@@ -289,7 +289,7 @@ class _LoadedFunction:
         self.name, self._donated, self._paths = name, frozenset(donated), paths
         self.fun, self.static = _as_function(name), call_arguments.Selection("static", _as_function(name), None, None)
 
-    def donated_leaves(self, static: Any, in_tree: PyTreeDef) -> list[bool]:
+    def flag_donated_leaves(self, static: Any, in_tree: PyTreeDef) -> list[bool]:
         """Return a flag for each leaf: whether it is donated."""
         return [i in self._donated for i in range(in_tree.num_leaves)]
 

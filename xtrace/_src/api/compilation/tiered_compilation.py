@@ -141,7 +141,7 @@ def warm_up(jitted: Jitted, calls: Sequence[tuple[tuple[Any, ...], dict[str, Any
     numbers = list(prepared)
     programs = _run_all(works, lambda i: f"warm_up: signature {numbers[i]} of {jitted.name}")
     for one, (program, seconds) in zip(prepared.values(), programs, strict=True):
-        table.get_or_make(one.key, functools.partial(jitted.finish, one, program, seconds))
+        table.get_or_make(one.key, functools.partial(jitted.make_compiled_call, one, program, seconds))
 
 
 def _identity(program: CompiledCall) -> CompiledCall:

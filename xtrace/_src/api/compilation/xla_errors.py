@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from xtrace._src.api.reports import memory_reports
 from xtrace._src.api.tracing import TracedFunction
 from xtrace._src.core.avals import physical_aval
 from xtrace._src.core.diagnostics.excerpts import excerpt
 from xtrace._src.core.diagnostics.positions import Position, resolve
-from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Jaxpr, JaxprEqn, find_jaxprs
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Jaxpr, JaxprEqn, walk_equations
 from xtrace._src.core.jaxprs.printer import format_equation
 from xtrace._src.runtime.arrays import is_out_of_memory
 from xtrace._src.runtime.execute import Program
@@ -69,7 +69,7 @@ def explain_run(error: BaseException, traced: TracedFunction, program: Program |
     """Add notes to an out-of-memory error of a running program: its largest operation, and its memory report."""
     if not is_out_of_memory(error):
         return
-    largest = max(_equations(traced.jaxpr), key=_count_result_bytes, default=None)
+    largest = max(walk_equations(traced.jaxpr.eqns), key=_count_result_bytes, default=None)
     if largest is not None:
         size = _count_result_bytes(largest)
         error.add_note(
@@ -84,16 +84,6 @@ def explain_run(error: BaseException, traced: TracedFunction, program: Program |
         error.add_note(f"What the program takes:\n{report}")
 
 
-def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
-    """Yield the equations without inner jaxprs; an inner jaxpr's equations replace the equation that holds it."""
-    for equation in jaxpr.eqns:
-        inner = list(find_jaxprs(equation.parameters))
-        if not inner:
-            yield equation
-        for each in inner:
-            yield from _equations(each)
-
-
 def _count_result_bytes(equation: JaxprEqn) -> int:
     stored = [physical_aval(v.aval) for v in equation.outvars]
     return sum(math.prod(a.shape) * getattr(a.dtype, "itemsize", 0) for a in stored)
@@ -106,7 +96,7 @@ def _describe_equation(equation: JaxprEqn) -> str:
 
 def _find_named_equations(message: str, jaxpr: Jaxpr, module: LoweredModule) -> list[JaxprEqn]:
     """Return the equations that a message of XLA refers to."""
-    equations = list(_equations(jaxpr))
+    equations = list(walk_equations(jaxpr.eqns))
     places = _places(message, module)
     return [e for e in equations if any(_is_at(e, place) for place in places)]
 

@@ -26,6 +26,7 @@ from xtrace._src.ops.contractions.contraction import dot_general
 from xtrace._src.ops.references.binding import unwrap
 from xtrace._src.ops.remat.policies import Offloadable, Recompute
 from xtrace._src.ops.remat.rematerialization import bind_remat, checkpoint_name, describe_origins
+from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs
 from xtrace._src.transforms.linearize import linearize
 from xtrace._src.transforms.stage import stage
 from xtrace._src.xla.pytree_registry import PyTreeDef
@@ -87,7 +88,7 @@ def checkpoint(
     @wraps(fun)
     def checkpointed(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Any:
         traced, leaves, flags = _trace(fun, numbers, names, prevent_cse, args, kwargs)
-        closed: ClosedJaxpr = traced.move_constants_to_inputs()
+        closed: ClosedJaxpr = move_constants_to_inputs(traced.closed)
         if not isinstance(flags, bool):
             flags = (*(True,) * len(traced.consts), *flags)
         results = bind_remat(closed, [*traced.consts, *leaves], flags, False, policy)

@@ -44,6 +44,7 @@ from xtrace._src.runtime.transfer import committed_sharding
 from xtrace._src.transforms import dce
 from xtrace._src.transforms.discharge import has_references
 from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs
 from xtrace._src.transforms.lower import LoweredModule
 from xtrace._src.transforms.lower import lower as lower_to_stablehlo
 from xtrace._src.transforms.stage import StagingTrace
@@ -245,11 +246,11 @@ class Jitted:
             return self._call_with_high_types(leaves, args, kwargs)
         if current_trace.get() is not base_trace or any(isinstance(x, Tracer) for x in leaves):
             return self._bind(static, leaves, in_tree, args, kwargs)
-        donated = self.donated_leaves(static, in_tree)
+        donated = self.flag_donated_leaves(static, in_tree)
         if True in donated:
             self.check_donation(donated, static, leaves, in_tree)
         signatures = [
-            x.signature if type(x) is ConcreteArray else self._aval(x, static, leaves, in_tree) for x in leaves
+            x.signature if type(x) is ConcreteArray else self._get_leaf_aval(x, static, leaves, in_tree) for x in leaves
         ]
         if DELETED in signatures:
             check_live(leaves, self.name, lambda: call_arguments.argument_paths(self.fun, static, in_tree))
@@ -288,7 +289,7 @@ class Jitted:
             ).callable()
         return high_nodes.call_and_write_back(self.cache.jitted_on_nodes, args, kwargs)
 
-    def _aval(self, leaf: object, static: Static, leaves: Sequence[Any], in_tree: PyTreeDef) -> ShapedArray:
+    def _get_leaf_aval(self, leaf: object, static: Static, leaves: Sequence[Any], in_tree: PyTreeDef) -> ShapedArray:
         try:
             return aval_of_value(leaf)
         except (TypeError, ValueError):
@@ -307,58 +308,58 @@ class Jitted:
         if self.inlines and not fusion_level and (self.of_library or all(isinstance(x, Array) for x in leaves)):
             return self.fun(*args, **kwargs)  # A user's function sees numbers as arrays, below.
         if self.options.has_shardings and self.inlines:
-            leaves = constrain_all(leaves, self.given_shardings(in_tree, None)[0])
+            leaves = constrain_all(leaves, self.list_given_shardings(in_tree, None)[0])
         avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of)
         # Python's stack bounds the depth of nested jits: keep few frames between two of them.
-        traced = self.cache.traced.get_or_make(*self._tracing(static, in_tree, avals))
+        traced = self.cache.traced.get_or_make(*self._find_trace(static, in_tree, avals))
         if traced.is_unfused(fusion_level) if self.of_library else self.inlines and not fusion_level:
             return pytree.tree_unflatten(traced.out_tree, evaluate(traced.jaxpr, traced.consts, leaves))
         if OWN_DERIVATIVE_EFFECT in traced.jaxpr.effects and not isinstance(current_trace.get(), StagingTrace):
             return self.fun(*args, **kwargs)
-        jaxpr = traced.move_constants_to_inputs()
-        donated = (*(False for _ in traced.consts), *self.donated_leaves(static, in_tree))
+        jaxpr = move_constants_to_inputs(traced.closed)
+        donated = (*(False for _ in traced.consts), *self.flag_donated_leaves(static, in_tree))
         donated = donated if any(donated) else ()
         operands = [*traced.consts, *leaves]
         parameters = (
             self.name, jaxpr, donated, self.options.keep_unused, self.options.compiler_options or None,
-            self.options.inline, *self._places(traced, in_tree),
+            self.options.inline, *self._make_places(traced, in_tree),
         )
         if has_references(jaxpr.jaxpr):
             results = bind_with_references(jit_call, operands, parameters, jaxpr.effects)
         else:
             results = jit_call.bind_positional(operands, parameters)
         if self.options.has_shardings and self.inlines:
-            results = constrain_all(results, self.given_shardings(None, traced.out_tree)[1])
+            results = constrain_all(results, self.list_given_shardings(None, traced.out_tree)[1])
         return pytree.tree_unflatten(traced.out_tree, results)
 
-    def _places(self, traced: TracedFunction, in_tree: PyTreeDef) -> Places:
+    def _make_places(self, traced: TracedFunction, in_tree: PyTreeDef) -> Places:
         """Return the shardings in the parameters of a call's equation, and the mesh in force."""
         places = Places(ctx_mesh=config.mesh.value)
         if not self.options.has_shardings or self.inlines:
             return places
         sides = []
-        rows = self.given_shardings(in_tree, traced.out_tree), self._given_layouts(in_tree, traced.out_tree)
+        rows = self.list_given_shardings(in_tree, traced.out_tree), self._list_given_layouts(in_tree, traced.out_tree)
         for shardings, layouts in zip(*rows, strict=True):
             pairs = zip(shardings, layouts or [None] * len(shardings), strict=True)
             sides.append([Place(UNSPECIFIED if s is None else s, layout) for s, layout in pairs])
         before = [Place()] * len(traced.consts) if sides[0] else []
         return Places.of([*before, *sides[0]], sides[1], config.mesh.value)
 
-    def traced(self, static: Static, in_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> TracedFunction:
+    def get_trace(self, static: Static, in_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> TracedFunction:
         """Return the trace for a signature; a new signature is traced."""
-        return self.cache.traced.get_or_make(*self._tracing(static, in_tree, avals))
+        return self.cache.traced.get_or_make(*self._find_trace(static, in_tree, avals))
 
-    def _tracing(
+    def _find_trace(
         self, static: Static, in_tree: PyTreeDef, avals: Sequence[ShapedArray]
     ) -> tuple[tuple[Any, ...], Callable[[], TracedFunction]]:
         """Return the key of the trace for a signature, and a function that traces."""
         key, forgotten = self.cache.find_trace(static, in_tree, avals)
         if config.explain_cache_misses.value or config.log_compiles.value:
             return key, functools.partial(self._trace, key, forgotten)
-        return key, functools.partial(trace, "jit", self.fun, static, in_tree, avals, self._finish)
+        return key, functools.partial(trace, "jit", self.fun, static, in_tree, avals, self._result_mover)
 
     @property
-    def _finish(self) -> Any:
+    def _result_mover(self) -> Any:
         """The function that moves results to the memory spaces in ``out_shardings``; None if there are none."""
         return self._put_in_memory if self.options.out_shardings.has_memory else None
 
@@ -378,7 +379,7 @@ class Jitted:
         if config.explain_cache_misses.value:
             reason = self.cache.explain_miss(find_table(self.fun).values(), forgotten)
             cache_miss_reports.report_miss(self.fun, key, list(self.cache.traced.entries), since=reason)
-        traced = trace("jit", self.fun, static, in_tree, avals, self._finish)
+        traced = trace("jit", self.fun, static, in_tree, avals, self._result_mover)
         if config.log_compiles.value:
             cache_miss_reports.report_step("tracing", self.name, traced.seconds)
         return traced
@@ -398,12 +399,12 @@ class Jitted:
         start, way = time.perf_counter(), self.options.compilation or compilation.value
         # Checks wrap one program: they exclude a later replacement.
         if way == "full" or self.of_library or (way == "tiered" and prepared.checks):
-            program, upgrade = self._full_program(prepared), None
+            program, upgrade = self._compile_fully(prepared), None
         else:
             program, upgrade = tiered_compilation.compile_by(way, prepared.compilation)
-        return self.finish(prepared, program, time.perf_counter() - start, upgrade)
+        return self.make_compiled_call(prepared, program, time.perf_counter() - start, upgrade)
 
-    def _full_program(self, prepared: Prepared) -> Program:
+    def _compile_fully(self, prepared: Prepared) -> Program:
         """Return the fully compiled program of a signature; `Lowered.compile` and other calls share it."""
         made = prepared.compilation
         if prepared.checks:  # it keeps donated arguments, which other programs do not
@@ -414,15 +415,16 @@ class Jitted:
         self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...]
     ) -> CompiledCall | None:
         """Return a program that the host evaluates at its first calls; None if the signature must be compiled."""
-        traced = self.traced(static, in_tree, abstract_leaves(self.fun, static, leaves, in_tree, aval_of_value))
+        traced = self.get_trace(static, in_tree, abstract_leaves(self.fun, static, leaves, in_tree, aval_of_value))
         if traced.takes_references:
             return None
 
         def compile_for(values: Sequence[Any]) -> Any:
             prepared = self.prepare(static, in_tree, values, key, aval_of_value)
-            return prepared.program if isinstance(prepared, CompiledCall) else self._full_program(prepared)
+            return prepared.program if isinstance(prepared, CompiledCall) else self._compile_fully(prepared)
 
-        host = host_programs.host_program(traced.closed, self._assignment(leaves, traced), compile_for, self.of_library)
+        assignment = self._assign_devices(leaves, traced)
+        host = host_programs.host_program(traced.closed, assignment, compile_for, self.of_library)
         return None if host is None else CompiledCall(None, host, traced, (traced.seconds, 0.0, 0.0), host)
 
     def prepare(
@@ -434,14 +436,14 @@ class Jitted:
         A program that ``lower(...).compile()`` made is used again.
         """
         avals = abstract_leaves(self.fun, static, leaves, in_tree, of)
-        avals = device_assignment.types_in_shardings(avals, self.given_shardings(in_tree, None)[0], leaves)
+        avals = device_assignment.types_in_shardings(avals, self.list_given_shardings(in_tree, None)[0], leaves)
         traces = set(self.cache.traced.entries.values()) if config.explain_cache_misses.value else ()
-        traced = self.traced(static, in_tree, avals)
+        traced = self.get_trace(static, in_tree, avals)
         if traced in traces:
             cache_miss_reports.report_miss(self.fun, key, list(self.cache.compiled.entries), traced=False)
         if traced.takes_references:
-            return ReferenceProgram(traced, self.without_references(traced, static), (traced.seconds, 0.0, 0.0))
-        assignment = self._assignment(leaves, traced)
+            return ReferenceProgram(traced, self.jit_array_function(traced, static), (traced.seconds, 0.0, 0.0))
+        assignment = self._assign_devices(leaves, traced)
         if config.log_compiles.value:
             count = len(in_tree.children()[0].children()) + len(static.positional)
             named = cache_miss_reports.static_values(self.fun, static, count)
@@ -451,7 +453,7 @@ class Jitted:
         if config.debug_key_reuse.value:
             checks.append(lambda run: key_reuse.check_keys(run, traced.closed, self.inlines))
         if config.checks_numbers():
-            donated = self.donated_leaves(static, in_tree)
+            donated = self.flag_donated_leaves(static, in_tree)
             checks.append(
                 lambda run: debug_nans.check_results(
                     run, traced.closed, self.name, traced.out_tree, donated, self.inlines
@@ -461,7 +463,7 @@ class Jitted:
         known = None if checks else self.cache.find_program(traced, assignment, self.options.compiler_options)
         if known is not None:
             return CompiledCall(known, known, traced, (traced.seconds, None, None))
-        module, kept = self.lowered_module(
+        module, kept = self.lower_module(
             traced, static, assignment.platform, keep=config.checks_numbers(), assignment=assignment
         )
         text = module.text(debug_info=True)
@@ -471,7 +473,9 @@ class Jitted:
         made = Compilation(module, text, traced.closed, assignment, dict(self.options.compiler_options), kept=kept)
         return Prepared(key, traced, made, checks, seconds)
 
-    def finish(self, prepared: Prepared, program: Program, seconds: float, upgrade: Any = None) -> CompiledCall:
+    def make_compiled_call(
+        self, prepared: Prepared, program: Program, seconds: float, upgrade: Any = None
+    ) -> CompiledCall:
         """Return a compiled program with the checks that the settings ask for; `seconds` is the compile time."""
         if config.log_compiles.value:
             cache_miss_reports.report_step("compilation", self.name, seconds)
@@ -492,11 +496,11 @@ class Jitted:
         """Compile for each of these tuples of positional arguments, as `warm_up` does, on all cores."""
         tiered_compilation.warm_up_all(self, signatures)
 
-    def without_references(self, traced: TracedFunction, static: Static) -> Callable[..., Any]:
+    def jit_array_function(self, traced: TracedFunction, static: Static) -> Callable[..., Any]:
         """Return a trace with references as a function of their arrays, jitted with this function's options."""
         function, captured = traced.make_array_function(self.name)
-        shardings = self.given_shardings(traced.in_tree, None)[0]
-        gone = traced.donated_arrays(self.donated_leaves(static, traced.in_tree))
+        shardings = self.list_given_shardings(traced.in_tree, None)[0]
+        gone = traced.donated_arrays(self.flag_donated_leaves(static, traced.in_tree))
         given = (*[None] * captured, *shardings) if shardings else None
         return _with_options(function, self.options._replace(
             static_numbers=(), static_names=(), donated_numbers=tuple(gone), donated_names=(),
@@ -514,7 +518,7 @@ class Jitted:
         """
         return cache_info.cache_info(self.fun, self.cache)
 
-    def lowered_module(
+    def lower_module(
         self, traced: TracedFunction, static: Static, platform: str, keep: bool = False,
         assignment: Assignment | None = None, hides_constants: bool = True,
     ) -> tuple[LoweredModule, list[int] | None]:
@@ -525,7 +529,7 @@ class Jitted:
         """
         traced = traced.discharge()
         jaxpr, read = dce.eliminate_dead_code(traced.jaxpr)
-        donated = [False] * len(read) if keep else self.donated_leaves(static, traced.in_tree)
+        donated = [False] * len(read) if keep else self.flag_donated_leaves(static, traced.in_tree)
         kept = None
         # With symbolic sizes the module reads the sizes of all arguments.
         if not (self.options.keep_unused or all(read) or any(has_symbolic(v.aval.shape) for v in jaxpr.invars)):
@@ -551,7 +555,7 @@ class Jitted:
             )
         return module, kept
 
-    def donated_leaves(self, static: Static, in_tree: Any) -> list[bool]:
+    def flag_donated_leaves(self, static: Static, in_tree: Any) -> list[bool]:
         """Return a flag for each leaf: whether it is donated."""
         return self.donated.flag_leaves(in_tree, [n for n, _ in static.positional])
 
@@ -567,11 +571,11 @@ class Jitted:
         """Return the static arguments, the trace, and the assignment of devices."""
         static, leaves, in_tree = call_arguments.flatten(self.fun, self.static, args, kwargs)
         avals = abstract_leaves(self.fun, static, leaves, in_tree, abstract_leaf)
-        avals = device_assignment.types_in_shardings(avals, self.given_shardings(in_tree, None)[0], leaves)
-        traced = self.traced(static, in_tree, avals)
-        return static, traced, self._assignment(leaves, traced)
+        avals = device_assignment.types_in_shardings(avals, self.list_given_shardings(in_tree, None)[0], leaves)
+        traced = self.get_trace(static, in_tree, avals)
+        return static, traced, self._assign_devices(leaves, traced)
 
-    def _assignment(self, leaves: Sequence[Any], traced: TracedFunction) -> Assignment:
+    def _assign_devices(self, leaves: Sequence[Any], traced: TracedFunction) -> Assignment:
         """Return the devices of the program and, on a mesh, the shardings of its inputs and results."""
         if self.options.device is not None:
             return Assignment((self.options.device,), True)
@@ -579,20 +583,20 @@ class Jitted:
         if not self.options.keep_unused and any(committed_sharding(x) is not None for x in leaves):
             read = dce.eliminate_dead_code(traced.jaxpr)[1]
             unread = frozenset([i for i, used in enumerate(read) if not used])
-        inputs, results = self.given_shardings(traced.in_tree, traced.out_tree)
+        inputs, results = self.list_given_shardings(traced.in_tree, traced.out_tree)
         return device_assignment.assign(
             leaves, self.name, traced.debug_info.argument_paths, traced.jaxpr, inputs, results, traced.out_avals,
             unread, functools.partial(result_paths, traced.out_tree), traced.consts, not self.of_library,
-            *self._given_layouts(traced.in_tree, traced.out_tree),
+            *self._list_given_layouts(traced.in_tree, traced.out_tree),
         )
 
-    def _given_layouts(self, in_tree: Any, out_tree: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+    def _list_given_layouts(self, in_tree: Any, out_tree: Any) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return the layouts in the arguments of `jit` for all leaves; the trees have been checked."""
         given, wanted = self.options.in_shardings, self.options.out_shardings
         inputs = given.list_leaf_layouts(in_tree.children()[0]) if given.has_layout else ()
         return inputs, wanted.list_leaf_layouts(out_tree) if wanted.has_layout else ()
 
-    def given_shardings(self, in_tree: Any, out_tree: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+    def list_given_shardings(self, in_tree: Any, out_tree: Any) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return the shardings in the arguments of `jit` for the leaves of the trees that are not None."""
         inputs: Sequence[Any] = ()
         if in_tree is not None and not self.options.in_shardings.is_empty:
@@ -622,8 +626,8 @@ class Jitted:
         """Lower for the last signature called, or for the signature in annotations and defaults."""
         if self.cache.last_signature is not None:
             static, in_tree, avals = self.cache.last_signature
-            traced = self.traced(static, in_tree, avals)
-            return stages.Traced(self, static, traced, self._assignment(avals, traced)).lower()
+            traced = self.get_trace(static, in_tree, avals)
+            return stages.Traced(self, static, traced, self._assign_devices(avals, traced)).lower()
         positional, named, missing = call_arguments.find_described_arguments(self.fun)
         if missing:
             raise TypeError(
@@ -641,8 +645,8 @@ class Jitted:
 
     def out_info(self, traced: TracedFunction) -> Any:
         """Return the results of a trace as a tree of ShapeDtypeStruct."""
-        places: Sequence[Any] = self.given_shardings(traced.in_tree, traced.out_tree)[1]
-        layouts = self._given_layouts(traced.in_tree, traced.out_tree)[1]
+        places: Sequence[Any] = self.list_given_shardings(traced.in_tree, traced.out_tree)[1]
+        layouts = self._list_given_layouts(traced.in_tree, traced.out_tree)[1]
         if layouts:
             pairs = zip(layouts, places, strict=True)
             places = [Format(x, s) if isinstance(x, Layout) and not is_default(x) else s for x, s in pairs]

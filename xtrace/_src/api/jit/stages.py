@@ -120,14 +120,14 @@ class Stage(Immutable):
     @property
     def args_info(self) -> Any:
         """The `ArgInfo` of each argument, as ``(args, kwargs)``."""
-        donated = self._jitted.donated_leaves(self._static, self.in_tree)
+        donated = self._jitted.flag_donated_leaves(self._static, self.in_tree)
         infos = [ArgInfo(aval, flag) for aval, flag in zip(self._traced.jaxpr.in_avals, donated, strict=True)]
         return pytree.tree_unflatten(self.in_tree, infos)
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
         """The positions of donated leaves."""
-        flags = self._jitted.donated_leaves(self._static, self.in_tree)
+        flags = self._jitted.flag_donated_leaves(self._static, self.in_tree)
         return tuple(i for i, flag in enumerate(flags) if flag)
 
     @boundary
@@ -232,7 +232,7 @@ class Traced(Stage):
     def _lower_without_references(self, platforms: Sequence[str] | None) -> Lowered:
         """Lower the function of arrays; the compiled function still takes references."""
         traced = self._traced
-        function: Any = self._jitted.without_references(traced, self._static)
+        function: Any = self._jitted.jit_array_function(traced, self._static)
         avals = [array_type(v.aval) for v in (*traced.jaxpr.constvars, *traced.jaxpr.invars)]
         lowered: Lowered = function.trace(*map(make_struct, avals)).lower(lowering_platforms=platforms)
         lowered._around = self
@@ -257,7 +257,7 @@ def lower_for_export(traced: Traced, platforms: Sequence[str]) -> ExportedTrace:
             "export a function of their arrays that returns the last ones"
         )
     for platform in platforms:
-        module, kept = traced._jitted.lowered_module(
+        module, kept = traced._jitted.lower_module(
             function, traced._static, platform, assignment=traced._assignment, hides_constants=False
         )
         modules.append(module)
@@ -285,7 +285,7 @@ class Lowered(Stage):
         self._shares_program = platform == assignment.platform
         # The trace of the user's function with references, if this stage is the function of their arrays.
         self._around: Traced | None = None
-        self._module, self._kept = jitted.lowered_module(traced, static, platform, assignment=assignment)
+        self._module, self._kept = jitted.lower_module(traced, static, platform, assignment=assignment)
 
     @property
     def out_info(self) -> Any:
@@ -406,7 +406,7 @@ class Lowered(Stage):
             assignment = self._assignment.move(devices)
         module, kept = self._module, self._kept
         if platform != self._platform:
-            module, kept = self._jitted.lowered_module(
+            module, kept = self._jitted.lower_module(
                 self._traced, self._static, platform, assignment=assignment if mesh is not None else None
             )
         return self._compile_on(assignment, module, kept, options)
@@ -486,7 +486,7 @@ class Compiled(Stage):
         if self._program is None:
             raise RuntimeError(f"{self.fun_name} was compiled for a device that is not here; it cannot be called")
         leaves = self._leaves(args, kwargs)
-        donated = self._jitted.donated_leaves(self._static, self.in_tree)
+        donated = self._jitted.flag_donated_leaves(self._static, self.in_tree)
         if True in donated:
             self._jitted.check_donation(donated, self._static, leaves, self.in_tree)
         avals = abstract_leaves(self._jitted.fun, self._static, leaves, self.in_tree, aval_of_value)

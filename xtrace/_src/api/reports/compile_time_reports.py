@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from xtrace._src.api.jit.captured_constants import CapturedConstant, captured_constants
 from xtrace._src.api.jit.jit import get_jitted, jit
 from xtrace._src.api.reports.memory_reports import describe_devices
-from xtrace._src.api.reports.repetitions import Repetition, all_equations, find_repetitions
+from xtrace._src.api.reports.repetitions import Repetition, find_repetitions
 from xtrace._src.core.callables import check_callable
 from xtrace._src.core.diagnostics.positions import resolve
 from xtrace._src.core.diagnostics.text_tables import format_count, format_size, format_table
-from xtrace._src.core.jaxprs.ir import Jaxpr
+from xtrace._src.core.jaxprs.ir import Jaxpr, walk_equations
 from xtrace._src.core.settings import compilation_cache_settings as cache_settings
 from xtrace._src.xla import executables
 from xtrace._src.xla.hlo_programs import HloProgram, read_program
@@ -177,7 +177,7 @@ def explain_compile_time(fun: Callable[..., Any], /, *args: object, **kwargs: ob
 
 def _operations_by_line(jaxpr: Jaxpr) -> Counter[Place | None]:
     counts: Counter[Place | None] = Counter()
-    for equation in all_equations(jaxpr.eqns):
+    for equation in walk_equations(jaxpr.eqns):
         at = resolve(equation.source) if equation.source is not None else None
         counts[at.place if at is not None else None] += 1
     return counts

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace._src.core.diagnostics.positions import is_internal, resolve
-from xtrace._src.core.jaxprs.ir import Jaxpr, JaxprEqn, find_jaxprs
+from xtrace._src.core.jaxprs.ir import Jaxpr, JaxprEqn, find_jaxprs, walk_equations
 from xtrace._src.core.trace import current_trace
 from xtrace._src.transforms.stage import StagingTrace
 from xtrace._src.xla.source_locations import Place
@@ -125,7 +125,7 @@ class _Finder:
 
     def __init__(self, jaxpr: Jaxpr) -> None:
         self.repetitions: list[Repetition] = []
-        self._counts = Counter([one.source[:2] for one in all_equations(jaxpr.eqns) if one.source is not None])
+        self._counts = Counter([one.source[:2] for one in walk_equations(jaxpr.eqns) if one.source is not None])
         self._covered: set[Any] = set()
 
     def add_calls(self, calls: Sequence[_Call]) -> None:
@@ -166,7 +166,7 @@ class _Finder:
             self._add(what, Place(code.co_filename, lines[0], code.co_name), times, part)
 
     def _add(self, what: str, place: Place, times: int, part: Sequence[JaxprEqn]) -> None:
-        inner = list(all_equations(part))
+        inner = list(walk_equations(part))
         at = {one.source[:2] for one in inner if one.source is not None}
         if times < _MIN_TIMES or (times - 1) * len(inner) < _MIN_SAVED or len(at & self._covered) * 2 > len(at):
             return
@@ -230,12 +230,3 @@ def _jaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
                     seen.add(inner)
                     left.append(inner)
 
-
-def all_equations(equations: Iterable[JaxprEqn]) -> Iterator[JaxprEqn]:
-    """Yield the equations without inner jaxprs; those in an inner jaxpr come once for each use of it."""
-    for equation in equations:
-        inner = list(find_jaxprs(equation.parameters))
-        if not inner:
-            yield equation
-        for one in inner:
-            yield from all_equations(one.eqns)

@@ -149,7 +149,7 @@ def load_or_compile(
         if config.log_compiles.value:
             _logger.warning("Found the trace of %s on disk: it is neither traced nor lowered", jitted.name)
         # Tracing would have set the last signature.
-        given = jitted.given_shardings(in_tree, None)[0]
+        given = jitted.list_given_shardings(in_tree, None)[0]
         jitted.cache.find_trace(static, in_tree, types_in_shardings(avals, given, leaves))
         return compiled
     prepared = jitted.prepare(static, in_tree, leaves, key, aval_of_value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from xtrace._src.core import dtypes
@@ -341,6 +341,16 @@ def find_jaxprs(parameters: Sequence[Any]) -> list[Jaxpr]:
         elif isinstance(value, (tuple, list)):
             jaxprs.extend(find_jaxprs(value))
     return jaxprs
+
+
+def walk_equations(equations: Iterable[JaxprEqn]) -> Iterator[JaxprEqn]:
+    """Yield the equations without inner jaxprs; those in an inner jaxpr come once for each use of it."""
+    for equation in equations:
+        inner = find_jaxprs(equation.parameters)
+        if not inner:
+            yield equation
+        for jaxpr in inner:
+            yield from walk_equations(jaxpr.eqns)
 
 
 def called_jaxpr(primitive: Primitive, parameters: Sequence[Any], avals: Iterable[ShapedArray]) -> ClosedJaxpr | None:
