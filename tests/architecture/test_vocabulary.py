@@ -62,6 +62,7 @@ GIVEN_UP_MODULES = {
     "_src.ops.random.random_bits": "_src.ops.random.xla_generators", "cli.arguments": "cli.argument_grammar",
     "_src.core.diagnostics.source": "_src.core.diagnostics.positions", "_src.core.values": "_src.core.value_objects",
     "_src.core.settings.options": "_src.core.settings.setting", "_src.api.scopes": "_src.api.contexts",
+    "_src.api.custom_rules.functions": "_src.api.custom_rules.custom_function",
 }
 
 

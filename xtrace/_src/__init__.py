@@ -12,7 +12,7 @@ from xtrace._src.core.garbage_collection import age_objects, collection_paused
 with collection_paused():
     import xtrace._src.core.settings.logging_settings
     from xtrace._src.api.eager import evaluate
-    from xtrace._src.api.operators.late_methods import install_late
+    from xtrace._src.api.operators.late_methods import install_late_methods
     from xtrace._src.api.operators.operators import install_operators
     from xtrace._src.core.arrays import Array
     from xtrace._src.core.public_modules import make_public_form
@@ -23,4 +23,6 @@ age_objects()
 set_public_form_maker(make_public_form)
 set_base_trace(evaluate)
 install_operators(Array, Tracer, ConcreteArray)
-install_late(lambda name: importlib.import_module("xtrace.numpy.array_methods").install_method(Array, name), Array)
+install_late_methods(
+    lambda name: importlib.import_module("xtrace.numpy.array_methods").install_method(Array, name), Array
+)

@@ -15,7 +15,7 @@ from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
-from xtrace._src.core.docstrings import docstring
+from xtrace._src.core.docstrings import write_docstring
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.settings import config
 from xtrace.numpy.conversion import asarray
@@ -31,7 +31,7 @@ class ScalarType(type):
         """Complete the docstring, a sentence on the numbers, by the sections on the conversion."""
         contents |= {
             "dtype": dtype, "__module__": "xtrace.numpy", "__qualname__": dtype.name, "__slots__": (),
-            "__doc__": docstring(
+            "__doc__": write_docstring(
                 contents["__doc__"], {"x": "an array, a scalar or nested lists of numbers."},
                 f"An array of dtype {dtype.name}.", {"TypeError": "`x` does not convert to an array."},
                 (f"str(jnp.{dtype.name}.dtype)", f"'{dtype.name}'"),

@@ -16,7 +16,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import array_boundary
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.warn import warn_user
-from xtrace._src.core.docstrings import docstring
+from xtrace._src.core.docstrings import write_docstring
 from xtrace._src.core.settings import config
 from xtrace._src.core.shardings.requested_shardings import requested_out_sharding
 from xtrace._src.ops import elementwise
@@ -280,7 +280,7 @@ def _make_writer(name: str, write: Any, contract: str, example: str, combine: An
         return reshard_result(updated if combine is None else combine(array, updated), sharding)
 
     method.__name__, method.__qualname__ = name, f"IndexedArray.{name}"
-    method.__doc__ = docstring(
+    method.__doc__ = write_docstring(
         contract,
         {"values": "an array or a scalar that broadcasts to the indexed elements; it is cast to the dtype."}
         | _INDEX_OPTIONS,

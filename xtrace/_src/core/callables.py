@@ -78,7 +78,7 @@ def positional_names(function: Callable[..., Any] | None, count: int) -> list[st
     return names[:count] + [f"{rest}[{n - len(names)}]" for n in range(len(names), count)]
 
 
-def leaf_paths(names: Sequence[str], trees: Sequence[PyTreeDef]) -> list[str]:
+def describe_leaf_paths(names: Sequence[str], trees: Sequence[PyTreeDef]) -> list[str]:
     """Return the path of each leaf of the arguments `names` with these trees, such as ``c['w'][0]``."""
     paths = []
     for name, tree in zip(names, trees, strict=True):
@@ -88,7 +88,7 @@ def leaf_paths(names: Sequence[str], trees: Sequence[PyTreeDef]) -> list[str]:
 
 def result_paths(tree: PyTreeDef) -> list[str]:
     """Return the users' expressions for the leaves of a result, such as ``result['a'][0]``."""
-    return leaf_paths(["result"], [tree])
+    return describe_leaf_paths(["result"], [tree])
 
 
 def make_debug_info(

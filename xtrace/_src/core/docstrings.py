@@ -29,7 +29,7 @@ def complete_docstring(
     return "".join([contract, *shared, example, rest])
 
 
-def docstring(
+def write_docstring(
     contract: str, arguments: Mapping[str, str], returns: str, raises: Mapping[str, str], example: tuple[str, str]
 ) -> str:
     """Return the docstring of a function that a loop makes; `example` is an expression and the text that it prints."""

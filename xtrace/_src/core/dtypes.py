@@ -434,7 +434,7 @@ _canonical: tuple[dict[Any, Any], dict[Any, Any]] = ({}, {})
 def canonicalize(dtype: Any, x64: bool) -> Any:
     """Return the dtype that arrays get when `dtype` is asked for: 64-bit types become 32-bit unless `x64`.
 
-    Accepts what `resolve` accepts and raises its TypeError.
+    Accepts the same arguments as `resolve`, and raises its TypeError.
     """
     try:
         return _canonical[x64][dtype]

@@ -277,7 +277,7 @@ class Primitive:
         if self.is_users:
             return current_trace.get().process(self, operands, (Parameters(parameters),))
         if parameters.keys() != set(self.parameters):
-            # Code for JAX may leave out an optional parameter, and may give None for one that is unknown here.
+            # Code for JAX may leave out an optional parameter, and give None for a parameter that is unknown here.
             given = {p: v for p, v in parameters.items() if v is not None or p in self.parameters}
             parameters = {p: None for p in self.parameters if p in _OPTIONAL} | given
         if len(parameters) != len(self.parameters) or any(p not in parameters for p in self.parameters):
@@ -429,7 +429,7 @@ class Primitive:
         return dict(params)
 
     def given_parameters(self, named: dict[str, Any]) -> dict[str, Any]:
-        """Return the keywords of `bind` from those of a rule: a user's primitive has them in one `Parameters`."""
+        """Return the keywords of `bind`, given a rule's keywords: a user's primitive has one, its `Parameters`."""
         given = named.get("parameters") if self.is_users else None
         return dict(given) if type(given) is Parameters and len(named) == 1 else named
 

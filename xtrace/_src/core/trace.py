@@ -204,7 +204,7 @@ def use_named_axes(axes: Sequence[tuple[Any, int]]) -> Iterator[None]:
         yield
 
 
-class _OfConcreteArrays:
+class _ConcreteAttribute:
     """A method or an attribute of concrete arrays that tracers do not have; its use raises an error with the reason."""
 
     __slots__ = ("name", "kind", "called")
@@ -327,11 +327,11 @@ aval_rules[Tracer] = own_aval
 for _name in (
     "addressable_shards", "committed", "global_shards", "is_fully_addressable", "is_fully_replicated", "traceback",
 ):
-    setattr(Tracer, _name, _OfConcreteArrays(_name, "no_data", False))
+    setattr(Tracer, _name, _ConcreteAttribute(_name, "no_data", False))
 for _name in (
     "__dlpack__", "addressable_data", "delete", "devices", "is_deleted", "on_device_size_in_bytes", "tobytes",
     "unsafe_buffer_pointer",
 ):
-    setattr(Tracer, _name, _OfConcreteArrays(_name, "no_data", True))
+    setattr(Tracer, _name, _ConcreteAttribute(_name, "no_data", True))
 for _name in ("block_until_ready", "copy_to_host_async", "device", "is_ready", "sharding"):
-    setattr(Tracer, _name, _OfConcreteArrays(_name, "no_such_attribute", False))
+    setattr(Tracer, _name, _ConcreteAttribute(_name, "no_such_attribute", False))

@@ -24,7 +24,7 @@ class _Unrecordable(Exception):
 
 
 class _Module:
-    """A module of which a rule may read the platform only."""
+    """Stands for the module of a rule that is recorded; the rule may read its platform only."""
 
     def __init__(self, platform: str) -> None:
         self.platform = platform

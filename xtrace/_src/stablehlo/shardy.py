@@ -22,7 +22,7 @@ class Meshes:
     def name(self, axes: tuple[tuple[str, int], ...], numbers: tuple[int, ...] = ()) -> str:
         """Return the name of the mesh with these axes; `numbers` are its devices, () for 0, 1, 2, and so on.
 
-        A mesh without axes is the one device in `numbers`, or with () each device by itself.
+        A mesh without axes is the only device in `numbers`, or each device by itself for ().
         """
         name = self._names.get((axes, numbers))
         if name is None:

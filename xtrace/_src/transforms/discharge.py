@@ -1,4 +1,4 @@
-"""Discharging references: a program that makes, reads and writes references becomes one that computes new arrays."""
+"""Discharging references: a program that makes, reads and writes references becomes a program of arrays."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def linearize_jaxpr(
 def partial_evaluate_jaxpr(
     closed: ClosedJaxpr, unknown: tuple[bool, ...], always: tuple[bool, ...] | None = None
 ) -> PartitionedJaxpr:
-    """Split `closed` into the equations that depend on no `unknown` input, and the others.
+    """Split `closed` into the equations that depend on no `unknown` input, and all other equations.
 
     `always` marks results that the second part returns even if they are known.
     """

@@ -256,7 +256,7 @@ def _plan(specs: Sequence[Any], avals: list[list[Any]]) -> _Plan:
 class Subprogram:
     """The templates of a closed sub-program, one for each recorder, and the plans of its residuals and results.
 
-    The inputs of a tape's template are those of the tape, then its residuals, which are values of the traces below.
+    The inputs of a tape's template are the inputs from the tape, then residuals: values of the traces below.
     """
 
     __slots__ = ("templates", "residuals", "results", "out_tree")

@@ -86,7 +86,7 @@ def recorders() -> Iterator[StagingTrace]:
 
 
 def current_scopes() -> Scopes:
-    """Return the current scopes of operations: those of the recorded program, or those outside of programs."""
+    """Return the current scopes of operations: in the recorded program, or outside of programs."""
     for trace in current_trace.get().enclosing():
         if type(trace) is StagingTrace:
             return trace.scopes

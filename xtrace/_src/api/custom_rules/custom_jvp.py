@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar, cast
 
-from xtrace._src.api.custom_rules.functions import Call, CustomFunction, Expected, Same, check_pair
+from xtrace._src.api.custom_rules.custom_function import Call, CustomFunction, Expected, Same, check_pair
 from xtrace._src.api.custom_rules.symbolic_zeros import SymbolicZero, symbolic_zero
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array

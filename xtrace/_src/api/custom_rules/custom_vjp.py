@@ -7,7 +7,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from xtrace._late_imports import late_modules
 from xtrace._src.algebra.vector_space import convert_to
-from xtrace._src.api.custom_rules.functions import Call, CustomFunction, Expected, Same, check_pair
+from xtrace._src.api.custom_rules.custom_function import Call, CustomFunction, Expected, Same, check_pair
 from xtrace._src.api.custom_rules.symbolic_zeros import SymbolicZero, symbolic_zero
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import Shape

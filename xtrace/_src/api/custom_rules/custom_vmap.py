@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from xtrace._src.api.custom_rules.functions import CustomFunction
+from xtrace._src.api.custom_rules.custom_function import CustomFunction
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.abbreviation import abbreviate

@@ -370,7 +370,7 @@ def linearize(fun: Callable[..., Any], *primals: object, has_aux: bool = False) 
 def _gradients(
     linear: LinearMap, in_avals: Sequence[ShapedArray], cotangents: Sequence[Any], wanted: Sequence[bool] | None = None
 ) -> list[Any]:
-    """Return the cotangents of all arguments, zeros for those that are not wanted, given those of all results."""
+    """Return the cotangents of all arguments, given the results' cotangents; unwanted ones are zeros."""
     given = [c for c, n in zip(cotangents, linear.nonzero, strict=True) if n]
     with scope(TRANSPOSE):
         undefined = [UndefinedPrimal(a) for a in cotangent_avals(linear.jaxpr.in_avals)]

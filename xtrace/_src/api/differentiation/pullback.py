@@ -44,9 +44,9 @@ register_without_leaves(NotSaveable)
 
 
 class Backward:
-    """What a pullback does: ``call(residuals, wanted, cotangent)`` transposes `linear`, whose constants they are.
+    """The call of a pullback: ``call(residuals, wanted, cotangent)`` transposes `linear`; residuals are its constants.
 
-    sources: for each residual a flag, whether it is a leaf of the arguments, and its position among these leaves or
+    sources: a pair for each residual: whether it is a leaf of the arguments, and its position among these leaves or
     among the other residuals.
     """
 

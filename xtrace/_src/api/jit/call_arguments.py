@@ -308,7 +308,7 @@ def argument_paths(function: Callable[..., Any] | None, static: Static, in_tree:
     keywords = kwargs.node_data()[1]
     named = [name if known is None or name in known.parameters else f"kwargs[{name!r}]" for name in keywords]
     trees = [*args.children(), *kwargs.children()]
-    return callables.leaf_paths([*[names[n] for n in numbers], *named], trees)
+    return callables.describe_leaf_paths([*[names[n] for n in numbers], *named], trees)
 
 
 def check_donation(name: str, flags: Sequence[bool], leaves: Sequence[Any], paths: Callable[[], Sequence[str]]) -> None:

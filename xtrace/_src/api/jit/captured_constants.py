@@ -161,7 +161,7 @@ def _variables(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _names_read(code: CodeType) -> list[str]:
-    """Return the names of globals and attributes in a function's code and in that of functions inside it."""
+    """Return the names of globals and attributes in a function's code, and in the code of functions inside it."""
     inner = [name for one in code.co_consts if isinstance(one, CodeType) for name in _names_read(one)]
     return [*code.co_names, *inner]
 

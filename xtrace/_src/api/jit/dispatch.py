@@ -101,7 +101,7 @@ class CallShapes:
         return wrapper
 
     def adopt(self, wrapper: Any, slow: _Slow) -> None:
-        """Make a function that pickle has just made, without variables, one like those of `entry_point`."""
+        """Give a function that pickle has just made, without variables, the variables of one from `entry_point`."""
         wrapper.__code__ = _compile_source(_UNSPECIALISED)
         wrapper.__globals__.update(_variables(slow, self.run))
         with _lock:
@@ -132,7 +132,7 @@ class CallShapes:
                     return result
         return MISS
 
-    def add(self, args: tuple[Any, ...], kwargs: dict[str, Any], call: Call) -> None:
+    def add(self, args: tuple[Any, ...], kwargs: dict[str, Any], call: SpecialisedCall) -> None:
         """Use the code of `call` for further calls with arguments like these."""
         with _lock:
             if len(self) >= _MAX_SIGNATURES:
@@ -163,7 +163,7 @@ class CallShapes:
             self._by_arguments.clear()
 
 
-class Call(NamedTuple):
+class SpecialisedCall(NamedTuple):
     """The specialised call of a signature: the text of its call shape, objects in this text, and a key and row.
 
     The call shape's table maps the key to the row. The first object of a row is called when the program fails; the
@@ -199,7 +199,7 @@ class _CallShape:
 
     __slots__ = ("call", "calls", "table", "_code", "_name")
 
-    def __init__(self, call: Call, name: str) -> None:
+    def __init__(self, call: SpecialisedCall, name: str) -> None:
         self.table = _Rows()
         # The calls by `CallShapes.run`, since the code was made the body.
         self.calls = 0
@@ -497,7 +497,7 @@ def _result(tree: Any, arrays: list[str], depth: int = 0) -> str | None:
 def specialise(
     args: tuple[Any, ...], kwargs: dict[str, Any], static: Static, donated: Sequence[bool], program: Program,
     out_tree: PyTreeDef, settings: Any, forget: Callable[[], None],
-) -> Call | None:
+) -> SpecialisedCall | None:
     """Return the specialised call for arguments like `args` and `kwargs`; None for unsupported kinds of arguments.
 
     donated: whether each leaf is donated. forget: called when the program fails; the slow path then raises the error.
@@ -588,7 +588,7 @@ def specialise(
         f"  args = {given}",
         _OTHERWISE,
     ]
-    return Call("\n".join(lines), (("settings", settings), *writer.objects), key, tuple(writer.row))
+    return SpecialisedCall("\n".join(lines), (("settings", settings), *writer.objects), key, tuple(writer.row))
 
 
 # The objects in the code of all call shapes. Pickles of jitted functions contain their code, so jaxlib's functions are

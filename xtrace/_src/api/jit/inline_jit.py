@@ -57,7 +57,7 @@ def inline_jit(
 ) -> Any:
     """Return a function of the library as one program: compiled for eager calls, inlined while a program is traced.
 
-    The function must depend on nothing but the types of its operands, its static arguments and the settings.
+    The function may depend only on the types of its operands, its static arguments and the settings.
 
     static: the names of the parameters that are no arrays. The default is the keyword-only parameters; for a public
     function it is empty.

@@ -183,7 +183,7 @@ class Cache:
         self, traced: TracedFunction, assignment: Assignment, options: Iterable[tuple[str, Any]],
         make: Callable[[], Program],
     ) -> Program:
-        """Return the program that `find_program` returns, or else that of `make`, which is kept."""
+        """Return the program that `find_program` returns, or else keep and return the program of ``make()``."""
         program = self.find_program(traced, assignment, options)
         if program is None:
             program = make()

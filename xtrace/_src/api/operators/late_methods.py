@@ -39,7 +39,7 @@ class LateAttribute:
         return getattr(owner if instance is None else instance, self.name)
 
 
-def install_late(load: Callable[[str], Any], *classes: type) -> None:
+def install_late_methods(load: Callable[[str], Any], *classes: type) -> None:
     """Give the array classes methods that call ``load(name)``, which installs the real method, and then call that."""
     for cls in classes:
         for name in ATTRIBUTES - vars(cls).keys():

@@ -22,7 +22,7 @@ class Cluster(NamedTuple):
 
 
 def detect_cluster(environment: Mapping[str, str], method: str | None = None) -> Cluster:
-    """Return the cluster in the environment: from xtrace's own variables, else from those of schedulers.
+    """Return the cluster in the environment: from xtrace's own variables, else from the variables of schedulers.
 
     method: "slurm", "ompi" or "k8s" for one scheduler only, "deactivate" for none; ValueError for others.
     """

@@ -1,4 +1,4 @@
-"""The answer to whether a program fits a device, which need not be present."""
+"""Whether a program fits into a device's memory; the device need not be present."""
 
 from __future__ import annotations
 

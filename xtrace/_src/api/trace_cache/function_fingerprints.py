@@ -65,7 +65,7 @@ _IGNORED_ATTRIBUTES = frozenset((
 _IN_C = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType)
 # The classes in C that a user's class may derive from: the state of their instances can be read.
 _BASES = (object, tuple, list, dict, int, float, str)
-# Modules of the package whose functions depend on nothing but their closures.
+# Modules of the package whose functions depend on their closures only.
 _PURE_MODULES = frozenset(("xtrace._src.api.differentiation.checkpoint",))
 _METACLASSES = ("type", "ABCMeta", "EnumType", "EnumMeta", "_ProtocolMeta", "NamedTupleMeta")
 
@@ -279,7 +279,7 @@ class Fingerprint:
                 self.add(part, f"the attribute {name}")
 
     def _add_object_of_library(self, value: Any, kind: type) -> None:
-        """Add an object of a class of xtrace; only classes that hold nothing but values of users are known."""
+        """Add an object of a class of xtrace; only classes that hold users' values alone are known."""
         name = f"{kind.__module__}.{kind.__qualname__}"
         if known_functions.is_known(value):
             self._put("known", f"{value.__module__}.{value.__qualname__}")

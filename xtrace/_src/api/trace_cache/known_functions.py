@@ -30,7 +30,7 @@ _STANDARD = frozenset((
     "_operator", "reprlib", "types", "typing", "_typing",
 ))
 
-# Functions of these modules that read values that no fingerprint contains.
+# Functions of these modules that read values outside of fingerprints.
 READING = frozenset((
     "attrgetter", "methodcaller", "get_type_hints", "get_overloads", "get_annotations", "FunctionType", "CodeType",
 ))

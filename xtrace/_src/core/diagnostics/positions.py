@@ -108,7 +108,7 @@ def extend_scope_path(path: str, name: str) -> str:
 # The folder of the package `xtrace`, from `xtrace/_src/core/diagnostics/positions.py`.
 _PACKAGE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "..")) + os.sep
 _internal: dict[str, bool] = {}
-# Prefixes of the names of files that positions skip: xtrace's, and those of libraries that registered themselves.
+# Prefixes of the names of files that positions skip: xtrace's, and the files of libraries that registered themselves.
 excluded_prefixes: list[str] = [_PACKAGE, "<xtrace "]
 
 

@@ -126,7 +126,7 @@ def _note(error: BaseException, text: str) -> None:
 
 
 def boundary(function: _Function) -> _Function:
-    """Return a function that calls `function` and hides frames; one that hides frames itself is returned unchanged.
+    """Return a function that calls `function` and hides frames; `function` itself if it hides frames already.
 
     For functions that are called rarely or do much: the extra call takes a tenth of a microsecond. A function that
     was made by another gets its plain name, which Python's errors about arguments say.

@@ -33,13 +33,13 @@ def min_entry_size(new_val: int | None) -> AbstractContextManager[None]:
 
 @setting(-1, INTEGER, name="jax_compilation_cache_max_size")
 def max_size(new_val: int | None) -> AbstractContextManager[None]:
-    """The size of the folder in bytes, from which on the programs used longest ago are deleted; -1 for no bound."""
+    """The largest size of the folder in bytes; the programs used longest ago are deleted first. -1 for no bound."""
     ...
 
 
 @setting(False, BOOLEAN, name="jax_compilation_cache_include_metadata_in_key")
 def include_locations(new_val: bool = True) -> AbstractContextManager[None]:
-    """Programs of other source lines are other programs of the folder, so that profiles show the right lines."""
+    """Programs that differ only in source lines are kept apart, so that profiles show the right lines."""
     ...
 
 
@@ -51,7 +51,7 @@ def raise_errors(new_val: bool = True) -> AbstractContextManager[None]:
 
 @setting(False, BOOLEAN, name="xtrace_trace_cache")
 def trace_cache(new_val: bool = True) -> AbstractContextManager[None]:
-    """Traces are kept in the folder, too: a later process neither traces nor lowers a function of the same code, which
-    reads the same values. Where it cannot be told what a function reads, it is traced.
+    """Traces are kept in the folder, too: a later process neither traces nor lowers a function with the same code that
+    reads the same values. A function is traced if the values that it reads are uncertain.
     """
     ...

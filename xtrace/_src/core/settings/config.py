@@ -87,7 +87,7 @@ def default_matmul_precision(new_val: str | None) -> AbstractContextManager[None
     keyed=True,
 )
 def default_device(new_val: object) -> AbstractContextManager[None]:
-    """The device uncommitted data goes to; None is the first one."""
+    """The device of uncommitted data; None is the first device."""
     ...
 
 
@@ -209,13 +209,13 @@ def cpu_collectives(new_val: str | None) -> AbstractContextManager[None]:
 
 @setting(2, INTEGER, name="jax_cpu_get_local_topology_timeout_minutes")
 def cpu_local_topology_timeout(new_val: int | None) -> AbstractContextManager[None]:
-    """How long the CPU client of a process waits for those on its machine."""
+    """How long the CPU client of a process waits for the other processes on its machine."""
     ...
 
 
 @setting(5, INTEGER, name="jax_cpu_get_global_topology_timeout_minutes")
 def cpu_global_topology_timeout(new_val: int | None) -> AbstractContextManager[None]:
-    """How long the CPU client of a process waits for all others."""
+    """How long the CPU client of a process waits for all other processes."""
     ...
 
 
@@ -251,7 +251,7 @@ def enable_custom_prng(new_val: bool = True) -> AbstractContextManager[None]:
 
 @setting(0, INTEGER, keyed=True)
 def random_seed_offset(new_val: int | None) -> AbstractContextManager[None]:
-    """Is added to the seeds of new keys."""
+    """A number that is added to the seeds of new keys."""
     ...
 
 
@@ -368,7 +368,7 @@ def include_debug_info_in_dumps(new_val: bool = True) -> AbstractContextManager[
 
 @setting(None, TEXT, name="jax_hlo_source_file_canonicalization_regex", keyed=True)
 def source_file_regex(new_val: str | None) -> AbstractContextManager[None]:
-    """What is left out of the names of source files in programs."""
+    """A regular expression; its matches are left out of the names of source files in programs."""
     ...
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from xtrace._late_imports import late_modules
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
-from xtrace._src.core.docstrings import docstring
+from xtrace._src.core.docstrings import write_docstring
 from xtrace._src.core.function_names import with_function_name
 from xtrace._src.core.sentinels import UNSPECIFIED
 
@@ -189,7 +189,7 @@ class Setting:
         errors = {"ValueError": "`new_val` is another value."}
         if self.kind.given:
             errors = {"TypeError": "`new_val` is not given.", **errors}
-        return docstring(
+        return write_docstring(
             f"Override the setting `{self.name}` for a block of code, in this thread.\n\n    {self.description}{note}",
             {"new_val": self.kind.accepts}, "A context manager.", errors,
             (f"with xtrace.{self._short}({self.kind.example!r}): xtrace.config.{self.name}", repr(self.kind.example)),

@@ -469,7 +469,7 @@ def override_abstract_mesh(mesh: AbstractMesh) -> Iterator[None]:
 
 
 class _ResourceEnv:
-    """What ``with mesh:`` has put in force."""
+    """The mesh that ``with mesh:`` has put in force, under JAX's names."""
 
     @property
     def env(self) -> _ResourceEnv:

@@ -1,6 +1,6 @@
 """Lower and upper bounds of symbolic dimensions.
 
-The first bound is that of interval arithmetic. A better one may follow from *facts*, polynomials that are at least 0:
+The first bound comes from interval arithmetic. A better one may follow from *facts*, polynomials that are at least 0:
 the constraints of the scope, and properties of operations, such as ``max(a, b) - a``. Subtracting a multiple of a fact
 can remove a term that has no bound. A maximum of two sizes equals one of them, so the smaller bound of the two cases is
 also a bound. Bounds are never wrong; they may be infinite where a better search would find a number.

@@ -12,7 +12,7 @@ import numpy as np
 from xtrace._src.algebra.vector_space import convert_element_type
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.callables import leaf_paths, make_debug_info, positional_names
+from xtrace._src.core.callables import describe_leaf_paths, make_debug_info, positional_names
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, Var
@@ -68,7 +68,7 @@ def _stage(
     _settings: object,
 ) -> Body:
     names = positional_names(function, len(in_tree.children()))
-    info = make_debug_info(transformation, function, lambda: leaf_paths(names, in_tree.children()))
+    info = make_debug_info(transformation, function, lambda: describe_leaf_paths(names, in_tree.children()))
     out_tree: Any = None
 
     def flat(*leaves: Any) -> list[Any]:
@@ -198,7 +198,7 @@ def check_carry(
             f"but they differ {pytree_differences.treedef_difference(tree, out_tree)}.\n\nRevise the function so that "
             f"the carry output, {out_tree}, has the structure of the carry input {name}, {tree}."
         )
-    paths = leaf_paths([name], [tree])
+    paths = describe_leaf_paths([name], [tree])
     wrong = []
     for path, aval, out in zip(paths, avals, out_avals, strict=True):
         if not same_type(aval, out):

@@ -10,7 +10,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.callables import leaf_paths
+from xtrace._src.core.callables import describe_leaf_paths
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.jaxprs.ir import scalar_literal
 from xtrace._src.core.pytrees import pytree, pytree_differences
@@ -133,7 +133,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     axes = [canonical_axis(axis, a.ndim) for a in avals]
     sizes = {a.shape[i] for a, i in zip(avals, axes, strict=True)}
     if len(sizes) > 1:
-        paths = leaf_paths(["elems"], [tree])
+        paths = describe_leaf_paths(["elems"], [tree])
         lines = [f"  * {path} has size {a.shape[i]}" for path, a, i in zip(paths, avals, axes, strict=True)]
         raise ValueError(
             f"Array inputs to associative_scan must have the same size along axis {axis}:\n" + "\n".join(lines)

@@ -9,7 +9,7 @@ from xtrace._src.algebra.families import add_cotangents
 from xtrace._src.algebra.vector_space import move_axis, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
-from xtrace._src.core.callables import leaf_paths, positional_names
+from xtrace._src.core.callables import describe_leaf_paths, positional_names
 from xtrace._src.core.diagnostics import explain
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
@@ -619,7 +619,7 @@ def find_length(length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
     """Return the trip count; ValueError if `length` and the leading axes disagree."""
 
     def paths() -> list[str]:
-        return leaf_paths(["xs"], [xs_tree])
+        return describe_leaf_paths(["xs"], [xs_tree])
 
     for position, aval in enumerate(avals):
         if not aval.shape:
