@@ -133,8 +133,8 @@ def _as_cotangent(cotangent: Any, wanted: ShapedArray, primitive: Primitive) -> 
     if own.manual_sums != wanted.manual_sums:
         raise ShardingTypeError(
             f"{primitive.name}: the cotangent of the operand of type {wanted.to_cotangent_aval().str_short(True)} "
-            f"should have the type {wanted.str_short(True)}, and it is {own.str_short(True)}: the other operands are the "
-            "same on all devices. Cast the operand to='varying' with xtrace.lax.pcast first"
+            f"should have the type {wanted.str_short(True)}, and it is {own.str_short(True)}: the other operands are "
+            "the same on all devices. Cast the operand to='varying' with xtrace.lax.pcast first"
         )
     return reshard_as(cotangent, wanted)
 
