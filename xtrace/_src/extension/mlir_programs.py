@@ -23,7 +23,8 @@ from xtrace._src.ops.calls import close_jaxpr
 from xtrace._src.ops.host.host_calls import emit_host_call
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-from xtrace._src.transforms.lower import TOKEN, pair_donations
+from xtrace._src.transforms.donation import pair_donations
+from xtrace._src.transforms.lower import TOKEN
 from xtrace._src.xla import mlir_rules
 
 

@@ -31,7 +31,7 @@ from xtrace._src.core.jaxprs.effects import Effect, Effects, ordered_effects
 from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, are_cacheable, find_jaxprs
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.settings import config
-from xtrace._src.core.shardings.memory_layout import Layout, Layouts, layout_mode
+from xtrace._src.core.shardings.memory_layout import layout_mode
 from xtrace._src.core.shardings.mesh import Mesh
 from xtrace._src.core.shardings.shardings import open_dimensions
 from xtrace._src.core.sizes import has_symbolic
@@ -42,6 +42,7 @@ from xtrace._src.stablehlo.builder import Constant, FunctionBuilder, ModuleBuild
 from xtrace._src.stablehlo.emission_templates import record_emission_template
 from xtrace._src.stablehlo.frontend_attributes import annotate, annotate_lines, is_broadcast
 from xtrace._src.stablehlo.repeated_calls import keep_calls
+from xtrace._src.transforms.donation import pair_donations
 from xtrace._src.transforms.physical_types import stage_on_physical_types
 
 with late_modules(globals()):
@@ -213,43 +214,6 @@ def emit_program_constant(builder: FunctionBuilder, constant: object, aval: Shap
 def _to_numpy(constant: object) -> Any:
     """Return a constant of the program as a NumPy array."""
     return constant.physical_array() if isinstance(constant, ConcreteArray) else np.asarray(constant)
-
-
-def pair_donations(jaxpr: Jaxpr, donated: Sequence[bool], layouts: Layouts | None = None) -> dict[int, int]:
-    """Pair each donated input with the next result of the same shape, dtype and layout, which takes over its memory.
-
-    Raises ValueError if XLA chooses the layout of one of the two, and not of the other.
-    """
-    if not any(donated):
-        return {}
-    free: dict[Any, list[int]] = {}
-    for j in reversed(range(len(jaxpr.outvars))):
-        aval = jaxpr.outvars[j].aval
-        if aval.memory_space is MemorySpace.Device:
-            free.setdefault((aval.shape, aval.dtype), []).append(j)
-    pairs = {}
-    for i, variable in enumerate(jaxpr.invars):
-        aval = variable.aval
-        # Only memory of the device is donated: arrays in the host's memory carry another attribute.
-        fitting = free.get((aval.shape, aval.dtype)) if aval.memory_space is MemorySpace.Device else None
-        # A token has no memory to donate.
-        if donated[i] and fitting and type(aval) is not AbstractToken:
-            result = fitting.pop()
-            if layouts is None or _agree_in_layout(layouts.inputs[i], layouts.results[result]):
-                pairs[i] = result
-    return pairs
-
-
-def _agree_in_layout(donated: Any, result: Any) -> bool:
-    """Return whether a donated input and a result have the same layout; ValueError if XLA chooses only one of them."""
-    if (donated is Layout.AUTO) != (result is Layout.AUTO):
-        side, argument = ("result", "out_shardings") if donated is Layout.AUTO else ("donated argument", "in_shardings")
-        raise ValueError(
-            f"Input layout being donated was {donated} while output layout was {result}: XLA would choose the layout "
-            f"of one of them alone, and could not reuse the memory. Give Format(Layout.AUTO) in {argument} for the "
-            f"{side}, too, or leave donate_argnums out"
-        )
-    return bool(donated == result)
 
 
 def _read(jaxpr: Jaxpr) -> set[Atom]:
