@@ -7,7 +7,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.custom_rules.functions import Call, CustomFunction, Expected, Same, check_pair
-from xtrace._src.api.custom_rules.symbolic_zeros import SymbolicZero, symbolic_zero
 from xtrace._src.core import dtypes, pytree, pytree_registration
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
@@ -21,6 +20,7 @@ from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.control_flow.bodies import stage_body
 from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call
 from xtrace._src.ops.custom_rules.rule import Rule, make_zero, to_user_operand
+from xtrace._src.ops.custom_rules.symbolic_zeros import SymbolicZero, symbolic_zero
 from xtrace._src.ops.references.binding import wrap
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.xla.late_modules import late_modules
