@@ -54,7 +54,7 @@ def test_jitted_values_are_those_of_jax():
 
 ERRORS = [
     ("jnp.unravel_index([1], (3, 4))", TypeError, "unravel_index requires"),
-    ("jnp.unravel_index(1j, (3, 4))", TypeError, "unravel_index: indices must be integers or real numbers, got complex64"),
+    ("jnp.unravel_index(1j, (3, 4))", TypeError, "unravel_index: indices must be integers or real numbers"),
     ("jnp.unravel_index(1, (2.5, 3))", TypeError, "unravel_index: shape must be"),
     ("jnp.ravel_multi_index((5, 2), (3, 4))", ValueError, "invalid entry in coordinates array for an axis of size 3"),
     ("jnp.ravel_multi_index((1, 2), (3, 4), order='K')", ValueError, "order='K'"),
