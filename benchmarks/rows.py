@@ -24,12 +24,13 @@ start = time.perf_counter()
 print(time.perf_counter() - start)
 """
 
+# A stage in a new process. The times of new processes have the import in them, because xtrace loads at first use.
 COLD = """
 import time
 from benchmarks.programs import build, load
+start = time.perf_counter()
 library = load("{library}")
 function, arguments = build(library, "{program}")
-start = time.perf_counter()
 {stage}
 print(time.perf_counter() - start)
 """
@@ -37,8 +38,8 @@ print(time.perf_counter() - start)
 # What a script does before its first call of a jitted function.
 SET_UP = """
 import time
-import {library}, {library}.numpy as np
 start = time.perf_counter()
+import {library}, {library}.numpy as np
 keys = {library}.random.split({library}.random.key(0), 3)
 sizes = (8, 16, 16, 4)
 weights = [np.ones(s) / np.sqrt(s[0]) for s in zip(sizes, sizes[1:])]

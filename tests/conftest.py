@@ -44,7 +44,8 @@ if os.environ["JAX_PLATFORMS"] != "cpu":
 import xtrace
 from tests.support import jax_modules, reference, sampling
 from tests.support.sampling import default_seed, number_of_draws, sample_of
-from xtrace._src.core import config, primitive
+from xtrace._src.core import primitive
+from xtrace._src.core.settings import config
 from xtrace._src.core.trace import base_trace, current_trace
 
 settings.register_profile("local", deadline=None, print_blob=True)

@@ -30,11 +30,12 @@ import numpy as np
 import xtrace
 import xtrace.numpy as jnp
 from xtrace import export
-from xtrace._src.api import call_arguments, serialized_programs
-from xtrace._src.api.trace_cache import KeptTrace
+from xtrace._src.api.compilation import serialized_programs
+from xtrace._src.api.jit import call_arguments
+from xtrace._src.api.trace_cache.trace_cache import KeptTrace
 from xtrace._src.api.tracing import abstract_leaves
-from xtrace._src.core import compilation_cache_settings as settings
 from xtrace._src.core.avals import aval_of_value
+from xtrace._src.core.settings import compilation_cache_settings as settings
 from xtrace._src.export.serialization import DIGEST_MARK, DIGEST_SIZE
 from xtrace._src.runtime.checked_bytes import WrongBytesError
 from xtrace._src.runtime.compilation_cache import KeptCode

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 import xtrace
-from xtrace._src.core import compilation_cache_settings as settings
+from xtrace._src.core.settings import compilation_cache_settings as settings
 from xtrace._src.runtime.compilation_cache import CompilationCacheInfo
 from xtrace._src.runtime.disk_cache import DiskCache
 

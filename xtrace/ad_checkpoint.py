@@ -1,6 +1,6 @@
 """Rematerialization (``jax.ad_checkpoint``)."""
 
-from xtrace._src.api.checkpoint import checkpoint, checkpoint_policies, print_saved_residuals, remat
+from xtrace._src.api.differentiation.checkpoint import checkpoint, checkpoint_policies, print_saved_residuals, remat
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.ops.remat.policies import Offloadable, Recompute, Saveable
 from xtrace._src.ops.remat.rematerialization import checkpoint_name

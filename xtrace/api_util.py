@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.api.tracing import abstract_leaf
-from xtrace._src.core import pytree
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.callables import function_name
 from xtrace._src.core.integers import integer_tuple
-from xtrace._src.core.ir import DebugInfo
+from xtrace._src.core.jaxprs.ir import DebugInfo
 from xtrace._src.core.linear_functions import Store, WrappedFun, transformation_with_aux2
 from xtrace._src.core.public_modules import make_public as _make_public
+from xtrace._src.core.pytrees import pytree
 
 __all__ = [
     "argnums_partial", "debug_info", "donation_vector", "flatten_axes", "flatten_fun", "flatten_fun_nokwargs",

@@ -1,5 +1,6 @@
 """Functions with derivatives of the user's own (``jax.custom_derivatives``)."""
 
+from xtrace._late_names import late_imports as _late_imports
 from xtrace._src.api.custom_rules.closures import closure_convert
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.custom_rules.custom_vjp import (
@@ -9,7 +10,6 @@ from xtrace._src.api.custom_rules.custom_vjp import (
     custom_vjp_primal_tree_values,
 )
 from xtrace._src.api.custom_rules.linear_call import linear_call
-from xtrace._src.core.public_modules import late_imports as _late_imports
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call as custom_jvp_call_p
 from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call as custom_vjp_call_p

@@ -1,6 +1,6 @@
 """Inspection of values while compiled functions run (``jax.debug``)."""
 
-from xtrace._src.core.effects import DebugEffect, OrderedDebugEffect
+from xtrace._src.core.jaxprs.effects import DebugEffect, OrderedDebugEffect
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.ops.host.breakpoints import breakpoint
 from xtrace._src.ops.host.callbacks import debug_callback as callback

@@ -6,7 +6,6 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from xtrace._src.core import config
 from xtrace._src.core import dtypes as _core
 from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.dtypes import (
@@ -21,6 +20,7 @@ from xtrace._src.core.dtypes import (
 )
 from xtrace._src.core.function_names import copy_with_name as _renamed
 from xtrace._src.core.public_modules import make_public as _make_public
+from xtrace._src.core.settings import config
 
 __all__ = [
     "TypePromotionError", "bfloat16", "canonicalize_dtype", "extended", "finfo", "float0", "iinfo", "issubdtype",

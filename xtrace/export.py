@@ -5,7 +5,7 @@ derivatives on request. `deserialize` reads such files, and the files of jax.exp
 also under `jit` and `grad`.
 """
 
-from xtrace._src.core.public_modules import late_imports as _late_imports
+from xtrace._late_names import late_imports as _late_imports
 
 # These load at their first use.
 with _late_imports(globals()):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import AbstractToken
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.extension.lowering import TextRule
 from xtrace._src.ops.ffi import ForeignLowering, ffi_call

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import convert_to, operand_aval, reshape
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.core import config, dtypes
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.core import dtypes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.function_names import with_function_name
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace._src.core.pytree import tree_flatten, tree_unflatten
+from xtrace._src.core.pytrees.pytree import tree_flatten, tree_unflatten
+from xtrace._src.core.settings import config
 from xtrace._src.ops.arrays.concatenation import concatenate, split
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.creation import zeros

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, convert_to, operand_aval
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import select_where
-from xtrace._src.api.promotion import as_inexact, promote
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import select_where
+from xtrace._src.api.operators.promotion import as_inexact, promote
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Shape, ShapeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.ops.arrays.creation import iota

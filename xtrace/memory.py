@@ -9,8 +9,8 @@ from collections.abc import Callable as _Callable
 from types import ModuleType as _ModuleType
 from typing import Any as _Any
 
-from xtrace._src.api.jit import lower as _lower
-from xtrace._src.api.memory_reports import MemoryReport
+from xtrace._src.api.jit.jit import lower as _lower
+from xtrace._src.api.reports.memory_reports import MemoryReport
 from xtrace._src.core.avals import MemorySpace as Space
 from xtrace._src.core.public_modules import make_public as _make_public
 

@@ -1,7 +1,7 @@
 """Reductions of segments (``jax.ops``). They load at their first use."""
 # ruff: noqa: I001
 
-from xtrace._src.core.public_modules import late_imports as _late_imports
+from xtrace._late_names import late_imports as _late_imports
 
 # These load at their first use.
 with _late_imports(globals()):

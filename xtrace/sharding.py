@@ -1,18 +1,18 @@
 """Meshes of devices, and the placement of arrays on them (``jax.sharding``)."""
 
-from xtrace._src.api.axis_types import auto_axes, explicit_axes
-from xtrace._src.api.meshes import (
+from xtrace._src.api.meshes.axis_types import auto_axes, explicit_axes
+from xtrace._src.api.meshes.meshes import (
     get_abstract_mesh,
     get_mesh,
     make_single_device_sharding,
     set_mesh,
     use_abstract_mesh,
 )
-from xtrace._src.core.manual_axis_type import ManualAxisType
-from xtrace._src.core.mesh import AbstractDevice, AbstractMesh, AxisType, Mesh
-from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace._src.core.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from xtrace._src.core.shardings.manual_axis_type import ManualAxisType
+from xtrace._src.core.shardings.mesh import AbstractDevice, AbstractMesh, AxisType, Mesh
+from xtrace._src.core.shardings.partition_spec import PartitionSpec
+from xtrace._src.core.shardings.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from xtrace._src.ops.sharding_constraints import reshard
 
 __all__ = [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from xtrace._src.api.jitted_type import Wrapped
-from xtrace._src.api.stages import ArgInfo, Compiled, Lowered, Traced
+from xtrace._src.api.jit.jitted_type import Wrapped
+from xtrace._src.api.jit.stages import ArgInfo, Compiled, Lowered, Traced
 from xtrace._src.core.public_modules import make_public as _make_public
 
 __all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]

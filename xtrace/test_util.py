@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.api.grad import jvp, vjp
-from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.differentiation.grad import jvp, vjp
+from xtrace._src.core import dtypes
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace._src.core.pytree import tree_flatten, tree_leaves, tree_map
+from xtrace._src.core.pytrees.pytree import tree_flatten, tree_leaves, tree_map
+from xtrace._src.core.settings import config
 from xtrace._src.core.tangents import is_differentiable
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]

@@ -1,9 +1,9 @@
 """Functions of pytrees under short names (``jax.tree``)."""
 
-from xtrace._src.core import pytree as _pytree
-from xtrace._src.core import pytree_registration as _registration
 from xtrace._src.core.function_names import copy_with_name as _renamed
 from xtrace._src.core.public_modules import make_public as _make_public
+from xtrace._src.core.pytrees import pytree as _pytree
+from xtrace._src.core.pytrees import pytree_registration as _registration
 
 all = _renamed(_pytree.tree_all, "all")
 broadcast = _renamed(_pytree.tree_broadcast, "broadcast")

@@ -16,8 +16,8 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 from xtrace import jit
-from xtrace._src.api import dispatch
 from xtrace._src.api.caches import OnceTable, find_table
+from xtrace._src.api.jit import dispatch
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.execute import Program
 from xtrace._src.transforms.scopes import current_scopes

@@ -9,7 +9,7 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 from xtrace import lax
-from xtrace._src.core import compilation_cache_settings as cache_settings
+from xtrace._src.core.settings import compilation_cache_settings as cache_settings
 
 TABLE = np.ones((64, 64), np.float32)
 X = np.ones((8, 64), np.float32)

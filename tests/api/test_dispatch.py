@@ -23,7 +23,7 @@ from tests.support.cost import calls_while
 from tests.support.names import stable_name
 from tests.support.operands import assert_same
 from xtrace import jit
-from xtrace._src.api import dispatch
+from xtrace._src.api.jit import dispatch
 from xtrace._src.core.trace import Tracer
 
 CALLS = 7  # more than it takes for a signature to get code of its own

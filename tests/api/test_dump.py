@@ -13,7 +13,7 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 from tests.architecture.source_tree import ROOT
-from xtrace._src.core import config
+from xtrace._src.core.settings import config
 
 X = np.ones(3, np.float32)
 

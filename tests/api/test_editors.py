@@ -30,19 +30,19 @@ def script(line):
 
 # What is written, the module of its definition, and whether its documentation is shown.
 DEFINED = [
-    ("xtrace.jit", "xtrace._src.api.jit", True),
-    ("xtrace.grad", "xtrace._src.api.grad", True),
-    ("xtrace.vmap", "xtrace._src.api.vmap", True),
-    ("xtrace.lower", "xtrace._src.api.jit", True),
-    ("xtrace.NamedSharding", "xtrace._src.core.shardings", True),
+    ("xtrace.jit", "xtrace._src.api.jit.jit", True),
+    ("xtrace.grad", "xtrace._src.api.differentiation.grad", True),
+    ("xtrace.vmap", "xtrace._src.api.mapping.vmap", True),
+    ("xtrace.lower", "xtrace._src.api.jit.jit", True),
+    ("xtrace.NamedSharding", "xtrace._src.core.shardings.shardings", True),
     ("jnp.dot", "xtrace.numpy.contraction", True),
     ("jnp.linalg.solve", "xtrace.numpy.linalg.solutions", True),
     ("jnp.fft.fft", "xtrace.numpy.fft", True),
     ("jnp.sin", "xtrace.numpy.ufuncs", True),
     ("jnp.logical_and", "xtrace.numpy.logic", True),
-    ("jnp.true_divide", "xtrace._src.api.operators", True),
+    ("jnp.true_divide", "xtrace._src.api.operators.operators", True),
     ("jnp.bfloat16", "xtrace.numpy.scalar_types", True),
-    ("xtrace.enable_x64", "xtrace._src.core.config", True),
+    ("xtrace.enable_x64", "xtrace._src.core.settings.config", True),
     ("jnp.zeros(3).sum", "xtrace._src.core.arrays", False),
     ("lax.scan", "xtrace._src.ops.control_flow.scan", True),
     ("lax.tanh", "xtrace._src.ops.trigonometry", True),
@@ -54,7 +54,7 @@ DEFINED = [
     ("xtrace.export.export", "xtrace._src.export.export", True),
     ("xtrace.experimental.checkify.checkify", "xtrace._src.checkify.transformation", True),
     ("xtrace.scipy.special.erf", "xtrace.scipy.special.primitive", True),
-    ("xtrace.jit(lambda x: x).lower", "xtrace._src.api.jitted_type", True),
+    ("xtrace.jit(lambda x: x).lower", "xtrace._src.api.jit.jitted_type", True),
 ]
 
 
@@ -100,9 +100,8 @@ def test_names_are_completed(line, names):
     assert names <= {completion.name for completion in editor.complete(*place)}
 
 
-# Names that loops make: primitives that only jaxprs show, settings that change nothing, types that not every release of
-# ml_dtypes has.
-INVISIBLE = {"xtrace.extend.core.primitives", "xtrace", "xtrace.numpy"}
+# The primitives that only jaxprs show, whose names a loop makes.
+INVISIBLE = {"xtrace.extend.core.primitives"}
 
 
 @pytest.mark.slow
@@ -114,4 +113,3 @@ def test_every_public_name_is_seen_without_running():
         if missing := set(dir(importlib.import_module(name))) - found:
             unseen[name] = sorted(missing)
     assert set(unseen) <= INVISIBLE, unseen
-    assert len(unseen["xtrace"]) <= 4 and len(unseen.get("xtrace.numpy", ())) <= 2

@@ -10,7 +10,7 @@ import xtrace
 import xtrace.numpy as jnp
 from tests.support.reference import IS_REFERENCE
 from xtrace import Inline
-from xtrace._src.core import config
+from xtrace._src.core.settings import config
 
 X = np.array([0.5, -1.0, 2.0], np.float32)
 

@@ -4,7 +4,7 @@ import pytest
 
 import xtrace
 import xtrace.numpy as jnp
-from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.jit.inline_jit import inline_jit
 
 X = jnp.arange(3.0)
 

@@ -20,7 +20,7 @@ import xtrace.numpy as jnp
 from tests.support.names import stable_name
 from tests.support.operands import assert_same
 from xtrace import jit
-from xtrace._src.core import pytree
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.runtime import execute
 
 
@@ -838,7 +838,7 @@ def test_checks_are_not_lost_with_a_program_of_a_stage():
 
 def test_a_dump_has_every_compilation(tmp_path, compilations):
     jitted, x = jit(lambda x: jnp.tan(x)), floats(1)
-    with xtrace._src.core.config.dump_ir_to(str(tmp_path)):
+    with xtrace._src.core.settings.config.dump_ir_to(str(tmp_path)):
         jitted.lower(x).compile(), jitted.lower(x).compile()
     assert len(compilations) == 2
 

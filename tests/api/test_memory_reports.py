@@ -249,7 +249,7 @@ def test_a_compiler_without_room_shows_the_table(monkeypatch):
     def refuse(*arguments, **keywords):
         raise RuntimeError("RESOURCE_EXHAUSTED: no room")
 
-    monkeypatch.setattr("xtrace._src.api.compilation.compile_program", refuse)
+    monkeypatch.setattr("xtrace._src.api.compilation.compilation.compile_program", refuse)
     with pytest.raises(RuntimeError, match="no room") as caught:
         xtrace.jit(loss).lower(PARAMS, X).compile()
     text = "\n".join(caught.value.__notes__)

@@ -17,8 +17,8 @@ import xtrace
 import xtrace.numpy as jnp
 from tools.fuzz_files import mutate
 from xtrace import P
-from xtrace._src.api import serialized_programs
-from xtrace._src.core import compilation_cache_settings as cache_settings
+from xtrace._src.api.compilation import serialized_programs
+from xtrace._src.core.settings import compilation_cache_settings as cache_settings
 from xtrace.experimental.serialize_executable import deserialize_and_load, serialize
 
 X = np.array([[4, 1, 0], [1, 3, 1], [0, 1, 2]], np.float32)

@@ -15,8 +15,8 @@ import xtrace
 import xtrace.numpy as jnp
 from tests.support.operands import assert_same
 from xtrace import jit
-from xtrace._src.core import pytree
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.pytrees import pytree
 
 
 def f(x, n, *, k=None):

@@ -18,8 +18,8 @@ import xtrace
 import xtrace.numpy as jnp
 from tests.support.cost import calls_while
 from xtrace import NamedSharding, P, ShapeDtypeStruct, jit
-from xtrace._src.api import tiered_compilation
-from xtrace._src.core import compilation_cache_settings as cache_settings
+from xtrace._src.api.compilation import tiered_compilation
+from xtrace._src.core.settings import compilation_cache_settings as cache_settings
 from xtrace._src.runtime import execute
 from xtrace._src.xla import compile_threads
 from xtrace._src.xla.compile_threads import CompileThreads, Task
@@ -568,7 +568,7 @@ def test_programs_are_compiled_in_order():
 
 def test_settings_hold_in_the_threads_that_compile(compiled):
     lowered = [xtrace.lower(lambda x, n=n: x * n, 1.0) for n in range(3)]
-    with xtrace._src.core.config.disable_most_optimizations(True):
+    with xtrace._src.core.settings.config.disable_most_optimizations(True):
         xtrace.compile_all(lowered)
     assert len(compiled) == 3 and all(map(is_quick, compiled))
 

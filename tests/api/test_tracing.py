@@ -16,7 +16,7 @@ from tests.support.programs import MATRIX, SCALAR, VECTOR
 from xtrace import lax
 from xtrace._src.api.tracing import eval_jaxpr
 from xtrace._src.core.errors import UnexpectedTracerError
-from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr
 
 
 def structs(module):

@@ -10,14 +10,14 @@ from pathlib import Path
 
 PACKAGE = "xtrace"
 ROOT = Path(__file__).parents[2]
-PRIVATE = "_src"
-LAYERS = tuple(
-    f"{PRIVATE}.{name}"
-    for name in (
+PRIVATE, LATE = "_src", "_late_names"
+LAYERS = (
+    LATE,
+    *(f"{PRIVATE}.{name}" for name in (
         "xla", "core", "stablehlo", "runtime", "algebra", "transforms", "ops",
         "key_reuse", "debug_nans", "checkify", "host_evaluation", "explorer", "api", "sparse", "extension", "jet",
         "roofline", "serialization", "export", "alias",
-    )
+    )),
 )
 TOP = ("cli", "__main__", "pytest_plugin")
 EXEMPT = "# heavy third-party"
@@ -197,7 +197,7 @@ def foreign_imports(modules: Mapping[str, Module]) -> list[str]:
                 targets += [(text, node.lineno) for text in texts]
         for target, line in targets:
             top = target.partition(".")[0]
-            if top == "jax" or (top == "jaxlib" and unit(module.name) != LAYERS[0]):
+            if top == "jax" or (top == "jaxlib" and unit(module.name) != f"{PRIVATE}.xla"):
                 found.append(f"{module.name}:{line} imports {target}")
     return found
 
@@ -222,7 +222,7 @@ def private_uses(modules: Mapping[str, Module]) -> list[str]:
                 continue
             target = resolve(item, modules)
             foreign = unit(target) != unit(module.name)
-            if foreign and any(is_private(part) and part != PRIVATE for part in item.full.split(".")):
+            if foreign and any(is_private(part) and part not in (PRIVATE, LATE) for part in item.full.split(".")):
                 found.append(f"{module.name}:{item.line} imports {item.full}, private to {unit(target)}")
             if foreign and target == item.full:
                 reached[item.bound] = target
@@ -314,7 +314,7 @@ def undocumented(modules: Mapping[str, Module]) -> list[str]:
     classes = {n.name: n for tree in trees.values() for n in ast.walk(tree) if isinstance(n, ast.ClassDef)}
     found = []
     for name, tree in trees.items():
-        if any(is_private(part) and part != PRIVATE for part in name.split(".")):
+        if any(is_private(part) and part not in (PRIVATE, LATE) for part in name.split(".")):
             continue
         if tree.body and not ast.get_docstring(tree):
             found.append(f"{name} (the module)")

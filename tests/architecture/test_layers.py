@@ -11,7 +11,7 @@ def modules():
 
 
 def test_the_package_is_read(modules):
-    assert {"xtrace", "xtrace._src.core.ir", "xtrace.cli.main"} <= set(modules)
+    assert {"xtrace", "xtrace._src.core.jaxprs.ir", "xtrace.cli.main"} <= set(modules)
 
 
 @pytest.mark.parametrize(
@@ -119,26 +119,26 @@ def test_what_is_allowed_passes(check, texts):
 # milliseconds that loading them took. Public modules load their names in this way altogether.
 LATE = {
     "xtrace._src.alias.distribution": "a question for the distribution ``jax``, 10",
-    "xtrace._src.api.explore": "a page of a program's stages, 20",
-    "xtrace._src.api.notebook_views": "a stage shown in a notebook, 3",
-    "xtrace._src.core.jaxpr_views": "a jaxpr shown in a notebook, 2",
-    "xtrace._src.api.cache_info": "`jitted.cache_info()`, 4",
-    "xtrace._src.api.dump": "the setting that writes programs to files, 4",
-    "xtrace._src.api.serialized_programs": "compiled programs that are pickled, 4",
-    "xtrace._src.api.tiered_compilation": "programs compiled in tiers, together, or before they are called, 2",
-    "xtrace._src.api.trace_cache": "the setting that keeps traces on disk, 12",
-    "xtrace._src.api.xla_errors": "a program that XLA refuses or that fails while it runs, 4",
-    "xtrace._src.api.memory_fits": "whether a program fits a device that is not here, 1",
-    "xtrace._src.api.memory_reports": "the memory of a compiled program, 20",
-    "xtrace._src.api.partition_reports": "the report of a compiled program, 6",
-    "xtrace._src.api.cache_miss_reports": "the setting that explains why a function is compiled again, 3",
-    "xtrace._src.core.high_nodes": "values of types that users define, 2",
+    "xtrace._src.api.pages.explore": "a page of a program's stages, 20",
+    "xtrace._src.api.pages.notebook_views": "a stage shown in a notebook, 3",
+    "xtrace._src.core.jaxprs.jaxpr_views": "a jaxpr shown in a notebook, 2",
+    "xtrace._src.api.reports.cache_info": "`jitted.cache_info()`, 4",
+    "xtrace._src.api.compilation.dump": "the setting that writes programs to files, 4",
+    "xtrace._src.api.compilation.serialized_programs": "compiled programs that are pickled, 4",
+    "xtrace._src.api.compilation.tiered_compilation": "programs compiled in tiers, together, or in advance, 2",
+    "xtrace._src.api.trace_cache.trace_cache": "the setting that keeps traces on disk, 12",
+    "xtrace._src.api.compilation.xla_errors": "a program that XLA refuses or that fails while it runs, 4",
+    "xtrace._src.api.reports.memory_fits": "whether a program fits a device that is not here, 1",
+    "xtrace._src.api.reports.memory_reports": "the memory of a compiled program, 20",
+    "xtrace._src.api.reports.partition_reports": "the report of a compiled program, 6",
+    "xtrace._src.api.reports.cache_miss_reports": "the setting that explains why a function is compiled again, 3",
+    "xtrace._src.core.high_types.high_nodes": "values of types that users define, 2",
     "xtrace._src.ops.references.operations": "programs with references, 10",
     "xtrace._src.ops.references.reference": "programs with references, 10",
-    "xtrace._src.core.absl_flags": "settings as flags of absl, 1",
+    "xtrace._src.core.settings.absl_flags": "settings as flags of absl, 1",
     "xtrace._src.core.diagnostics": "the first error, 14",
     "xtrace._src.core.diagnostics.excerpts": "an error that shows source, 3",
-    "xtrace._src.core.sharding_pictures": "a sharding shown in a notebook, 2",
+    "xtrace._src.core.shardings.sharding_pictures": "a sharding shown in a notebook, 2",
     "xtrace._src.debug_nans.search": "the settings `debug_nans` and `debug_infs`, 7",
     "xtrace._src.extension.mlir_functions": "a lowering rule that builds MLIR's objects, 35",
     "xtrace._src.host_evaluation.programs": "the first operation outside of programs, 4",

@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import inspect
 import json
+import pickle
 import pkgutil
 import subprocess
 import sys
@@ -56,12 +57,51 @@ def loaded(modules: set[str], name: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def after_import():
-    return modules_after("import xtrace")
+    return modules_after("import xtrace, xtrace.numpy, xtrace.lax, xtrace.random, xtrace.nn, xtrace.tree_util")
+
+
+@pytest.mark.parametrize("name", ["numpy", "jaxlib", "ml_dtypes", "xtrace._src", "xtrace.cli"])
+def test_import_does_not_load(name, after_import):
+    assert loaded(after_import, name) == []
+
+
+@pytest.fixture(scope="module")
+def after_first_use():
+    return modules_after("import xtrace; xtrace.jit(abs)(1.0)")
 
 
 @pytest.mark.parametrize("name", [*HEAVY, "xtrace.numpy", "xtrace.cli"])
-def test_import_does_not_load(name, after_import):
-    assert loaded(after_import, name) == []
+def test_the_first_use_does_not_load(name, after_first_use):
+    assert loaded(after_first_use, name) == []
+
+
+FIRST_USES = {
+    "an array of a pickle": "import pickle, sys; print(pickle.loads(sys.stdin.buffer.read()) + 1.0)",
+    "threads": """
+import threading, xtrace, xtrace.numpy as jnp
+barrier, results = threading.Barrier(8), []
+def use(n):
+    barrier.wait()
+    results.append(float((xtrace.jit(lambda x: jnp.sin(x) * n) if n % 2 else lambda x: jnp.cos(x) + n)(0.0)))
+threads = [threading.Thread(target=use, args=(n,)) for n in range(8)]
+[thread.start() for thread in threads], [thread.join() for thread in threads]
+print(sorted(results))
+""",
+    "a class": "import xtrace; print(issubclass(xtrace.Array, object), xtrace.Array.__add__ is not None)",
+    "a setting": "import xtrace; xtrace.config.update('jax_enable_x64', True); print(xtrace.numpy.ones(1).dtype)",
+    "a private module": "from xtrace._src.ops.elementwise import exp; print(exp(0.0) + 1)",
+}
+RESULTS = {
+    "an array of a pickle": "[2. 3.]", "threads": "[0.0, 0.0, 0.0, 0.0, 1.0, 3.0, 5.0, 7.0]", "a class": "True True",
+    "a setting": "float64", "a private module": "2.0",
+}
+
+
+@pytest.mark.parametrize("name", FIRST_USES)
+def test_the_first_use_may_be(name):
+    command, given = [sys.executable, "-c", FIRST_USES[name]], pickle.dumps(xtrace.numpy.array([1.0, 2.0]))
+    done = subprocess.run(command, cwd=ROOT, input=given, capture_output=True, timeout=120)
+    assert done.stdout.decode().strip() == RESULTS[name], done.stderr.decode()
 
 
 def test_running_does_not_load_jax():

@@ -1,4 +1,4 @@
-"""Values that users gave enter messages through `core/abbreviation.py`: short, and whatever their own repr does."""
+"""Values of users enter messages through `core/diagnostics/abbreviation.py`: short, and whatever their repr does."""
 
 import ast
 

@@ -9,10 +9,10 @@ from tests.support.cost import calls_while
 from tests.support.programs import VECTOR
 from xtrace import lax
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.check import check_jaxpr
-from xtrace._src.core.effects import Effect
 from xtrace._src.core.errors import JaxprTypeError
-from xtrace._src.core.ir import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from xtrace._src.core.jaxprs.check import check_jaxpr
+from xtrace._src.core.jaxprs.effects import Effect
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.ops.calls import NO_PLACES, jit_call
 
 F32 = ShapedArray((), "float32")

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import xtrace
-from xtrace._src.core import absl_flags, config, options
-from xtrace._src.core.config import cache_key
-from xtrace._src.core.inert_settings import INERT
+from xtrace._src.core.settings import absl_flags, config, options
+from xtrace._src.core.settings.config import cache_key
+from xtrace._src.core.settings.inert_settings import INERT
 
 ENVIRONMENT = "import xtrace; print(xtrace.config.read({name!r}))"
 

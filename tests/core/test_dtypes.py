@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 import xtrace.dtypes
 from tests.support.names import stable_name
-from xtrace._src.core import config, dtypes
+from xtrace._src.core import dtypes
+from xtrace._src.core.settings import config
 from xtrace._src.core.tables import Table
 
 ALL = list(dtypes.all_dtypes.values())

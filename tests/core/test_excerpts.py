@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from xtrace._src.core.diagnostics.excerpts import excerpt, expression_text
-from xtrace._src.core.source import user_position
+from xtrace._src.core.diagnostics.source import user_position
 
 
 class Asked(Exception):

@@ -252,7 +252,7 @@ def test_a_shape_that_is_traced():
 
 
 def test_explaining_is_left_until_an_error_is_made(monkeypatch):
-    from xtrace._src.core import explain
+    from xtrace._src.core.diagnostics import explain
 
     monkeypatch.setattr(explain.Provenance, "of", lambda *a: pytest.fail("explained without an error"))
     xtrace.jit(lambda x, y: lax.add(lax.sin(x), y))(VECTOR, VECTOR)

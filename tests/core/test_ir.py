@@ -13,7 +13,7 @@ import xtrace.core
 from tests.support.programs import SCALAR, VECTOR
 from xtrace import lax
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.ir import (
+from xtrace._src.core.jaxprs.ir import (
     ClosedJaxpr,
     DebugInfo,
     DropVar,

@@ -16,9 +16,9 @@ import xtrace.numpy as jnp
 from tests.support import programs
 from tests.support.cost import calls_while
 from tests.support.names import stable_name
-from xtrace._src.core.ir import NEVER_PRINTED, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from xtrace._src.core.printer import format_equation, format_jaxpr
-from xtrace._src.core.text_layout import Break, Group, Nest, lay_out
+from xtrace._src.core.jaxprs.ir import NEVER_PRINTED, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from xtrace._src.core.jaxprs.printer import format_equation, format_jaxpr
+from xtrace._src.core.jaxprs.text_layout import Break, Group, Nest, lay_out
 from xtrace._src.transforms.dce import name_dropped
 
 lax = jax.lax

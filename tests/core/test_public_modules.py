@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from xtrace._src.core.public_modules import late_imports
+from xtrace._late_names import late_imports
 
 BLOCK = """
 with late_imports(globals()):

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 import xtrace.tree
 import xtrace.tree_util
-from xtrace._src.core import key_paths, pytree
-from xtrace._src.core import pytree_differences as differences
-from xtrace._src.core import pytree_registration as registration
+from xtrace._src.core.pytrees import key_paths, pytree
+from xtrace._src.core.pytrees import pytree_differences as differences
+from xtrace._src.core.pytrees import pytree_registration as registration
 
 jtu = jax.tree_util
 

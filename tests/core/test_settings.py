@@ -18,7 +18,7 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 from tests.support.operands import assert_same
-from xtrace._src.core import config
+from xtrace._src.core.settings import config
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import pytest
 import xtrace
 from tests.support.programs import SCALAR, VECTOR
 from xtrace import lax
-from xtrace._src.core.source import describe, resolve, user_position
+from xtrace._src.core.diagnostics.source import describe, resolve, user_position
 
 
 def places(function, *args):

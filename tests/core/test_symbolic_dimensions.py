@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import xtrace
 from xtrace import export
-from xtrace._src.core.symbolic_bounds import find_bounds
-from xtrace._src.core.symbolic_dimensions import choose, evaluate
+from xtrace._src.core.symbolic_dimensions.bounds import find_bounds
+from xtrace._src.core.symbolic_dimensions.dimensions import choose, evaluate
 from xtrace.errors import InconclusiveDimensionOperation
 
 NAMES = ("a", "b", "c")

@@ -17,8 +17,8 @@ import xtrace
 import xtrace.numpy as jnp
 from tests.architecture.source_tree import ROOT
 from xtrace import lax, random
-from xtrace._src.core import config
-from xtrace._src.core.source import is_internal
+from xtrace._src.core.diagnostics.source import is_internal
+from xtrace._src.core.settings import config
 from xtrace._src.ops import trigonometry
 
 PACKAGE = os.path.dirname(xtrace.__file__)
@@ -231,7 +231,7 @@ def test_a_script_prints_no_frames_of_xtrace_unless_the_environment_says_so(vari
         ).stderr
 
     shown = printed({variable: "off"})
-    assert shown.count("TracerBoolConversionError") == 2 and "api/jit.py" in shown and "left out" not in shown
+    assert shown.count("TracerBoolConversionError") == 2 and "api/jit/jit.py" in shown and "left out" not in shown
     if variable.startswith("XTRACE"):
         shown = printed({})
         assert shown.count("TracerBoolConversionError") == 2 and shown.count("left out") == 2

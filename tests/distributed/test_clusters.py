@@ -3,7 +3,7 @@
 import pytest
 
 import xtrace
-from xtrace._src.api.clusters import Cluster, detect_cluster
+from xtrace._src.api.processes.clusters import Cluster, detect_cluster
 from xtrace._src.xla import clients, distributed, plugins
 
 SLURM = {

@@ -5,7 +5,7 @@ import os
 from tests.distributed.processes import run
 
 _COUNT = """
-from xtrace._src.core import compilation_cache_settings as settings
+from xtrace._src.core.settings import compilation_cache_settings as settings
 
 def compute():
     # As after a start of the process: the counts of hits, misses and stored programs, and the result.

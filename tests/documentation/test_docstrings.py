@@ -17,9 +17,9 @@ import pytest
 
 import xtrace
 from xtrace import stages
-from xtrace._src.api.compile_time_reports import CompileTimeReport
-from xtrace._src.api.explore import Explored
-from xtrace._src.api.memory_reports import MemoryReport
+from xtrace._src.api.pages.explore import Explored
+from xtrace._src.api.reports.compile_time_reports import CompileTimeReport
+from xtrace._src.api.reports.memory_reports import MemoryReport
 from xtrace._src.core.primitive import Primitive
 from xtrace.numpy.updates import IndexedArray
 
@@ -96,7 +96,7 @@ def source_of(value, module):
         return f"{module}.{type(value).__name__}"
     namespace = getattr(inspect.unwrap(value), "__globals__", None) if isinstance(value, types.FunctionType) else None
     source = module if namespace is None else namespace["__name__"]
-    shared = ("xtrace._src.api.operators", "xtrace._src.api.elementwise_functions")
+    shared = ("xtrace._src.api.operators.operators", "xtrace._src.api.operators.elementwise_functions")
     return module if source in shared or not source.startswith("xtrace") else source
 
 

@@ -11,8 +11,8 @@ import pytest
 import xtrace
 import xtrace.ffi
 import xtrace.numpy
-from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.pytrees import pytree
 
 # Expressions in the package P, its numpy and lax, and parts of our message.
 REFUSED = [

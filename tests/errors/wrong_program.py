@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from xtrace._src.core import config
+from xtrace._src.core.settings import config
 
 # What every program begins with.
 IMPORTS = """\

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import xtrace
 import xtrace.experimental.serialize_executable as serialize_executable
 from tests.sharding.meshes import OURS, THEIRS
-from xtrace._src.core import compilation_cache_settings as cache_settings
+from xtrace._src.core.settings import compilation_cache_settings as cache_settings
 from xtrace.experimental.compilation_cache.compilation_cache import reset_cache
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import xtrace
 import xtrace.numpy as jnp
 from xtrace import lax, random
-from xtrace._src.core import config
+from xtrace._src.core.settings import config
 from xtrace._src.host_evaluation import programs
 from xtrace._src.host_evaluation.rules import EXACT, MOVES, ROUNDED, Declined
 from xtrace._src.xla import executables

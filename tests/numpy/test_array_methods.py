@@ -9,7 +9,7 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 from tests.support.expressions import check_eagerly, check_jitted
-from xtrace._src.api import late_methods
+from xtrace._src.api.operators import late_methods
 from xtrace._src.core.errors import TracerBoolConversionError
 from xtrace.numpy import array_methods
 
@@ -115,7 +115,7 @@ def test_the_methods_that_are_waited_for_are_those_that_come():
 def test_methods_load_numpy_at_first_use_only():
     program = """
 import sys, numpy, xtrace
-from xtrace._src.api.late_methods import LateAttribute
+from xtrace._src.api.operators.late_methods import LateAttribute
 from xtrace._src.core.arrays import Array
 x = xtrace.device_put(numpy.arange(3.0, dtype="f"))
 assert "xtrace.numpy" not in sys.modules

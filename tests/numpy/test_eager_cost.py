@@ -10,7 +10,7 @@ import xtrace
 import xtrace.numpy as jnp
 from tests.support.cost import calls_while
 from tests.support.operands import assert_same
-from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.jit.inline_jit import inline_jit
 
 # Past this many calls every signature has code of its own: the first three are evaluated with NumPy.
 WARM = 11

@@ -7,7 +7,7 @@ import xtrace
 from tests.support.operands import assert_same
 from tests.support.rules import OURS, THEIRS, check_rules
 from xtrace import lax
-from xtrace._src.core.ir import find_jaxprs
+from xtrace._src.core.jaxprs.ir import find_jaxprs
 
 X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(3, 2)
 H = np.array([0.3, -0.2], np.float32)

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import xtrace
 import xtrace.numpy as jnp
-from xtrace._src.core import compilation_cache_settings as cache_settings
+from xtrace._src.core.settings import compilation_cache_settings as cache_settings
 from xtrace._src.runtime import compilation_cache, disk_cache
 from xtrace._src.runtime.checked_bytes import WrongBytesError
 from xtrace._src.runtime.compilation_cache import KeptCode

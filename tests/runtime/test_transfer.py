@@ -12,7 +12,7 @@ import xtrace
 import xtrace.numpy as jnp
 from tests.support.names import stable_name
 from xtrace._src.core.avals import ShapedArray, scalar_aval
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.jaxprs.ir import Literal
 from xtrace._src.core.tables import Table
 from xtrace._src.runtime import transfer
 from xtrace._src.runtime.arrays import ConcreteArray

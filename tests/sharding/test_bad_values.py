@@ -8,7 +8,7 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 from xtrace import lax
-from xtrace._src.core.mesh import context_abstract_mesh, context_mesh
+from xtrace._src.core.shardings.mesh import context_abstract_mesh, context_mesh
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace.sharding import (
     AbstractMesh,

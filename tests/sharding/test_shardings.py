@@ -13,7 +13,7 @@ import pytest
 
 import xtrace
 from tests.sharding.meshes import OURS, SHAPES, THEIRS
-from xtrace._src.core import mesh
+from xtrace._src.core.shardings import mesh
 from xtrace.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 P = PartitionSpec

@@ -9,7 +9,7 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 from xtrace import profiler
-from xtrace._src.core import config
+from xtrace._src.core.settings import config
 
 X = np.arange(4, dtype=np.float32)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.source import user_position
+from xtrace._src.core.diagnostics.source import user_position
 from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder, symbol
 from xtrace._src.xla import modules
 

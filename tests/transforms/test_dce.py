@@ -8,9 +8,9 @@ from tests.support import programs
 from tests.support.programs import VECTOR
 from xtrace import lax
 from xtrace._src.api.tracing import eval_jaxpr
-from xtrace._src.core.check import check_jaxpr
-from xtrace._src.core.effects import Effect
-from xtrace._src.core.ir import DropVar, Jaxpr
+from xtrace._src.core.jaxprs.check import check_jaxpr
+from xtrace._src.core.jaxprs.effects import Effect
+from xtrace._src.core.jaxprs.ir import DropVar, Jaxpr
 from xtrace._src.transforms.dce import eliminate_dead_code, name_dropped
 
 

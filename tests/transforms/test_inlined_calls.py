@@ -7,9 +7,9 @@ import xtrace
 import xtrace.numpy as jnp
 from tests.support.operands import assert_same
 from xtrace import lax
-from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.ir import DebugInfo
+from xtrace._src.core.jaxprs.ir import DebugInfo
 from xtrace._src.core.trace import base_trace, use_trace
 from xtrace._src.transforms import backward
 from xtrace._src.transforms.equation_templates import EquationTemplate

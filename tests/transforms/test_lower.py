@@ -13,7 +13,7 @@ from tests.support.operands import ours
 from tests.support.programs import MATRIX, SCALAR, VECTOR
 from xtrace import lax
 from xtrace._src.core import dtypes
-from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr
 from xtrace._src.transforms.lower import HIDDEN_ARGUMENT_BYTES, lower
 from xtrace._src.xla import modules
 

@@ -9,7 +9,7 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 from xtrace import lax
-from xtrace._src.core.source import resolve
+from xtrace._src.core.diagnostics.source import resolve
 from xtrace._src.transforms.linearize import Tape
 from xtrace._src.transforms.stage import StagingTrace
 

@@ -15,10 +15,10 @@ from tests.support.cost import calls_while
 from tests.support.names import stable_name
 from tests.support.programs import SCALAR, VECTOR
 from xtrace import lax
-from xtrace._src.core.effects import Effect
 from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.garbage_collection import collection_paused
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.jaxprs.effects import Effect
+from xtrace._src.core.jaxprs.ir import Literal
 from xtrace._src.core.trace import base_trace, current_trace
 
 

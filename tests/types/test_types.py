@@ -11,7 +11,7 @@ import jax
 import pytest
 
 import xtrace
-from xtrace._src.api.late_methods import LateAttribute
+from xtrace._src.api.operators.late_methods import LateAttribute
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace.numpy import array_methods
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import xtrace
 import xtrace.numpy as jnp
 from benchmarks import applications
-from xtrace._src.core import compilation_cache_settings as cache_settings
+from xtrace._src.core.settings import compilation_cache_settings as cache_settings
 from xtrace._src.runtime.compilation_cache import KeptCode
 from xtrace._src.xla import executables
 from xtrace._src.xla.protobuf import fields, replace_fields, write_field

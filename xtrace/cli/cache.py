@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from xtrace._src.core import compilation_cache_settings as cache_settings
-from xtrace._src.core.text_tables import format_count, format_size
+from xtrace._src.core.diagnostics.text_tables import format_count, format_size
+from xtrace._src.core.settings import compilation_cache_settings as cache_settings
 from xtrace._src.runtime.compilation_cache import count_entries
 from xtrace._src.runtime.disk_cache import DiskCache
 from xtrace.cli.errors import FAILED, WRONG_COMMAND, CommandError

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import xtrace
-from xtrace._src.api.captured_constants import captured_constants
+from xtrace._src.api.jit.captured_constants import captured_constants
 from xtrace._src.xla.targets import get_platform
 from xtrace.cli import partitioning
 from xtrace.cli.argument_grammar import parse_argument, parse_static

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from xtrace._src.api.memory_fits import fit_target
+from xtrace._src.api.reports.memory_fits import fit_target
 from xtrace.cli.inspection import Request, attempt, trace_function
 from xtrace.cli.results import Result
 

@@ -1,7 +1,7 @@
 """Small libraries on top of xtrace (``jax.example_libraries``); each loads at its first use."""
 # ruff: noqa: I001
 
-from xtrace._src.core.public_modules import late_imports as _late_imports
+from xtrace._late_names import late_imports as _late_imports
 
 # These load at their first use.
 with _late_imports(globals()):

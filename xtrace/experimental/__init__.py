@@ -1,11 +1,11 @@
 """Experimental modules (``jax.experimental``); each loads at its first use."""
 # ruff: noqa: I001
 
-from xtrace._src.core.public_modules import late_imports as _late_imports
+from xtrace._late_names import late_imports as _late_imports
 
 # These load at their first use.
 with _late_imports(globals()):
-    from xtrace._src.core.high_types import cur_qdd as cur_qdd
+    from xtrace._src.core.high_types.high_types import cur_qdd as cur_qdd
     from xtrace._src.ops.extended_arrays import EArray as EArray, primal_tangent_dtype as primal_tangent_dtype
     from xtrace._src.ops.host.callbacks import io_callback as io_callback
     from xtrace.experimental import (

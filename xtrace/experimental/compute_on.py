@@ -7,16 +7,16 @@ import json
 from contextlib import AbstractContextManager
 from typing import Any
 
-from xtrace._src.api.jit import jit
-from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit.jit import jit
 from xtrace._src.core.avals import MemorySpace
 from xtrace._src.core.callables import check_callable
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
+from xtrace._src.core.diagnostics.source import Annotation
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.function_names import set_function_name
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace._src.core.source import Annotation
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.ops.device_put import place_result
 from xtrace._src.transforms.scopes import annotate, scope
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import is_array_like
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.ffi import ffi_call
 

@@ -1,7 +1,7 @@
 """Functions partitioned by users (``jax.experimental.custom_partitioning``)."""
 
-from xtrace._src.core.factor_rules import BATCHING, ArrayMapping, CompoundFactor, SdyShardingRule
 from xtrace._src.core.public_modules import make_public as _make_public
+from xtrace._src.core.shardings.factor_rules import BATCHING, ArrayMapping, CompoundFactor, SdyShardingRule
 from xtrace._src.ops.custom_partitioning import custom_partitioning, custom_partitioning_p
 
 __all__ = [

@@ -3,7 +3,7 @@
 from xtrace._src.core.avals import AbstractRef as AbstractRef
 from xtrace._src.core.avals import AbstractValue as AbstractValue
 from xtrace._src.core.avals import ShapedArray as ShapedArray
-from xtrace._src.core.high_types import *
+from xtrace._src.core.high_types.high_types import *
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.extension.gradient_accumulators import *
 from xtrace._src.extension.high_primitives import *

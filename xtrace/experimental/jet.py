@@ -4,7 +4,7 @@
 users' rules. `zero_series` and `zero_term` stand for zero derivatives.
 """
 
-from xtrace._src.core.public_modules import late_imports as _late_imports
+from xtrace._late_names import late_imports as _late_imports
 
 # These load at their first use.
 with _late_imports(globals()):

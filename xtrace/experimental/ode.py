@@ -12,16 +12,17 @@ import numpy as np
 
 from xtrace._src.api.custom_rules.closures import closure_convert
 from xtrace._src.api.custom_rules.custom_vjp import custom_vjp
-from xtrace._src.api.grad import vjp
-from xtrace._src.api.jit import jit
-from xtrace._src.api.vmap import vmap
-from xtrace._src.core import dtypes, pytree
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.differentiation.grad import vjp
+from xtrace._src.api.jit.jit import jit
+from xtrace._src.api.mapping.vmap import vmap
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.callables import check_callable
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.public_modules import make_public as _make_public
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop

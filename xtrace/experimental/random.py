@@ -10,8 +10,8 @@ import numpy as np
 
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.jax_version import is_newer
 from xtrace._src.core.public_modules import make_public as _make_public
+from xtrace._src.core.settings.jax_version import is_newer
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.references.reference import Ref, addupdate, new_ref
 from xtrace.numpy import asarray, broadcast_shapes, shape, zeros

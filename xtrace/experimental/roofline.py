@@ -1,6 +1,6 @@
 """The work and the memory traffic of programs, counted without a run (``jax.experimental.roofline``)."""
 
-from xtrace._src.core.public_modules import late_imports as _late_imports
+from xtrace._late_names import late_imports as _late_imports
 
 # These load at their first use.
 with _late_imports(globals()):

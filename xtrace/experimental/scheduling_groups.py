@@ -6,12 +6,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from xtrace._src.api.jit import jit
+from xtrace._src.api.jit.jit import jit
 from xtrace._src.core.callables import check_callable
+from xtrace._src.core.diagnostics.source import Annotation
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.function_names import set_function_name
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace._src.core.source import Annotation
 from xtrace._src.transforms.scopes import scope
 from xtrace.experimental.xla_metadata import to_text_pairs
 

@@ -3,9 +3,9 @@
 `pickle.dumps` of a compiled function does the same.
 """
 
-from xtrace._src.core.public_modules import late_imports as _late_imports
+from xtrace._late_names import late_imports as _late_imports
 
 # These load at their first use.
 with _late_imports(globals()):
-    from xtrace._src.api.serialized_programs import deserialize_and_load as deserialize_and_load
-    from xtrace._src.api.serialized_programs import serialize as serialize
+    from xtrace._src.api.compilation.serialized_programs import deserialize_and_load as deserialize_and_load
+    from xtrace._src.api.compilation.serialized_programs import serialize as serialize

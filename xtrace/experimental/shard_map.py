@@ -3,7 +3,7 @@
 from collections.abc import Callable as _Callable
 from typing import Any as _Any
 
-from xtrace._src.api.shard_map import shard_map as _shard_map
+from xtrace._src.api.mapping.shard_map import shard_map as _shard_map
 from xtrace._src.core.public_modules import make_public as _make_public
 
 __all__ = ["shard_map"]

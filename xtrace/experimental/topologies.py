@@ -5,9 +5,9 @@ from typing import Any as _Any
 
 import numpy as _np
 
-from xtrace._src.core.abbreviation import abbreviate as _abbreviate
-from xtrace._src.core.mesh import Mesh as _Mesh
+from xtrace._src.core.diagnostics.abbreviation import abbreviate as _abbreviate
 from xtrace._src.core.public_modules import make_public as _make_public
+from xtrace._src.core.shardings.mesh import Mesh as _Mesh
 from xtrace._src.xla import clients as _clients
 from xtrace._src.xla import targets as _targets
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.core import pytree
+from xtrace._src.core.diagnostics.source import Annotation
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace._src.core.source import Annotation
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.ops.metadata import xla_metadata_value_p
 from xtrace._src.transforms.scopes import annotate
 from xtrace.numpy.conversion import asarray

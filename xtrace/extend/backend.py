@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.api.compilation import get_compiler_options
-from xtrace._src.api.jit_cache import clear_caches
-from xtrace._src.core import config
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.compilation.compilation import get_compiler_options
+from xtrace._src.api.jit.jit_cache import clear_caches
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.primitive import forget_programs
 from xtrace._src.core.public_modules import make_public as _make_public
+from xtrace._src.core.settings import config
 from xtrace._src.core.tables import clear_with_tables
 from xtrace._src.runtime.transfer import current_device, forget_first_device
 from xtrace._src.xla import clients, executables

@@ -6,15 +6,15 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.vmap import vmap
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.mapping.vmap import vmap
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like, not_an_array
-from xtrace._src.core.mesh import size_tuple
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.public_modules import make_public as _make_public
+from xtrace._src.core.shardings.mesh import size_tuple
 from xtrace._src.ops.random.keys import Generator, generators
 from xtrace._src.ops.random.threefry import encrypt_words
 from xtrace._src.ops.random.threefry import threefry2x32 as threefry2x32_p

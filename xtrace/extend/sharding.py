@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace._src.core.shardings import TiledSharding, Tiles
+from xtrace._src.core.shardings.shardings import TiledSharding, Tiles
 from xtrace._src.xla import shardings as _shardings
 
 __all__ = [

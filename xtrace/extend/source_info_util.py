@@ -5,11 +5,18 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from xtrace._src.core import source
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.diagnostics import source
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.source import Transformation
+from xtrace._src.core.jaxprs.source_info import (
+    NameStack,
+    SourceInfo,
+    Traceback,
+    check_scope_name,
+    name_stack,
+    source_info,
+)
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace._src.core.source import Transformation
-from xtrace._src.core.source_info import NameStack, SourceInfo, Traceback, check_scope_name, name_stack, source_info
 from xtrace._src.transforms.scopes import current_scopes, only_scopes, recorders, scope
 
 __all__ = [

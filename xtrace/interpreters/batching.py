@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import move_axis, with_axis
-from xtrace._src.api.mapped_classes import MappedClass, mapped_classes
+from xtrace._src.api.mapping.mapped_classes import MappedClass, mapped_classes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.primitive import Primitive

@@ -9,12 +9,12 @@ from typing import Any, Protocol, Union
 import numpy as np
 
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_of, is_array_like
-from xtrace._src.core.mesh import Mesh
+from xtrace._src.core.shardings.mesh import Mesh
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.public_modules import late_imports as _late_imports
+from xtrace._late_names import late_imports as _late_imports
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.extension import lowering
 from xtrace._src.extension.lowering_contexts import (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xtrace._late_names import late_imports as _late_imports
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.ir import DebugInfo, Jaxpr, JaxprEqn
+from xtrace._src.core.jaxprs.ir import DebugInfo, Jaxpr, JaxprEqn
 from xtrace._src.core.linear_functions import WrappedFun
-from xtrace._src.core.public_modules import late_imports as _late_imports
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.extension.partial_evaluation import PartialVal, custom_partial_eval_rules, partially_evaluate
 from xtrace._src.extension.partial_rules import partial_eval_jaxpr_custom_rules

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.core.mesh import thread_resources  # noqa: F401
 from xtrace._src.core.public_modules import make_public as _make_public
+from xtrace._src.core.shardings.mesh import thread_resources  # noqa: F401
 from xtrace._src.xla import executables
 
 __all__ = ["create_compile_options"]

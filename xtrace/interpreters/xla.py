@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.api.jit import jit
+from xtrace._src.api.jit.jit import jit
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.xla.clients import Client as Backend

@@ -1,7 +1,7 @@
 """Dense linear algebra on the matrices in the last two axes, as ``jax.lax.linalg`` has it."""
 # ruff: noqa: I001
 
-from xtrace._src.core.public_modules import late_imports as _late_imports
+from xtrace._late_names import late_imports as _late_imports
 
 # These load at their first use.
 with _late_imports(globals()):

@@ -9,9 +9,9 @@ from typing import Any
 from xtrace import numpy as jnp
 from xtrace._src.algebra.vector_space import canonical_axis, convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import select_where
-from xtrace._src.api.promotion import as_inexact, promote
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import select_where
+from xtrace._src.api.operators.promotion import as_inexact, promote
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import convert_to, operand_aval, reshape, transpose
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import select_where
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import select_where
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.contractions.contraction import dot_general

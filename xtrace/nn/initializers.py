@@ -12,12 +12,13 @@ from xtrace import numpy as jnp
 from xtrace import random
 from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import transpose
-from xtrace._src.core import config, dtypes
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, RealLike, Shape, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.settings import config
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace.lax import linalg
 
 __all__ = [

@@ -15,12 +15,12 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import canonical_axis, convert_to, operand_aval, reshape, transpose
 from xtrace._src.api.custom_rules.custom_vjp import custom_vjp
-from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.ops.contractions.contraction import Precision, dot_general
 from xtrace._src.ops.reinterpretation import bitcast_convert_type, optimization_barrier
 from xtrace._src.runtime.transfer import to_array

@@ -1,28 +1,34 @@
 """NumPy's functions on xtrace arrays, as ``jax.numpy`` has them."""
 # ruff: noqa: I001
 
+import sys as _sys
 import typing as _typing
 
-from numpy import (
-    character, complexfloating, dtype, flexible, floating, generic, inexact, integer, number, object_, signedinteger,
-    unsignedinteger,
-)
-
-from xtrace._src.core.arrays import Array as ndarray
-from xtrace._src.core.dtypes import finfo, iinfo
-from xtrace._src.core.jax_version import is_newer as _is_newer
-from xtrace._src.core.public_modules import late_imports as _late_imports
-from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace.numpy.scalar_types import *
-from xtrace.numpy.scalar_types import one_bit_types as _one_bit_types
-
-bool = bool_
-globals().update(_one_bit_types)
-
-__all__ = _make_public(globals())
+from xtrace._late_names import late_imports as _late_imports
 
 # These load at their first use.
 with _late_imports(globals()):
+    from numpy import (
+        character as character, complexfloating as complexfloating, dtype as dtype, flexible as flexible,
+        floating as floating, generic as generic, inexact as inexact, integer as integer, number as number,
+        object_ as object_, signedinteger as signedinteger, unsignedinteger as unsignedinteger,
+    )
+    from xtrace._src.core.arrays import Array as ndarray
+    from xtrace._src.core.dtypes import finfo as finfo, iinfo as iinfo
+    from xtrace.numpy.scalar_types import (
+        bfloat16 as bfloat16, bool_ as bool, bool_ as bool_, can_cast as can_cast, cdouble as cdouble,
+        complex128 as complex128, complex64 as complex64, complex_ as complex_, csingle as csingle, double as double,
+        e as e, euler_gamma as euler_gamma, float16 as float16, float32 as float32, float4_e2m1fn as float4_e2m1fn,
+        float64 as float64, float6_e2m3fn as float6_e2m3fn, float6_e3m2fn as float6_e3m2fn, float8_e3m4 as float8_e3m4,
+        float8_e4m3 as float8_e4m3, float8_e4m3b11fnuz as float8_e4m3b11fnuz, float8_e4m3fn as float8_e4m3fn,
+        float8_e4m3fnuz as float8_e4m3fnuz, float8_e5m2 as float8_e5m2, float8_e5m2fnuz as float8_e5m2fnuz,
+        float8_e8m0fnu as float8_e8m0fnu, float_ as float_, inf as inf, int16 as int16, int2 as int2, int32 as int32,
+        int4 as int4, int64 as int64, int8 as int8, int_ as int_, isdtype as isdtype, isscalar as isscalar,
+        issubdtype as issubdtype, iterable as iterable, nan as nan, ndim as ndim, newaxis as newaxis, pi as pi,
+        promote_types as promote_types, result_type as result_type, shape as shape, single as single, size as size,
+        uint as uint, uint16 as uint16, uint2 as uint2, uint32 as uint32, uint4 as uint4, uint64 as uint64,
+        uint8 as uint8,
+    )
     from xtrace.numpy.contraction import (
         cross as cross, dot as dot, inner as inner, kron as kron, matmul as matmul, matvec as matvec, outer as outer,
         tensordot as tensordot, trace as trace, vdot as vdot, vecdot as vecdot, vecmat as vecmat,
@@ -64,7 +70,7 @@ with _late_imports(globals()):
     from xtrace.numpy.cumulative import (
         cumprod as cumprod, cumsum as cumsum, cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum,
     )
-    from xtrace._src.api.operators import (
+    from xtrace._src.api.operators.operators import (
         absolute as absolute, divmod as divmod, equal as equal, floor_divide as floor_divide, greater as greater,
         greater_equal as greater_equal, invert as invert, left_shift as left_shift, less as less,
         less_equal as less_equal, not_equal as not_equal, positive as positive, power as power, remainder as remainder,
@@ -183,11 +189,22 @@ with _late_imports(globals()):
     )
     from xtrace.numpy import fft as fft, linalg as linalg
 
+# Only newer releases of ml_dtypes have the types of one bit.
+with _late_imports(globals(), listed=False):
+    from xtrace._src.core.settings.jax_version import is_newer as _is_newer
+    from xtrace.numpy.scalar_types import int1 as int1, uint1 as uint1
+
 _load_late = globals()["__getattr__"]
 
 
 def __getattr__(name: str) -> _typing.Any:
     # The version of the Python array API standard that the module follows.
     if name == "__array_api_version__":
-        return "2025.12" if _is_newer() else "2024.12"
+        return "2025.12" if _load_late("_is_newer")() else "2024.12"
     return _load_late(name)
+
+
+def __dir__() -> list[str]:
+    # Without loading it, the release of ml_dtypes is not known.
+    is_old = "ml_dtypes" in _sys.modules and not hasattr(_sys.modules["ml_dtypes"], "int1")
+    return sorted([*globals()["__all__"], *([] if is_old else ["int1", "uint1"])])

@@ -10,15 +10,17 @@ import numpy as np
 from xtrace import numpy as _numpy
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.devices import device_put
-from xtrace._src.core import config, dtypes, explain
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import is_array_like, not_an_array
+from xtrace._src.core.diagnostics import explain
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.dtypes import DType
-from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.settings import config
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.ops import complex_numbers
 from xtrace._src.ops.arrays.concatenation import unstack
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim

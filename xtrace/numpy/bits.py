@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, operand_aval, reshape
-from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops import elementwise, reductions

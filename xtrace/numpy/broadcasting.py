@@ -8,12 +8,12 @@ import numpy as np
 
 from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_shape, check_broadcast, operand_aval
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.jax_version import pack_results
-from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.settings.jax_version import pack_results
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.concatenation import stack
 from xtrace._src.ops.arrays.creation import iota
 from xtrace.numpy.creation import fill_array, python_value

@@ -9,14 +9,15 @@ import numpy as np
 
 from xtrace._src.algebra.kinds import COMPLEX
 from xtrace._src.algebra.vector_space import convert_to, operand_aval
-from xtrace._src.api.elementwise_functions import elementwise_function, identity
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import scalar_like
-from xtrace._src.api.promotion import promote
-from xtrace._src.core import config, dtypes
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.elementwise_functions import elementwise_function, identity
+from xtrace._src.api.operators.operators import scalar_like
+from xtrace._src.api.operators.promotion import promote
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.settings import config
 from xtrace._src.ops import complex_numbers, trigonometry
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.comparisons import eq, ne

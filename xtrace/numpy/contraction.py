@@ -16,18 +16,19 @@ from xtrace._src.algebra.vector_space import (
     reshape,
     transpose,
 )
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import multiply, subtract
-from xtrace._src.api.promotion import check_mapped_ranks
-from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import multiply, subtract
+from xtrace._src.api.operators.promotion import check_mapped_ranks
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.dtypes import DType
-from xtrace._src.core.jax_version import is_newer
-from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.settings import config
+from xtrace._src.core.settings.jax_version import is_newer
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.concatenation import split
 from xtrace._src.ops.arrays.creation import zeros_like
 from xtrace._src.ops.arrays.shape import expand_dims, squeeze

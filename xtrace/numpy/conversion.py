@@ -8,19 +8,21 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api.devices import device_put
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.core import config, dtypes, pytree
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, check_unmasked, not_an_array, scalar_aval
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import DType
-from xtrace._src.core.mesh import context_mesh
-from xtrace._src.core.partition_spec import PartitionSpec
-from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.core.shardings import NamedSharding
+from xtrace._src.core.pytrees import pytree
+from xtrace._src.core.settings import config
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.shardings.mesh import context_mesh
+from xtrace._src.core.shardings.partition_spec import PartitionSpec
+from xtrace._src.core.shardings.shardings import NamedSharding
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.arrays import shape as shapes

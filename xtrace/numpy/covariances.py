@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace._src.algebra.vector_space import convert_to, operand_aval
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import as_inexact, check_mapped_ranks, common_dtype
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.promotion import as_inexact, check_mapped_ranks, common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.ops.complex_numbers import complex as of_parts
 from xtrace._src.ops.complex_numbers import conj
 from xtrace.numpy import reductions

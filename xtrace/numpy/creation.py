@@ -10,20 +10,21 @@ from xtrace._src.algebra.resharding import reshard_as
 from xtrace._src.algebra.varying import vary
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_shape, convert_to, operand_aval
 from xtrace._src.api.devices import device_put
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import add
-from xtrace._src.api.promotion import cast_constant
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import add
+from xtrace._src.api.operators.promotion import cast_constant
 from xtrace._src.api.tracing import abstract_leaf
-from xtrace._src.core import config, dtypes
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, Shape, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.ir import Literal
-from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.core.shardings import NamedSharding, Sharding
+from xtrace._src.core.jaxprs.ir import Literal
+from xtrace._src.core.settings import config
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.shardings.shardings import NamedSharding, Sharding
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays.creation import broadcasted_iota, fill_operand, scalar_operand
 from xtrace._src.ops.comparisons import eq, ge

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace._src.algebra.vector_space import canonical_axis, operand_aval, reshape
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.core import config, dtypes
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
+from xtrace._src.core.settings import config
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.comparisons import ne
 from xtrace._src.ops.cumulative import cumprod as cumprod_of_axis

@@ -6,14 +6,15 @@ import sys
 from typing import Any
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, operand_aval
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import not_equal
-from xtrace._src.api.promotion import as_inexact, common_dtype, find_common_dtype, promote
-from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import not_equal
+from xtrace._src.api.operators.promotion import as_inexact, common_dtype, find_common_dtype, promote
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.integers import to_integer
+from xtrace._src.core.settings import config
 from xtrace._src.ops.arrays import sorting
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.conversion import to_array_operand

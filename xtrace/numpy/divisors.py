@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace._src.algebra.vector_space import check_broadcast, convert_to
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import common_dtype, promote, promote_dtypes
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.promotion import common_dtype, promote, promote_dtypes
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array

@@ -11,14 +11,15 @@ from opt_einsum.parser import convert_interleaved_input, parse_einsum_input
 
 from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, operand_aval, reduce_sum, transpose
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import common_dtype
-from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.promotion import common_dtype
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.settings import config
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.core.sizes import guess
 from xtrace._src.core.tables import Table
 from xtrace._src.ops.arrays.creation import broadcasted_iota

@@ -8,14 +8,15 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api.devices import device_put
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.errors import ConcretizationTypeError
-from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.settings import config
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.core.sizes import largest, to_size
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise as lax

@@ -10,16 +10,18 @@ import numpy as np
 from numpy import index_exp, s_
 
 from xtrace._src.algebra.vector_space import canonical_shape, check_broadcast, convert_to, operand_aval
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import divmod, greater, less, select_where
-from xtrace._src.api.promotion import common_dtype, find_common_dtype
-from xtrace._src.core import config, dtypes, explain
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import divmod, greater, less, select_where
+from xtrace._src.api.operators.promotion import common_dtype, find_common_dtype
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics import explain
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.settings import config
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise, selection
 from xtrace._src.ops.arrays.shape import expand_dims

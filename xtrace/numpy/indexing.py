@@ -13,13 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace._src.algebra.vector_space import canonical_axis, check_broadcast, convert_to, operand_aval, reshape
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.core import config, dtypes, explain
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import scalar_aval
+from xtrace._src.core.diagnostics import explain
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.errors import InconclusiveDimensionOperation
+from xtrace._src.core.settings import config
 from xtrace._src.core.sizes import (
     is_known_to_exceed,
     is_symbolic,

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import canonical_axis, convert_to, operand_aval
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.core import dtypes, explain
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics import explain
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import slicing

@@ -10,14 +10,14 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import canonical_axis, convert_to, operand_aval
 from xtrace._src.algebra.vector_space import reshape as set_shape
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import common_dtype
-from xtrace._src.core import explain
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.promotion import common_dtype
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, Shape
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics import explain
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.dtypes import DType
-from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.core.sizes import to_count
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import concatenation

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from xtrace._src.algebra.kinds import BOOL
 from xtrace._src.algebra.vector_space import convert_to
-from xtrace._src.api import operators
-from xtrace._src.api.elementwise_functions import INTEGERS, alias, as_number, elementwise_function
-from xtrace._src.api.operators import invert, left_shift, right_shift, truth
+from xtrace._src.api.operators import operators
+from xtrace._src.api.operators.elementwise_functions import INTEGERS, alias, as_number, elementwise_function
+from xtrace._src.api.operators.operators import invert, left_shift, right_shift, truth
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array

@@ -12,16 +12,16 @@ from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, operand_aval
 from xtrace._src.algebra.vector_space import reshape as set_shape
 from xtrace._src.algebra.vector_space import transpose as permute
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.core.annotations import ArrayLike, Axes, Shape, ShapeLike
 from xtrace._src.core.array_protocol import convert_array_objects
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.jax_version import pack_results
-from xtrace._src.core.requested_shardings import requested_out_sharding
+from xtrace._src.core.settings.jax_version import pack_results
+from xtrace._src.core.shardings.requested_shardings import requested_out_sharding
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace.numpy.conversion import array, check_memory_order, to_array_operand

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace._src.api.devices import devices
-from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.settings import config
 
 # Names of dtypes by kind; the 64-bit dtypes exist with x64 only.
 _KINDS = {

@@ -6,11 +6,12 @@ import math
 from typing import Any
 
 from xtrace._src.algebra.vector_space import canonical_axis, convert_to, operand_aval
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.core import config, dtypes
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.settings import config
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.comparisons import eq, gt
 from xtrace.numpy import cumulative, reductions, statistics

@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, reshape
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import promote
-from xtrace._src.core import config, dtypes, explain
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.promotion import promote
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics import explain
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.jax_version import is_newer
+from xtrace._src.core.settings import config
+from xtrace._src.core.settings.jax_version import is_newer
 from xtrace._src.core.sizes import bit_length
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import cumulative, elementwise

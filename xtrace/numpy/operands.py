@@ -14,17 +14,18 @@ from xtrace._src.algebra.vector_space import (
     convert_to,
     operand_aval,
 )
-from xtrace._src.api.promotion import cast_constant, scalar_value
-from xtrace._src.core import dtypes, explain
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.operators.promotion import cast_constant, scalar_value
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics import explain
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.ir import Literal
-from xtrace._src.core.partition_spec import full_entries
-from xtrace._src.core.requested_shardings import requested_out_sharding
+from xtrace._src.core.jaxprs.ir import Literal
+from xtrace._src.core.shardings.partition_spec import full_entries
+from xtrace._src.core.shardings.requested_shardings import requested_out_sharding
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import complex_numbers

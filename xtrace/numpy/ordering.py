@@ -8,14 +8,15 @@ import numpy as np
 
 from xtrace._src.algebra.families import neg
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, operand_aval, reshape
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import common_dtype
-from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.promotion import common_dtype
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
+from xtrace._src.core.settings import config
 from xtrace._src.core.sizes import bit_length, is_known_to_exceed
 from xtrace._src.ops import complex_numbers, cumulative, reductions
 from xtrace._src.ops.arrays import shape as shapes

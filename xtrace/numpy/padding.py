@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, reshape
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.vmap import vmap
-from xtrace._src.core import dtypes, explain
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.mapping.vmap import vmap
+from xtrace._src.core import dtypes
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics import explain
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.sizes import has_symbolic, to_size
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import shape as shapes

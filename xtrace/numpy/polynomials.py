@@ -15,14 +15,16 @@ from xtrace._src.algebra.vector_space import (
     reshape,
     transpose,
 )
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import add, equal, less, multiply, not_equal, power, subtract, true_divide
-from xtrace._src.api.promotion import as_inexact, common_dtype
-from xtrace._src.core import config, dtypes, explain
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import add, equal, less, multiply, not_equal, power, subtract, true_divide
+from xtrace._src.api.operators.promotion import as_inexact, common_dtype
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics import explain
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
+from xtrace._src.core.settings import config
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.concatenation import split

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace._src.algebra.vector_space import canonical_axis, convert_to, operand_aval, reshape
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import truth
-from xtrace._src.api.promotion import common_dtype
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import truth
+from xtrace._src.api.operators.promotion import common_dtype
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops import elementwise, selection
 from xtrace._src.ops.arrays.index_vectors import GatherScatterMode

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, operand_aval, reshape, transpose
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import add, multiply, subtract, true_divide
-from xtrace._src.api.promotion import as_inexact, find_common_dtype
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import add, multiply, subtract, true_divide
+from xtrace._src.api.operators.promotion import as_inexact, find_common_dtype
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import shape as shapes

@@ -16,15 +16,17 @@ from xtrace._src.algebra.vector_space import (
     reshape,
 )
 from xtrace._src.api.devices import device_put
-from xtrace._src.api.inline_jit import inline_jit, to_number_operand
-from xtrace._src.api.operators import add, multiply, power, subtract, true_divide
-from xtrace._src.api.promotion import as_inexact, check_mapped_ranks, common_dtype
-from xtrace._src.core import config, dtypes, explain
+from xtrace._src.api.jit.inline_jit import inline_jit, to_number_operand
+from xtrace._src.api.operators.operators import add, multiply, power, subtract, true_divide
+from xtrace._src.api.operators.promotion import as_inexact, check_mapped_ranks, common_dtype
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.diagnostics import explain
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.settings import config
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.core.sizes import has_symbolic, is_symbolic, largest
 from xtrace._src.core.tables import memoize
 from xtrace._src.core.trace import Tracer

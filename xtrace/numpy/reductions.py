@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, operand_aval, reshape
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.core import config, dtypes
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.settings import config
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.ops.comparisons import bitwise_and, bitwise_or, eq, ne

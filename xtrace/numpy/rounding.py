@@ -6,15 +6,16 @@ from typing import Any
 
 from xtrace._src.algebra.kinds import BOOL, COMPLEX, INTEGER
 from xtrace._src.algebra.vector_space import convert_to
-from xtrace._src.api import operators
-from xtrace._src.api.elementwise_functions import REAL_NUMBERS, elementwise_function, identity
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import round_decimals, select_where
-from xtrace._src.api.promotion import as_inexact, promote
-from xtrace._src.core import config, dtypes
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators import operators
+from xtrace._src.api.operators.elementwise_functions import REAL_NUMBERS, elementwise_function, identity
+from xtrace._src.api.operators.operators import round_decimals, select_where
+from xtrace._src.api.operators.promotion import as_inexact, promote
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
+from xtrace._src.core.settings import config
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.selection import select
 from xtrace.numpy.operands import apply_to_parts, refuse

@@ -10,24 +10,16 @@ import numpy as np
 
 from xtrace import dtypes as public_dtypes
 from xtrace._src.algebra.vector_space import operand_aval
-from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.dtypes import DType
+from xtrace._src.core.settings import config
 from xtrace.numpy.conversion import asarray
 from xtrace.numpy.operands import axes_of
-
-__all__ = [
-    "bfloat16", "bool_", "can_cast", "cdouble", "complex128", "complex64", "complex_", "csingle", "double", "e",
-    "euler_gamma", "float16", "float32", "float4_e2m1fn", "float64", "float6_e2m3fn", "float6_e3m2fn",
-    "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
-    "float8_e5m2fnuz", "float8_e8m0fnu", "float_", "inf", "int16", "int2", "int32", "int4", "int64", "int8", "int_",
-    "isdtype", "isscalar", "issubdtype", "iterable", "nan", "ndim", "newaxis", "pi", "promote_types", "result_type",
-    "shape", "single", "size", "uint", "uint16", "uint2", "uint32", "uint4", "uint64", "uint8",
-]
 
 
 class ScalarType(type):
@@ -187,11 +179,15 @@ class complex128(metaclass=ScalarType, dtype=dtypes.complex128):
 
 
 # Only ml_dtypes 0.6 and newer have the one-bit integers.
-one_bit_types: dict[str, Any] = {
-    name: ScalarType(name, (), {"__doc__": "Integers of one bit."}, dtype=dtypes.all_dtypes[name])
-    for name in ("int1", "uint1")
-    if name in dtypes.all_dtypes
-}
+if "int1" in dtypes.all_dtypes:
+
+    class int1(metaclass=ScalarType, dtype=dtypes.all_dtypes["int1"]):
+        """Integers of one bit, -1 and 0."""
+
+    class uint1(metaclass=ScalarType, dtype=dtypes.all_dtypes["uint1"]):
+        """Integers of one bit without a sign, 0 and 1."""
+
+
 # Aliases from C and older NumPy.
 single, double, float_ = float32, float64, float64
 csingle, cdouble, complex_ = complex64, complex128, complex128

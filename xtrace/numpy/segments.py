@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace._src.algebra.vector_space import check_broadcast, operand_aval, reduce_sum
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import broadcast_to_shape
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import broadcast_to_shape
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array

@@ -16,17 +16,19 @@ from xtrace._src.algebra.vector_space import (
     operand_aval,
     reshape,
 )
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import truth
-from xtrace._src.api.promotion import cast, common_dtype
-from xtrace._src.api.vmap import vmap
-from xtrace._src.core import config, dtypes, explain
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.mapping.vmap import vmap
+from xtrace._src.api.operators.operators import truth
+from xtrace._src.api.operators.promotion import cast, common_dtype
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics import explain
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.jax_version import is_newer
-from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.settings import config
+from xtrace._src.core.settings.jax_version import is_newer
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import reductions, selection
 from xtrace._src.ops.arrays.concatenation import stack

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import as_inexact, common_dtype
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.shape import rev, squeeze
 from xtrace._src.ops.complex_numbers import conj
 from xtrace._src.ops.contractions.convolution import conv_general_dilated

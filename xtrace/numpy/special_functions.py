@@ -8,12 +8,12 @@ from typing import Any
 
 from xtrace._src.algebra.kinds import COMPLEX
 from xtrace._src.algebra.vector_space import convert_to
-from xtrace._src.api import operators
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
-from xtrace._src.api.elementwise_functions import REAL_NUMBERS, elementwise_function
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import scalar_like, select_where
-from xtrace._src.api.promotion import as_inexact, promote
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators import operators
+from xtrace._src.api.operators.elementwise_functions import REAL_NUMBERS, elementwise_function
+from xtrace._src.api.operators.operators import scalar_like, select_where
+from xtrace._src.api.operators.promotion import as_inexact, promote
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of

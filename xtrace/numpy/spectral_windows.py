@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import absolute, add, multiply, subtract, true_divide
-from xtrace._src.core import config, dtypes, explain
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import absolute, add, multiply, subtract, true_divide
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics import explain
 from xtrace._src.core.diagnostics.messages import called_function
+from xtrace._src.core.settings import config
 from xtrace._src.core.trace import Tracer
 from xtrace.numpy.creation import ones
 from xtrace.numpy.ranges import arange

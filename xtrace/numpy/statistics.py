@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, operand_aval, transpose
-from xtrace._src.api.inline_jit import inline_jit, to_number_operand
-from xtrace._src.api.operators import multiply, true_divide
-from xtrace._src.api.promotion import as_inexact, common_dtype
-from xtrace._src.core import config, dtypes
+from xtrace._src.api.jit.inline_jit import inline_jit, to_number_operand
+from xtrace._src.api.operators.operators import multiply, true_divide
+from xtrace._src.api.operators.promotion import as_inexact, common_dtype
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.settings import config
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.ops import complex_numbers, elementwise, reductions
 from xtrace._src.ops.comparisons import gt
 from xtrace.numpy.broadcasting import broadcast_to

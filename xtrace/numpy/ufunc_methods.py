@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import truth
-from xtrace._src.api.promotion import as_inexact, common_dtype
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import truth
+from xtrace._src.api.operators.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.dtypes import DType
-from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.ops import cumulative as scans
 from xtrace._src.ops import elementwise
 from xtrace._src.ops import reductions as operations

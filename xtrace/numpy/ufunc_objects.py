@@ -12,21 +12,21 @@ import numpy as np
 
 from xtrace import lax
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, operand_aval, reshape
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import truth
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import truth
 from xtrace._src.api.tracing import eval_shape
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.docstrings import complete_docstring
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.function_names import set_function_name
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.shape import expand_dims

@@ -8,28 +8,23 @@ from typing import Any, overload
 
 from xtrace._src.algebra.kinds import BOOL, COMPLEX, INTEGER
 from xtrace._src.algebra.vector_space import convert_to, operand_aval
-from xtrace._src.api import operators
-from xtrace._src.api.elementwise_functions import (
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators import operators
+from xtrace._src.api.operators.elementwise_functions import (
     REAL_NUMBERS,
     alias,
     as_number,
     elementwise_function,
     identity,
 )
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import (
-    absolute,
-    power,
-    remainder,
-    scalar_like,
-    select_where,
-)
-from xtrace._src.api.promotion import as_inexact, common_dtype, promote
-from xtrace._src.core import dtypes, jax_version
+from xtrace._src.api.operators.operators import absolute, power, remainder, scalar_like, select_where
+from xtrace._src.api.operators.promotion import as_inexact, common_dtype, promote
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.function_names import copy_with_name
+from xtrace._src.core.settings import jax_version
 from xtrace._src.ops import complex_numbers, trigonometry
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.comparisons import bitwise_or, eq, ne

@@ -8,16 +8,17 @@ import numpy as np
 
 from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
 from xtrace._src.algebra.vector_space import broadcast_in_dim, check_broadcast, convert_to, operand_aval, reshape
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import power, true_divide
-from xtrace._src.api.promotion import common_dtype
-from xtrace._src.core import config, dtypes
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import power, true_divide
+from xtrace._src.api.operators.promotion import common_dtype
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.docstrings import docstring
-from xtrace._src.core.requested_shardings import requested_out_sharding
+from xtrace._src.core.settings import config
+from xtrace._src.core.shardings.requested_shardings import requested_out_sharding
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import gathering, index_vectors, indexing
 from xtrace._src.ops.arrays import shape as shapes

@@ -7,14 +7,14 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
 from xtrace._src.algebra.vector_space import canonical_axis, check_broadcast
-from xtrace._src.api.promotion import check_mapped_ranks
-from xtrace._src.api.vmap import vmap
-from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.mapping.vmap import vmap
+from xtrace._src.api.operators.promotion import check_mapped_ranks
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.callables import wraps
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.ops.arrays.shape import expand_dims, squeeze
 from xtrace.numpy.conversion import asarray, to_array_operand
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import convert_to, move_axis
-from xtrace._src.api.operators import broadcast_to_shape, select_where
-from xtrace._src.api.promotion import as_inexact, common_dtype, find_common_dtype
+from xtrace._src.api.operators.operators import broadcast_to_shape, select_where
+from xtrace._src.api.operators.promotion import as_inexact, common_dtype, find_common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops import selection
 from xtrace._src.ops.control_flow.scan import scan

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import canonical_shape, convert_to, reshape, with_axis
-from xtrace._src.api.operators import broadcast_to_shape
+from xtrace._src.api.operators.operators import broadcast_to_shape
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array

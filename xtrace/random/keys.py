@@ -7,17 +7,18 @@ from typing import Any, NewType
 import numpy as np
 
 from xtrace._src.algebra.vector_space import canonical_shape, convert_to
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like, not_an_array, short_repr
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import StoredDType
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.jaxprs.ir import Literal
+from xtrace._src.core.settings import config
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.random.keys import (

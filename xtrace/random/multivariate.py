@@ -8,12 +8,12 @@ import numpy as np
 
 from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import canonical_shape, convert_to
-from xtrace._src.api.operators import broadcast_to_shape
-from xtrace._src.api.promotion import as_inexact, common_dtype
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.operators.operators import broadcast_to_shape
+from xtrace._src.api.operators.promotion import as_inexact, common_dtype
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops import elementwise as lax
 from xtrace.numpy.einstein_sums import einsum

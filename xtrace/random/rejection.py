@@ -8,11 +8,12 @@ import numpy as np
 
 from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import convert_to
-from xtrace._src.api.operators import broadcast_to_shape
-from xtrace._src.core import config, dtypes
+from xtrace._src.api.operators.operators import broadcast_to_shape
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.settings import config
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.comparisons import bitwise_and, eq, ne
 from xtrace._src.ops.control_flow.while_loop import while_loop

@@ -19,18 +19,20 @@ from xtrace._src.algebra.kinds import (
 )
 from xtrace._src.algebra.monoids import Monoid, write_reduction
 from xtrace._src.algebra.vector_space import broadcast_in_dim, broadcast_like, convert_to, move_axis, unbroadcast
-from xtrace._src.core import config, dtypes, sum_rules
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.array_protocol import convert_array_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.function_names import with_function_name
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.jaxprs.ir import Literal
 from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive
-from xtrace._src.core.sharding_rules import join
+from xtrace._src.core.settings import config
+from xtrace._src.core.shardings import sum_rules
+from xtrace._src.core.shardings.sharding_rules import join
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
 from xtrace._src.core.values import EqualByKey

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.kinds import check_kind, kind_names
-from xtrace._src.core import config, dtypes
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import convert_array_objects
 from xtrace._src.core.arrays import Array
@@ -17,8 +17,9 @@ from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.function_names import with_function_name
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.primitive import ArrayPrimitive
-from xtrace._src.core.requested_shardings import requested_out_sharding
-from xtrace._src.core.sharding_rules import batch, drop
+from xtrace._src.core.settings import config
+from xtrace._src.core.shardings.requested_shardings import requested_out_sharding
+from xtrace._src.core.shardings.sharding_rules import batch, drop
 from xtrace._src.core.trace import current_trace
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value

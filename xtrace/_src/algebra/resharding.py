@@ -6,16 +6,17 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from xtrace._src.algebra.vector_space import LINEAR
-from xtrace._src.core import pytree, sharding_rules
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.errors import NoMeshError
-from xtrace._src.core.ir import NEVER_PRINTED
-from xtrace._src.core.mesh import AbstractMesh, AxisType, BaseMesh, Mesh, context_mesh
-from xtrace._src.core.partition_spec import PartitionSpec, full_entries
+from xtrace._src.core.jaxprs.ir import NEVER_PRINTED
 from xtrace._src.core.primitive import ArrayPrimitive
-from xtrace._src.core.requested_shardings import requested_out_sharding
-from xtrace._src.core.shardings import NamedSharding, explicit_part, open_dimensions
+from xtrace._src.core.pytrees import pytree
+from xtrace._src.core.shardings import sharding_rules
+from xtrace._src.core.shardings.mesh import AbstractMesh, AxisType, BaseMesh, Mesh, context_mesh
+from xtrace._src.core.shardings.partition_spec import PartitionSpec, full_entries
+from xtrace._src.core.shardings.requested_shardings import requested_out_sharding
+from xtrace._src.core.shardings.shardings import NamedSharding, explicit_part, open_dimensions
 from xtrace._src.runtime.arrays import ConcreteArray, get_layout, mesh_sharding, new_array, placement
 from xtrace._src.runtime.transfer import put_at
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value

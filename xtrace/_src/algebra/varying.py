@@ -9,8 +9,8 @@ from xtrace._src.algebra.vector_space import IN_PLACE, LINEAR
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.sharding_rules import same
-from xtrace._src.core.sums import Sums
+from xtrace._src.core.shardings.sharding_rules import same
+from xtrace._src.core.shardings.sums import Sums
 from xtrace._src.core.trace import checked_axes, current_trace
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 

@@ -11,20 +11,22 @@ import numpy as np
 
 from xtrace._src.algebra.kinds import NUMBER
 from xtrace._src.algebra.monoids import SUM, Reduction
-from xtrace._src.core import dtypes, explain, sharding_rules, sum_rules
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, Shape, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, not_an_array
+from xtrace._src.core.diagnostics import explain
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.errors import BroadcastError, InconclusiveDimensionOperation, refusal_class
 from xtrace._src.core.integers import integer_tuple
-from xtrace._src.core.ir import NEVER_PRINTED, Literal
+from xtrace._src.core.jaxprs.ir import NEVER_PRINTED, Literal
 from xtrace._src.core.primitive import Derived, Primitive, primitive
-from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.core.requested_shardings import requested_out_sharding
-from xtrace._src.core.shardings import NamedSharding
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.shardings import sharding_rules, sum_rules
+from xtrace._src.core.shardings.requested_shardings import requested_out_sharding
+from xtrace._src.core.shardings.shardings import NamedSharding
 from xtrace._src.core.sizes import to_sizes
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.core.trace import Tracer, current_trace

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 from typing import Any
 
-from xtrace._src.core.jax_version import version
+from xtrace._src.core.settings.jax_version import version
 
 
 class Jax(importlib.metadata.Distribution):

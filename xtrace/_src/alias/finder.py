@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from xtrace._src.alias.placeholders import PLACEHOLDERS, make_placeholder
 from xtrace._src.alias.private_modules import PRIVATE_MODULES, make_private_module
 from xtrace._src.core.garbage_collection import freeze_until_tracing
-from xtrace._src.core.jax_version import version
+from xtrace._src.core.settings.jax_version import version
 
 if TYPE_CHECKING:
     from importlib.abc import Loader

@@ -7,10 +7,11 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import operand_aval
 from xtrace._src.alias import private_names
-from xtrace._src.api import promotion
-from xtrace._src.core import config, dtypes
+from xtrace._src.api.operators import promotion
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.settings import config
 from xtrace._src.runtime.transfer import to_array
 
 _Adjust = Callable[[Any, bool], tuple[Any, bool]]

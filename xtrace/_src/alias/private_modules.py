@@ -71,7 +71,7 @@ PRIVATE_MODULES: dict[str, tuple[str, ...]] = {
     "jax._src.tree_util": ("xtrace.tree_util", "xtrace._src.alias.private_names"),
     "jax._src.test_util": ("xtrace._src.alias.random_operands", "xtrace._src.alias.test_cases", "xtrace.test_util"),
     "jax._src.typing": ("xtrace.typing", "xtrace._src.core.annotations"),
-    "jax._src.config": ("xtrace._src.core.config", "xtrace._src.alias.private_names"),
+    "jax._src.config": ("xtrace._src.core.settings.config", "xtrace._src.alias.private_names"),
     "jax._src.util": ("xtrace.api_util", "xtrace._src.alias.private_names"),
     "jax._src.xla_bridge": ("xtrace.extend.backend", "xtrace._src.alias.private_names"),
     "jax._src.compiler": ("xtrace._src.alias.private_names",),

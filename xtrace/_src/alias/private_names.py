@@ -10,19 +10,19 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from xtrace._src.api.promotion import as_inexact
-from xtrace._src.core import config
+from xtrace._src.api.operators.promotion import as_inexact
 from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_rules
 from xtrace._src.core.avals import physical_aval as physical_aval
+from xtrace._src.core.diagnostics.source import excluded_prefixes, is_internal
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.dtypes import finfo, issubdtype, prng_key
-from xtrace._src.core.key_paths import ignore_path, keystr
-from xtrace._src.core.pytree_differences import find_differences
-from xtrace._src.core.requested_shardings import requested_out_sharding
-from xtrace._src.core.shardings import NamedSharding
-from xtrace._src.core.source import excluded_prefixes, is_internal
+from xtrace._src.core.pytrees.key_paths import ignore_path, keystr
+from xtrace._src.core.pytrees.pytree_differences import find_differences
+from xtrace._src.core.settings import config
+from xtrace._src.core.shardings.requested_shardings import requested_out_sharding
+from xtrace._src.core.shardings.shardings import NamedSharding
 from xtrace._src.core.trace import Trace, Tracer, base_trace, current_trace
 from xtrace._src.runtime.arrays import ConcreteArray as ArrayImpl  # noqa: F401
 from xtrace._src.runtime.callbacks import effects_barrier

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.api.promotion import find_common_dtype
-from xtrace._src.core import config
+from xtrace._src.api.operators.promotion import find_common_dtype
 from xtrace._src.core import dtypes as core_dtypes
+from xtrace._src.core.settings import config
 
 _Draw = Callable[[Any, Any], Any]
 

@@ -25,12 +25,13 @@ import numpy as np
 from xtrace._src.alias import random_operands
 from xtrace._src.api.devices import default_backend as device_under_test
 from xtrace._src.api.devices import devices
-from xtrace._src.api.jit import jit
-from xtrace._src.api.meshes import make_mesh, set_mesh
-from xtrace._src.core import config, monitoring
-from xtrace._src.core.ir import find_jaxprs
-from xtrace._src.core.mesh import AxisType, Mesh
-from xtrace._src.core.pytree import tree_map
+from xtrace._src.api.jit.jit import jit
+from xtrace._src.api.meshes.meshes import make_mesh, set_mesh
+from xtrace._src.core import monitoring
+from xtrace._src.core.jaxprs.ir import find_jaxprs
+from xtrace._src.core.pytrees.pytree import tree_map
+from xtrace._src.core.settings import config
+from xtrace._src.core.shardings.mesh import AxisType, Mesh
 from xtrace._src.xla.clients import any_started
 
 _HAS_ABSL = importlib.util.find_spec("absl") is not None

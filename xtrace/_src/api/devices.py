@@ -10,28 +10,23 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from xtrace._src.core import dtypes, key_paths, pytree
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.function_names import copy_with_name
-from xtrace._src.core.memory_layout import Format, Layout
-from xtrace._src.core.partition_spec import PartitionSpec
+from xtrace._src.core.pytrees import key_paths, pytree
 from xtrace._src.core.references import Reference
-from xtrace._src.core.requested_shardings import requested_sharding
-from xtrace._src.core.shardings import Sharding
+from xtrace._src.core.shardings.memory_layout import Format, Layout
+from xtrace._src.core.shardings.partition_spec import PartitionSpec
+from xtrace._src.core.shardings.requested_shardings import requested_sharding
+from xtrace._src.core.shardings.shardings import Sharding
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.device_put import CopySemantics, put
 from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, get_layout, mesh_sharding
 from xtrace._src.runtime.transfer import array_from_host, current_device, in_layout, put_at, put_on, to_concrete
 from xtrace._src.xla import clients, guards
 from xtrace._src.xla.versions import JAXLIB_VERSION_TEXT
-
-__all__ = [
-    "block_until_ready", "copy_to_host_async", "default_backend", "device_count", "device_get", "device_put", "devices",
-    "host_count", "host_id", "host_ids", "local_device_count", "local_devices", "print_environment_info",
-    "process_count", "process_index", "process_indices", "typeof",
-]
 
 
 def devices(backend: str | None = None) -> list[Any]:

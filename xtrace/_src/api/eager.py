@@ -8,13 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.algebra.resharding import reshard_p
-from xtrace._src.api.compilation import check_execution, compile_module, evaluates_on_host
-from xtrace._src.api.device_assignment import assign
-from xtrace._src.core import config, explain
+from xtrace._src.api.compilation.compilation import check_execution, compile_module, evaluates_on_host
+from xtrace._src.api.compilation.device_assignment import assign
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.effects import NO_EFFECTS
-from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var
+from xtrace._src.core.diagnostics import explain
+from xtrace._src.core.jaxprs.effects import NO_EFFECTS
+from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var
 from xtrace._src.core.primitive import MixedSums, Primitive
+from xtrace._src.core.settings import config
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.calls import jit_call
 from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, describe_types, explain_failure
@@ -25,7 +26,7 @@ from xtrace._src.transforms.lower import lower
 from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):
-    from xtrace._src.api import cache_miss_reports
+    from xtrace._src.api.reports import cache_miss_reports
     from xtrace._src.debug_nans import search as debug_nans
     from xtrace._src.host_evaluation import programs as host_programs
     from xtrace._src.key_reuse import check as key_reuse

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
-from xtrace._src.core import config
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.callables import check_callable, function_name, wraps
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.settings import config
 from xtrace._src.core.trace import CompileTimeTrace, current_trace, use_trace
 from xtrace._src.transforms.scopes import scope
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.api import call_arguments
-from xtrace._src.api.call_arguments import Selection, Static
-from xtrace._src.api.repetitions import all_equations
-from xtrace._src.core import config, monitoring, pytree
+from xtrace._src.api.jit import call_arguments
+from xtrace._src.api.jit.call_arguments import Selection, Static
+from xtrace._src.api.reports.repetitions import all_equations
+from xtrace._src.core import monitoring
 from xtrace._src.core.avals import (
     AbstractRef,
     AbstractToken,
@@ -22,10 +22,12 @@ from xtrace._src.core.avals import (
 )
 from xtrace._src.core.callables import check_callable, function_name, make_debug_info, wraps
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.high_values import lower_result
-from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal
-from xtrace._src.core.memory_layout import Format
-from xtrace._src.core.shardings import Sharding
+from xtrace._src.core.high_types.high_values import lower_result
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal
+from xtrace._src.core.pytrees import pytree
+from xtrace._src.core.settings import config
+from xtrace._src.core.shardings.memory_layout import Format
+from xtrace._src.core.shardings.shardings import Sharding
 from xtrace._src.core.trace import use_named_axes
 from xtrace._src.ops.calls import NO_PLACES, jit_call
 from xtrace._src.ops.references.binding import bind_with_references, check_results, unwrap, wrap

@@ -16,16 +16,17 @@ from xtrace._src.checkify.errors import (
     Slot,
 )
 from xtrace._src.checkify.leaves import NO_ERROR, NUMBER, assign_slots
-from xtrace._src.core import explain, pytree, pytree_registration
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.diagnostics import explain
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.excerpts import excerpt
+from xtrace._src.core.diagnostics.source import describe, user_position
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.effects import Effect
-from xtrace._src.core.ir import NEVER_PRINTED, Literal
+from xtrace._src.core.jaxprs.effects import Effect
+from xtrace._src.core.jaxprs.ir import NEVER_PRINTED, Literal
 from xtrace._src.core.primitive import Primitive, no_rule
-from xtrace._src.core.source import describe, user_position
+from xtrace._src.core.pytrees import pytree, pytree_registration
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.selection import select_n
 from xtrace._src.runtime.arrays import ConcreteArray

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from xtrace._src.core import pytree
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.source import Position, describe
+from xtrace._src.core.diagnostics.source import Position, describe
+from xtrace._src.core.pytrees import pytree
 
 
 class JaxException(Exception):

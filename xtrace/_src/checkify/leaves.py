@@ -14,7 +14,7 @@ from xtrace._src.checkify.errors import Slot
 from xtrace._src.core import dtypes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.jaxprs.ir import Literal
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_index_in_dim
 from xtrace._src.ops.comparisons import bitwise_or, ne
 from xtrace._src.ops.random.keys import random_unwrap

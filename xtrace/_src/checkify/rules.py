@@ -20,10 +20,10 @@ from xtrace._src.checkify.leaves import NO_ERROR, NUMBER, any_flag, find_first, 
 from xtrace._src.core import dtypes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.ir import ClosedJaxpr, Literal
-from xtrace._src.core.mesh import BaseMesh
-from xtrace._src.core.partition_spec import PartitionSpec
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Literal
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.shardings.mesh import BaseMesh
+from xtrace._src.core.shardings.partition_spec import PartitionSpec
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.ops import complex_numbers, elementwise, selection
 from xtrace._src.ops.approx_top_k import approx_top_k

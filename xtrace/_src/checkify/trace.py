@@ -15,12 +15,13 @@ from xtrace._src.checkify.checks import CHECK, Error, init_error
 from xtrace._src.checkify.errors import DivisionByZeroError, JaxException, NaNError, OOBError, Site, Slot
 from xtrace._src.checkify.leaves import NO_ERROR, NUMBER, any_element, any_flag, assign_slots, first_element, make_empty
 from xtrace._src.checkify.rules import CALLS, CHECKS, NEVER_MAKES_NAN, OPAQUE
-from xtrace._src.core import dtypes, pytree
+from xtrace._src.core import dtypes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.ir import ClosedJaxpr, Literal, called_jaxpr
+from xtrace._src.core.diagnostics.source import user_position
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Literal, called_jaxpr
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.source import user_position
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.trace import Trace, current_trace, use_trace
 from xtrace._src.ops.arrays.slicing import index_in_dim

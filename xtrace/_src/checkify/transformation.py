@@ -11,12 +11,13 @@ from xtrace._src.algebra.vector_space import materialize_literal
 from xtrace._src.checkify.checks import Error, state_check
 from xtrace._src.checkify.errors import DivisionByZeroError, FailedCheckError, JaxException, NaNError, OOBError
 from xtrace._src.checkify.trace import run_checked
-from xtrace._src.core import dtypes, pytree
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like, short_repr
 from xtrace._src.core.callables import check_callable, function_name, wraps
 from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.runtime.transfer import as_value
 
 ErrorCategory = type[JaxException]

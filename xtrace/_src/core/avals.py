@@ -16,16 +16,17 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.errors import InconclusiveDimensionOperation
-from xtrace._src.core.manual_axis_type import ManualAxisType
-from xtrace._src.core.memory_layout import Format, Layout
-from xtrace._src.core.mesh import context_abstract_mesh, naming_mesh
-from xtrace._src.core.partition_spec import PartitionSpec
-from xtrace._src.core.shardings import NamedSharding, Sharding, explicit_part
+from xtrace._src.core.settings import config
+from xtrace._src.core.shardings.manual_axis_type import ManualAxisType
+from xtrace._src.core.shardings.memory_layout import Format, Layout
+from xtrace._src.core.shardings.mesh import context_abstract_mesh, naming_mesh
+from xtrace._src.core.shardings.partition_spec import PartitionSpec
+from xtrace._src.core.shardings.shardings import NamedSharding, Sharding, explicit_part
+from xtrace._src.core.shardings.sums import NO_SUMS, Sums, format_axes
 from xtrace._src.core.sizes import to_sizes
-from xtrace._src.core.sums import NO_SUMS, Sums, format_axes
 
 
 class MemorySpace(enum.Enum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
-from xtrace._src.core import key_paths, pytree
 from xtrace._src.core.avals import short_repr
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.ir import DebugInfo
+from xtrace._src.core.jaxprs.ir import DebugInfo
+from xtrace._src.core.pytrees import key_paths, pytree
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -15,8 +15,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import DTypeLike
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.errors import StaticArgumentError, refusal_class
 from xtrace._src.core.tables import Table
 from xtrace._src.core.values import EqualByKey

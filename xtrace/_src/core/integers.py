@@ -5,8 +5,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from xtrace._src.core import explain
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.diagnostics import explain
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.errors import InconclusiveDimensionOperation
 from xtrace._src.core.sizes import to_sizes

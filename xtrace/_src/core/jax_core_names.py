@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from xtrace._src.core.avals import AbstractValue as AbstractValue
-from xtrace._src.core.ir import Atom
+from xtrace._src.core.jaxprs.ir import Atom
 from xtrace._src.core.sizes import largest, smallest
 from xtrace._src.core.trace import Trace, Tracer, base_trace, use_trace
 

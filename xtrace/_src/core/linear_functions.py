@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.sentinels import MISSING
 from xtrace._src.core.values import EqualByKey
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 
 __all__ = [
     "clear_event_listeners", "record_event", "record_event_duration_secs", "record_event_time_span", "record_scalar",

@@ -7,20 +7,20 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, overload
 
-from xtrace._src.core import sum_rules
 from xtrace._src.core.array_protocol import convert_array_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, common_memory_space
 from xtrace._src.core.boolean_parameters import check_flags, find_flags
+from xtrace._src.core.diagnostics.source import describe, user_position
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.docstrings import complete_docstring
-from xtrace._src.core.effects import NO_EFFECTS, Effects
 from xtrace._src.core.errors import ShardingTypeError
-from xtrace._src.core.partition_spec import PartitionSpec, get_entry_axes
-from xtrace._src.core.sharding_rules import Split, different_meshes, join, whole
-from xtrace._src.core.shardings import NamedSharding, explicit_part
-from xtrace._src.core.source import describe, user_position
-from xtrace._src.core.sums import NO_SUMS, Sums
+from xtrace._src.core.jaxprs.effects import NO_EFFECTS, Effects
+from xtrace._src.core.shardings import sum_rules
+from xtrace._src.core.shardings.partition_spec import PartitionSpec, get_entry_axes
+from xtrace._src.core.shardings.sharding_rules import Split, different_meshes, join, whole
+from xtrace._src.core.shardings.shardings import NamedSharding, explicit_part
+from xtrace._src.core.shardings.sums import NO_SUMS, Sums
 from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import FUSES_ALL, FUSES_NONLINEAR, FUSES_SEVERAL, Trace, current_trace, use_trace
 
@@ -99,7 +99,7 @@ class MixedSums(Exception):
 class Derived:
     """A rule that follows from the kind of the operation: `make`, called with the primitive as its first argument.
 
-    `sums` is the sum rule of such operations (`core/sum_rules.py`).
+    `sums` is the sum rule of such operations (`core/shardings/sum_rules.py`).
     """
 
     __slots__ = ("make", "sums")
@@ -152,11 +152,11 @@ class Primitive:
         varying: ``varying(axes, **parameters)`` returns the manual mesh axes along which the results vary, if the
             operands vary along `axes`; None if these are the same.
         sums: ``sums(name, operands, requested, **parameters)`` returns the mesh axes along which the result is
-            unreduced or reduced: one of the rules of `core/sum_rules.py`.
+            unreduced or reduced: one of the rules of `core/shardings/sum_rules.py`.
         manual_sums: ``manual_sums(sums, **parameters)`` returns the manual mesh axes along which the result is
             unreduced or reduced, from the axes of the operands; None if these are the same.
         sharding: ``sharding(name, operands, result, **parameters)`` returns the split of the result over explicit mesh
-            axes (`core/sharding_rules.py`); None if operands must be whole.
+            axes (`core/shardings/sharding_rules.py`); None if operands must be whole.
         sharding_parameter: the name of the parameter with the user's sharding of the result, whose value None leaves
             the sharding to the rule; None if there is no such parameter.
         holds_jaxprs: whether jaxprs among the parameters determine the types of the results; by default whether there

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from xtrace._src.core import dtypes, pytree_registration
+from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_rules, own_aval
-from xtrace._src.core.partition_spec import PartitionSpec
+from xtrace._src.core.pytrees import pytree_registration
+from xtrace._src.core.shardings.partition_spec import PartitionSpec
 
 
 class UndefinedPrimal:

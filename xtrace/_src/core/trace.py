@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 import numpy as np
 
-from xtrace._src.core import explain
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_rules, own_aval
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.diagnostics import explain
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.jaxprs.ir import Literal
 
 if TYPE_CHECKING:
     from xtrace._src.core.primitive import ArrayPrimitive, Primitive

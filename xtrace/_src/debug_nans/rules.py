@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim
-from xtrace._src.core import pytree
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.ops.control_flow.cond import cond_p
 from xtrace._src.ops.control_flow.scan import scan_p
 from xtrace._src.ops.control_flow.scan_parts import Loop, run_in_python

@@ -16,12 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.core import config, dtypes, key_paths, pytree
+from xtrace._src.core import dtypes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.excerpts import excerpt
-from xtrace._src.core.ir import ClosedJaxpr, JaxprEqn, Literal, called_jaxpr
-from xtrace._src.core.source import Position, user_position
+from xtrace._src.core.diagnostics.source import Position, user_position
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, JaxprEqn, Literal, called_jaxpr
+from xtrace._src.core.pytrees import key_paths, pytree
+from xtrace._src.core.settings import config
 from xtrace._src.core.trace import base_trace, use_trace
 from xtrace._src.debug_nans.rules import RULES
 from xtrace._src.ops.calls import NO_PLACES, jit_call

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, find_jaxprs
-from xtrace._src.core.source import Position, format_scopes, get_scopes, resolve
+from xtrace._src.core.diagnostics.source import Position, format_scopes, get_scopes, resolve
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Jaxpr, JaxprEqn, find_jaxprs
 from xtrace._src.stablehlo.builder import Locations, location_text
 from xtrace._src.transforms.lower import LoweredModule
 from xtrace._src.xla.source_locations import Location

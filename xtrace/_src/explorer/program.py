@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from types import CodeType
 from typing import Any, NamedTuple
 
-from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Var
-from xtrace._src.core.printer import format_lines
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from xtrace._src.core.jaxprs.printer import format_lines
 from xtrace._src.explorer import costs, instruction_links, sources
 from xtrace._src.explorer.origins import (
     ORIGINS,

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.api.custom_rules.custom_vjp import custom_vjp
-from xtrace._src.core import dtypes, pytree
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
-from xtrace._src.core.partition_spec import full_entries
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.primitive import ListPrimitive, no_rule
-from xtrace._src.core.pytree_differences import treedef_difference
-from xtrace._src.core.sharding_rules import Entries, Split
-from xtrace._src.core.shardings import NamedSharding, explicit_part
+from xtrace._src.core.pytrees import pytree
+from xtrace._src.core.pytrees.pytree_differences import treedef_difference
+from xtrace._src.core.shardings.partition_spec import full_entries
+from xtrace._src.core.shardings.sharding_rules import Entries, Split
+from xtrace._src.core.shardings.shardings import NamedSharding, explicit_part
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.export import symbolic_calls
 from xtrace._src.export.checks import PLATFORM_INDEX, has_platform_index

@@ -8,14 +8,14 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.mesh import AbstractDevice, AbstractMesh
-from xtrace._src.core.partition_spec import PartitionSpec
-from xtrace._src.core.shardings import NamedSharding
-from xtrace._src.core.symbolic_bounds import find_bounds
-from xtrace._src.core.symbolic_scopes import SymbolicScope
-from xtrace._src.core.symbolic_texts import parse_dimension
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.shardings.mesh import AbstractDevice, AbstractMesh
+from xtrace._src.core.shardings.partition_spec import PartitionSpec
+from xtrace._src.core.shardings.shardings import NamedSharding
+from xtrace._src.core.symbolic_dimensions.bounds import find_bounds
+from xtrace._src.core.symbolic_dimensions.scopes import SymbolicScope
+from xtrace._src.core.symbolic_dimensions.texts import parse_dimension
 from xtrace._src.export import schema
 from xtrace._src.export.checks import (
     maximum_supported_calling_convention_version,

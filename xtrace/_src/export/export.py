@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.api.grad import vjp
-from xtrace._src.api.jit import Jitted, jit
-from xtrace._src.api.stages import ExportedTrace, Traced, lower_for_export
+from xtrace._src.api.differentiation.grad import vjp
+from xtrace._src.api.jit.jit import Jitted, jit
+from xtrace._src.api.jit.stages import ExportedTrace, Traced, lower_for_export
 from xtrace._src.api.tracing import make_struct
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.effects import ordered_effects
-from xtrace._src.core.mesh import Mesh
-from xtrace._src.core.shardings import NamedSharding, Sharding
+from xtrace._src.core.jaxprs.effects import ordered_effects
+from xtrace._src.core.shardings.mesh import Mesh
+from xtrace._src.core.shardings.shardings import NamedSharding, Sharding
 from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.export.checks import check_custom_calls, maximum_supported_calling_convention_version

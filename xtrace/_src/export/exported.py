@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.effects import Effect
-from xtrace._src.core.mesh import AbstractMesh, BaseMesh, Mesh
-from xtrace._src.core.shardings import NamedSharding, Sharding, sharding_with_tiles
+from xtrace._src.core.jaxprs.effects import Effect
+from xtrace._src.core.shardings.mesh import AbstractMesh, BaseMesh, Mesh
+from xtrace._src.core.shardings.shardings import NamedSharding, Sharding, sharding_with_tiles
 from xtrace._src.core.tables import memoize
 from xtrace._src.core.values import Immutable
 from xtrace._src.export import serialization

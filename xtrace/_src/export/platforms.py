@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xtrace._src.api.stages import ExportedTrace
+from xtrace._src.api.jit.stages import ExportedTrace
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.export.checks import PLATFORM_INDEX
 from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value, symbol

@@ -6,7 +6,7 @@ from typing import Any
 
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import MemorySpace
-from xtrace._src.core.mesh import AxisType
+from xtrace._src.core.shardings.mesh import AxisType
 from xtrace._src.export.flatbuffers import Number, OptionalNumber, Table, Text, Vector
 from xtrace._src.ops.random.keys import generators
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.mesh import BaseMesh
-from xtrace._src.core.partition_spec import get_entry_axes
-from xtrace._src.core.shardings import NamedSharding
+from xtrace._src.core.shardings.mesh import BaseMesh
+from xtrace._src.core.shardings.partition_spec import get_entry_axes
+from xtrace._src.core.shardings.shardings import NamedSharding
 from xtrace._src.export import schema
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
 from xtrace._src.export.flatbuffers import Record, encode

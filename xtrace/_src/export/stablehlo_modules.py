@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.core import config, dtypes, pytree
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.pytrees import pytree
+from xtrace._src.core.settings import config
 from xtrace._src.core.tables import memoize
 from xtrace._src.export.checks import maximum_supported_calling_convention_version
 from xtrace._src.export.deserialization import deserialize

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.core import pytree
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.key_paths import keystr
+from xtrace._src.core.pytrees import pytree
+from xtrace._src.core.pytrees.key_paths import keystr
 from xtrace._src.core.sizes import has_symbolic
-from xtrace._src.core.symbolic_dimensions import evaluate
-from xtrace._src.core.symbolic_solver import Dimension, Solution, find_values, solve
+from xtrace._src.core.symbolic_dimensions.dimensions import evaluate
+from xtrace._src.core.symbolic_dimensions.solver import Dimension, Solution, find_values, solve
 from xtrace._src.core.tables import memoize_by_owner
 
 

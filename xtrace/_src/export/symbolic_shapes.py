@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.api.tracing import make_struct
-from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.sizes import is_symbolic
-from xtrace._src.core.symbolic_scopes import SymbolicScope as SymbolicScope
-from xtrace._src.core.symbolic_texts import parse_shape
+from xtrace._src.core.symbolic_dimensions.scopes import SymbolicScope as SymbolicScope
+from xtrace._src.core.symbolic_dimensions.texts import parse_shape
 
 
 def is_symbolic_dim(p: Any) -> bool:

@@ -7,8 +7,8 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.export.flatbuffers import DamagedFileError, Record
 from xtrace._src.export.schema import CUSTOM, DICT, LEAF, LIST, NONE, TUPLE
 from xtrace._src.xla.pytree_registry import PyTreeDef, make_treedef

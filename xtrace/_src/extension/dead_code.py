@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xtrace._src.core.effects import has_side_effects, join_effects
-from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn
+from xtrace._src.core.jaxprs.effects import has_side_effects, join_effects
+from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.ops.call_primitives import call_p, closed_call_p
 from xtrace._src.ops.calls import close_jaxpr, jit_call

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 from xtrace._src.algebra.vector_space import convert_to
-from xtrace._src.api.vmap import vmap
-from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.mapping.vmap import vmap
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
-from xtrace._src.core.effects import OWN_DERIVATIVE_EFFECT
-from xtrace._src.core.ir import JaxprEqn
-from xtrace._src.core.jax_version import is_newer
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.jaxprs.effects import OWN_DERIVATIVE_EFFECT
+from xtrace._src.core.jaxprs.ir import JaxprEqn
 from xtrace._src.core.primitive import Parameters, Primitive, no_rule
+from xtrace._src.core.pytrees import pytree
+from xtrace._src.core.settings.jax_version import is_newer
 from xtrace._src.core.tangents import is_differentiable, tangent_aval
 from xtrace._src.core.trace import Trace, Tracer, current_trace
 from xtrace._src.core.values import EqualByKey

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.core import pytree
-from xtrace._src.core.effects import NO_EFFECTS, Effects
+from xtrace._src.core.jaxprs.effects import NO_EFFECTS, Effects
 from xtrace._src.core.primitive import Parameters, Primitive
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.extension.lowering_contexts import LoweringRuleContext, lowerable_effects
 from xtrace._src.ops import lower_fun as lowered
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value, symbol

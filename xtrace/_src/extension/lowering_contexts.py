@@ -7,12 +7,12 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.effects import DebugEffect, Effect, EffectTypes, NamedAxis
-from xtrace._src.core.mesh import AbstractMesh, Mesh
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.jaxprs.effects import DebugEffect, Effect, EffectTypes, NamedAxis
+from xtrace._src.core.jaxprs.source_info import NameStack
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.source_info import NameStack
+from xtrace._src.core.shardings.mesh import AbstractMesh, Mesh
 from xtrace._src.stablehlo.builder import ModuleBuilder
 from xtrace._src.xla import clients
 from xtrace._src.xla.late_modules import late_modules

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.effects import Effect, Effects, ordered_effects
-from xtrace._src.core.ir import Atom, ClosedJaxpr
+from xtrace._src.core.jaxprs.effects import Effect, Effects, ordered_effects
+from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr
+from xtrace._src.core.jaxprs.source_info import source_info
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.source_info import source_info
 from xtrace._src.extension.lowering_contexts import (
     LoweringRuleContext,
     ModuleContext,

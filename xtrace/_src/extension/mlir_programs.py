@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, physical_aval
-from xtrace._src.core.effects import Effect
-from xtrace._src.core.ir import ClosedJaxpr, Jaxpr
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.jaxprs.effects import Effect
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Jaxpr
 from xtrace._src.extension.lowering_contexts import (
     LoweringParameters,
     LoweringResult,

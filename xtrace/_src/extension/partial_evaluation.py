@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.ir import DebugInfo, Jaxpr
+from xtrace._src.core.jaxprs.ir import DebugInfo, Jaxpr
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.trace import current_trace, use_trace
 from xtrace._src.transforms.stage import StagedTracer, StagingTrace

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, are_cacheable
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, are_cacheable
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tables import Table
 from xtrace._src.extension.rules import RuleRegistry

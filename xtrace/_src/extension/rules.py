@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import zeros
-from xtrace._src.core import dtypes, pytree_registration
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.jaxprs.ir import Literal
 from xtrace._src.core.primitive import Primitive, all_primitives
+from xtrace._src.core.pytrees import pytree_registration
 from xtrace._src.core.tangents import UndefinedPrimal, tangent_aval
 from xtrace._src.runtime.transfer import to_constant
 from xtrace._src.transforms.batch import MappedAxis

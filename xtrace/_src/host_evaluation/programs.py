@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import convert
-from xtrace._src.core import config, dtypes
+from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, physical_aval
-from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from xtrace._src.core.settings import config
 from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.host_evaluation.rules import EXACT, MOVES, ROUNDED, Declined
 from xtrace._src.ops.calls import jit_call

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import zeros
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.jaxprs.ir import Literal
 from xtrace._src.core.primitive import Primitive, all_primitives
 from xtrace._src.extension.rules import RuleRegistry
 from xtrace._src.jet.rules import has_series

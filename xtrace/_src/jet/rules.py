@@ -25,7 +25,7 @@ from xtrace._src.algebra.vector_space import (
     transpose,
     zeros,
 )
-from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import is_differentiable, tangent_aval

@@ -14,11 +14,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xtrace._src.core import config, explain
 from xtrace._src.core.avals import aval_of, aval_rules, own_aval
+from xtrace._src.core.diagnostics import explain
 from xtrace._src.core.diagnostics.rule_error_notes import note_rule
-from xtrace._src.core.ir import ClosedJaxpr, DebugInfo
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, DebugInfo
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.settings import config
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import is_differentiable, tangent_aval
 from xtrace._src.core.trace import Trace, Tracer, current_trace, use_trace

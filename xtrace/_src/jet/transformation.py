@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, materialize_literal, zeros
-from xtrace._src.api.grad import Flat
-from xtrace._src.api.promotion import as_inexact
-from xtrace._src.core import config, dtypes, pytree
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.differentiation.grad import Flat
+from xtrace._src.api.operators.promotion import as_inexact
+from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.sentinels import Sentinel
+from xtrace._src.core.settings import config
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.jet.trace import expand
 from xtrace._src.ops.collectives import scale

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr
 from xtrace._src.key_reuse.accounts import Accounts, get_account, has_keys, make_accounts
 from xtrace._src.key_reuse.rules import follow_keys
 from xtrace._src.runtime.arrays import ConcreteArray

@@ -14,9 +14,9 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, reshape, transpose
 from xtrace._src.core import dtypes
-from xtrace._src.core.ir import ClosedJaxpr, JaxprEqn, Var, called_jaxpr
+from xtrace._src.core.diagnostics.source import describe, user_position
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, JaxprEqn, Var, called_jaxpr
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.source import describe, user_position
 from xtrace._src.key_reuse.accounts import (
     Accounts,
     KeyUses,

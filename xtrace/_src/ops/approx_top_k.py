@@ -14,7 +14,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.ir import DebugInfo, Jaxpr
+from xtrace._src.core.jaxprs.ir import DebugInfo, Jaxpr
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.tables import memoize
 from xtrace._src.ops.arrays.sorting import take_positions

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.ir import DebugInfo
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.jaxprs.ir import DebugInfo
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.ops.calls import close_jaxpr, make_jit_rules
 from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs, stage_to_jaxpr

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.compiler_choices import Inline
-from xtrace._src.core.effects import Effects
-from xtrace._src.core.ir import ClosedJaxpr, Jaxpr
-from xtrace._src.core.memory_layout import Layout
+from xtrace._src.core.diagnostics.source import extend_scope_path
+from xtrace._src.core.jaxprs.effects import Effects
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Jaxpr
 from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.sentinels import UNSPECIFIED, Unspecified
-from xtrace._src.core.shardings import NamedSharding, insert_entry
-from xtrace._src.core.source import extend_scope_path
+from xtrace._src.core.settings.compiler_choices import Inline
+from xtrace._src.core.shardings.memory_layout import Layout
+from xtrace._src.core.shardings.shardings import NamedSharding, insert_entry
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
 from xtrace._src.ops.layout_constraints import batch_layout

@@ -19,17 +19,18 @@ from xtrace._src.algebra.varying import (
     vary_unreduced_cast,
 )
 from xtrace._src.algebra.vector_space import LINEAR, broadcast_in_dim, convert_to, operand_aval, reduce_sum
-from xtrace._src.core import dtypes, pytree
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import Axes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.axis_names import name_tuple, suggest_name
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.effects import Effects, named_axis
 from xtrace._src.core.integers import integer_rows
-from xtrace._src.core.ir import ALWAYS_PRINTED, scalar_literal
+from xtrace._src.core.jaxprs.effects import Effects, named_axis
+from xtrace._src.core.jaxprs.ir import ALWAYS_PRINTED, scalar_literal
 from xtrace._src.core.primitive import Derived, Primitive, no_rule
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.trace import axis_environment, checked_axes, current_trace
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate

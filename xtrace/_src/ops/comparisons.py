@@ -10,7 +10,7 @@ from xtrace._src.algebra.kinds import (
 from xtrace._src.algebra.monoids import AND, OR
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.jaxprs.ir import Literal
 
 # Bits
 

@@ -11,7 +11,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.ir import Literal, scalar_literal
+from xtrace._src.core.jaxprs.ir import Literal, scalar_literal
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.constants import constants_like
 from xtrace._src.ops.lower_fun import lower_fun

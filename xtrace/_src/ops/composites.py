@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.effects import Effect, Effects, ordered_effects
-from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.jaxprs.effects import Effect, Effects, ordered_effects
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr
 from xtrace._src.core.primitive import Primitive, no_rule
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.ops.control_flow.bodies import flatten_argument, same_type, stage_body
 from xtrace._src.ops.ffi import CallAttribute
 from xtrace._src.stablehlo import attributes

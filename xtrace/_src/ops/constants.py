@@ -9,7 +9,7 @@ from xtrace._src.algebra.vector_space import (
 )
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.ir import Literal, scalar_literal
+from xtrace._src.core.jaxprs.ir import Literal, scalar_literal
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 

@@ -16,9 +16,9 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.jaxprs.ir import Literal
 from xtrace._src.core.primitive import ArrayPrimitive
-from xtrace._src.core.sharding_rules import whole_along
+from xtrace._src.core.shardings.sharding_rules import whole_along
 from xtrace._src.core.trace import current_trace
 from xtrace._src.ops import complex_numbers, elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
 from xtrace._src.core.callables import check_callable, function_name
-from xtrace._src.core.effects import Effects
-from xtrace._src.core.factor_rules import SdyShardingRule, parse_rule
-from xtrace._src.core.ir import ALWAYS_PRINTED, ClosedJaxpr, DebugInfo
-from xtrace._src.core.mesh import Mesh
-from xtrace._src.core.partition_spec import PartitionSpec, full_entries
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.jaxprs.effects import Effects
+from xtrace._src.core.jaxprs.ir import ALWAYS_PRINTED, ClosedJaxpr, DebugInfo
 from xtrace._src.core.primitive import Primitive, no_rule
-from xtrace._src.core.shardings import NamedSharding, Sharding, sharding_with_tiles
+from xtrace._src.core.pytrees import pytree
+from xtrace._src.core.shardings.factor_rules import SdyShardingRule, parse_rule
+from xtrace._src.core.shardings.mesh import Mesh
+from xtrace._src.core.shardings.partition_spec import PartitionSpec, full_entries
+from xtrace._src.core.shardings.shardings import NamedSharding, Sharding, sharding_with_tiles
 from xtrace._src.core.trace import Tracer, base_trace, use_trace
 from xtrace._src.ops.control_flow.bodies import flatten_argument
 from xtrace._src.ops.shard_map import manual_axes_in_scope

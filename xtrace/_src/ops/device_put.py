@@ -9,9 +9,9 @@ from typing import Any
 from xtrace._src.algebra.vector_space import IN_PLACE
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, find_memory_space
-from xtrace._src.core.memory_layout import Format, Layout
 from xtrace._src.core.primitive import ListPrimitive, Primitive
-from xtrace._src.core.shardings import NamedSharding, Sharding, explicit_part
+from xtrace._src.core.shardings.memory_layout import Format, Layout
+from xtrace._src.core.shardings.shardings import NamedSharding, Sharding, explicit_part
 from xtrace._src.ops.layout_constraints import batch_layout
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import in_memory, put_at, put_in_format, put_on

@@ -19,9 +19,9 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.jaxprs.ir import Literal
 from xtrace._src.core.primitive import no_rule
-from xtrace._src.core.sum_rules import quotient
+from xtrace._src.core.shardings.sum_rules import quotient
 from xtrace._src.ops.comparisons import bitwise_and, eq, ge, gt, lt, shift_right_arithmetic, shift_right_logical
 from xtrace._src.ops.complex_numbers import complex, conj, imag, real
 from xtrace._src.ops.constants import constant, constant_like, constants_like, number_like

@@ -17,14 +17,14 @@ from xtrace._src.algebra.vector_space import (
     zeros,
 )
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.integers import integer_tuple
-from xtrace._src.core.ir import ALWAYS_PRINTED, scalar_literal
+from xtrace._src.core.jaxprs.ir import ALWAYS_PRINTED, scalar_literal
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.sums import Sums
+from xtrace._src.core.shardings.sums import Sums
 from xtrace._src.core.trace import checked_axes, current_trace
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim

@@ -7,10 +7,10 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, physical_aval
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.values import EqualByKey
 from xtrace._src.ops.random.keys import random_wrap
 from xtrace._src.runtime.arrays import ConcreteArray, Placement, new_array, placement

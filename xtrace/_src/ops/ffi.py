@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.core import dtypes, pytree
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import AbstractToken, ShapedArray
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.effects import NO_EFFECTS, Effect, Effects
 from xtrace._src.core.errors import UnexpectedTracerError
+from xtrace._src.core.jaxprs.effects import NO_EFFECTS, Effect, Effects
 from xtrace._src.core.primitive import Primitive, no_rule
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.trace import Tracer
 from xtrace._src.core.values import EqualByKey
 from xtrace._src.ops.control_flow.bodies import flatten_argument

@@ -11,13 +11,13 @@ import numpy as np
 from xtrace._src.algebra.families import mul
 from xtrace._src.algebra.vector_space import AXIS_FIRST, broadcast_in_dim, convert_to, linear, operand_aval
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.integers import integer_tuple
-from xtrace._src.core.ir import Literal, scalar_literal
-from xtrace._src.core.sharding_rules import leading
+from xtrace._src.core.jaxprs.ir import Literal, scalar_literal
+from xtrace._src.core.shardings.sharding_rules import leading
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.complex_numbers import conj
 from xtrace._src.ops.elementwise import div

@@ -12,9 +12,9 @@ from xtrace._src.algebra.vector_space import broadcast_in_dim
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.ir import Literal
-from xtrace._src.core.jax_version import is_newer
+from xtrace._src.core.jaxprs.ir import Literal
 from xtrace._src.core.primitive import no_rule
+from xtrace._src.core.settings.jax_version import is_newer
 from xtrace._src.ops.constants import constant_like, constants_like
 from xtrace._src.ops.elementwise import abs, add, div, exp, log, log1p, sign, sqrt, sub
 from xtrace._src.ops.lower_fun import lower_fun, repeat_while

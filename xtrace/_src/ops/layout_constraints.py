@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace._src.algebra.vector_space import linear
-from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
-from xtrace._src.core.memory_layout import Layout
-from xtrace._src.core.sharding_rules import same
-from xtrace._src.core.sum_rules import linear_in_all
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.pytrees import pytree
+from xtrace._src.core.shardings.memory_layout import Layout
+from xtrace._src.core.shardings.sharding_rules import same
+from xtrace._src.core.shardings.sum_rules import linear_in_all
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 

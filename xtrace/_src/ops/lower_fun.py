@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 from xtrace._src.algebra.vector_space import zeros
-from xtrace._src.core import config
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, are_cacheable
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, DebugInfo, Jaxpr, are_cacheable
 from xtrace._src.core.primitive import ListPrimitive, Primitive, no_rule
+from xtrace._src.core.settings import config
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value

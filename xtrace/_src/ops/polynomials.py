@@ -15,14 +15,14 @@ from xtrace._src.algebra.vector_space import (
     unbroadcast,
 )
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.jaxprs.ir import Literal
 from xtrace._src.core.primitive import primitive
-from xtrace._src.core.sharding_rules import join
+from xtrace._src.core.shardings.sharding_rules import join
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.constants import constant_like, constants_like

@@ -18,10 +18,10 @@ from xtrace._src.algebra.vector_space import (
     zeros,
 )
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_of
-from xtrace._src.core.ir import ALWAYS_PRINTED
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.jaxprs.ir import ALWAYS_PRINTED
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import checked_axes, current_trace

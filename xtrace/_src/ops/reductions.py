@@ -41,15 +41,17 @@ from xtrace._src.algebra.vector_space import (
     with_axis,
     zeros,
 )
-from xtrace._src.core import config, dtypes, pytree
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.callables import check_callable
-from xtrace._src.core.ir import DebugInfo, Jaxpr
+from xtrace._src.core.jaxprs.ir import DebugInfo, Jaxpr
 from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive, primitive
-from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.core.sharding_rules import drop
+from xtrace._src.core.pytrees import pytree
+from xtrace._src.core.settings import config
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.shardings.sharding_rules import drop
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.trace import Tracer, current_trace

@@ -8,15 +8,16 @@ from typing import Any
 from xtrace._src.algebra.families import Elementwise
 from xtrace._src.algebra.kinds import FLOAT
 from xtrace._src.algebra.vector_space import AXIS_FIRST, LINEAR, ZERO_DERIVATIVE
-from xtrace._src.core import dtypes, pytree
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.primitive import primitive
-from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.core.sharding_rules import append_axes, each_same
-from xtrace._src.core.sum_rules import each_own
+from xtrace._src.core.pytrees import pytree
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.shardings.sharding_rules import append_axes, each_same
+from xtrace._src.core.shardings.sum_rules import each_own
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 

@@ -13,8 +13,8 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
-from xtrace._src.core.sharding_rules import join
-from xtrace._src.core.sum_rules import linear_from
+from xtrace._src.core.shardings.sharding_rules import join
+from xtrace._src.core.shardings.sum_rules import linear_from
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.comparisons import bitwise_and, gt, lt
 from xtrace._src.ops.constants import constant, constants_like

@@ -8,17 +8,23 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import reshape
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
-from xtrace._src.core.effects import Effects, named_axis
-from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
-from xtrace._src.core.mesh import AbstractMesh, AxisType, BaseMesh, context_abstract_mesh, override_abstract_mesh
-from xtrace._src.core.partition_spec import PartitionSpec, full_entries, get_entry_axes
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.jaxprs.effects import Effects, named_axis
+from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.primitive import ListPrimitive
-from xtrace._src.core.shardings import NamedSharding, count_parts, explicit_part
-from xtrace._src.core.sums import NO_SUMS, Sums
+from xtrace._src.core.shardings.mesh import (
+    AbstractMesh,
+    AxisType,
+    BaseMesh,
+    context_abstract_mesh,
+    override_abstract_mesh,
+)
+from xtrace._src.core.shardings.partition_spec import PartitionSpec, full_entries, get_entry_axes
+from xtrace._src.core.shardings.shardings import NamedSharding, count_parts, explicit_part
+from xtrace._src.core.shardings.sums import NO_SUMS, Sums
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import ManualAxisTrace, current_trace, use_trace
 from xtrace._src.ops.collectives import psum, scale

@@ -7,18 +7,18 @@ from typing import Any
 
 from xtrace._src.algebra.resharding import cast_to_auto, reshard_p
 from xtrace._src.algebra.vector_space import LINEAR
-from xtrace._src.core import key_paths, pytree
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.ir import ALWAYS_PRINTED
-from xtrace._src.core.memory_layout import Format, Layout
-from xtrace._src.core.mesh import Mesh, context_abstract_mesh, context_mesh
-from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, full_entries, get_entry_axes
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.jaxprs.ir import ALWAYS_PRINTED
 from xtrace._src.core.primitive import ArrayPrimitive
-from xtrace._src.core.requested_shardings import check_explicit, requested_sharding
-from xtrace._src.core.sharding_rules import same
-from xtrace._src.core.shardings import (
+from xtrace._src.core.pytrees import key_paths, pytree
+from xtrace._src.core.shardings.memory_layout import Format, Layout
+from xtrace._src.core.shardings.mesh import Mesh, context_abstract_mesh, context_mesh
+from xtrace._src.core.shardings.partition_spec import UNCONSTRAINED, PartitionSpec, full_entries, get_entry_axes
+from xtrace._src.core.shardings.requested_shardings import check_explicit, requested_sharding
+from xtrace._src.core.shardings.sharding_rules import same
+from xtrace._src.core.shardings.shardings import (
     NamedSharding,
     Sharding,
     SingleDeviceSharding,

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import move_axis, operand_aval, zeros
-from xtrace._src.core import pytree
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import ListPrimitive
-from xtrace._src.core.sharding_rules import Entries, Split
+from xtrace._src.core.pytrees import pytree
+from xtrace._src.core.shardings.sharding_rules import Entries, Split
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.effects import debug_effect
-from xtrace._src.core.mesh import Mesh
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.jaxprs.effects import debug_effect
 from xtrace._src.core.primitive import Primitive, no_rule
-from xtrace._src.core.sharding_pictures import choose_colors, draw_lines, make_grid
-from xtrace._src.core.shardings import Sharding, sharding_with_tiles
+from xtrace._src.core.pytrees import pytree
+from xtrace._src.core.shardings.mesh import Mesh
+from xtrace._src.core.shardings.sharding_pictures import choose_colors, draw_lines, make_grid
+from xtrace._src.core.shardings.shardings import Sharding, sharding_with_tiles
 from xtrace._src.core.trace import Tracer
 from xtrace._src.runtime.arrays import ConcreteArray, single_device_sharding
 from xtrace._src.runtime.transfer import current_device

@@ -7,13 +7,13 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 from xtrace._src.algebra.families import add_any, neg
 from xtrace._src.algebra.vector_space import convert_to, zeros
-from xtrace._src.core import pytree
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
-from xtrace._src.core.effects import Effects
-from xtrace._src.core.ir import ClosedJaxpr, Var
+from xtrace._src.core.jaxprs.effects import Effects
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Var
 from xtrace._src.core.primitive import ListPrimitive
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.tangents import UndefinedPrimal, tangent_aval
 from xtrace._src.ops.control_flow.bodies import Body, check_function, flatten_argument, same_type, stage_body
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call

@@ -13,7 +13,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.jaxprs.ir import Literal
 from xtrace._src.core.primitive import no_rule
 from xtrace._src.ops.comparisons import gt
 from xtrace._src.ops.constants import constant_like, constants_like, number_like

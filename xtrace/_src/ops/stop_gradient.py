@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace._src.algebra.vector_space import IN_PLACE, ZERO_DERIVATIVE
-from xtrace._src.core import pytree
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import ArrayPrimitive
-from xtrace._src.core.sharding_rules import same
-from xtrace._src.core.sum_rules import linear_in_all
+from xtrace._src.core.pytrees import pytree
+from xtrace._src.core.shardings.sharding_rules import same
+from xtrace._src.core.shardings.sum_rules import linear_in_all
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.arrays import ConcreteArray

@@ -18,7 +18,7 @@ from xtrace._src.algebra.kinds import (
 )
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.jaxprs.ir import Literal
 from xtrace._src.ops.complex_numbers import complex, imag, real
 from xtrace._src.ops.constants import constant_like, constants_like, number_like
 from xtrace._src.ops.elementwise import add, div, expm1, reciprocal, rsqrt, square, sub

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import linear
-from xtrace._src.core import config, dtypes
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, not_an_array, short_repr
-from xtrace._src.core.sharding_rules import same
+from xtrace._src.core.settings import config
+from xtrace._src.core.shardings.sharding_rules import same
 from xtrace._src.core.trace import Tracer, current_trace
 from xtrace._src.runtime.transfer import to_constant
 

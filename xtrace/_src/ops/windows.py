@@ -10,19 +10,20 @@ import numpy as np
 from xtrace._src.algebra.kinds import ANY, NUMBER, ORDERED, check_kind, check_same_dtype
 from xtrace._src.algebra.monoids import MAXIMUM, MINIMUM, SUM, Monoid
 from xtrace._src.algebra.vector_space import LINEAR, operand_aval, zeros
-from xtrace._src.core import dtypes, pytree
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.callables import check_callable
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import integer_tuple
-from xtrace._src.core.ir import DebugInfo, Jaxpr
+from xtrace._src.core.jaxprs.ir import DebugInfo, Jaxpr
 from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive, no_rule, primitive
-from xtrace._src.core.sharding_rules import resize
+from xtrace._src.core.pytrees import pytree
+from xtrace._src.core.shardings.sharding_rules import resize
+from xtrace._src.core.shardings.sum_rules import nonlinear
 from xtrace._src.core.sizes import has_symbolic, is_symbolic
-from xtrace._src.core.sum_rules import nonlinear
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.ops.arrays.slicing import pad, write_cropped, write_pad, zero_like

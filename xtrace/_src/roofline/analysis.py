@@ -6,19 +6,19 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from xtrace._src.api.grad import vjp as vjp_of
-from xtrace._src.api.grad import zero_tangent
-from xtrace._src.api.shard_map import shard_map
+from xtrace._src.api.differentiation.grad import vjp as vjp_of
+from xtrace._src.api.differentiation.grad import zero_tangent
+from xtrace._src.api.mapping.shard_map import shard_map
 from xtrace._src.api.tracing import make_jaxpr
-from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.callables import check_callable
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from xtrace._src.core.mesh import BaseMesh
+from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.pytrees import pytree
+from xtrace._src.core.shardings.mesh import BaseMesh
 from xtrace._src.ops.control_flow.cond import cond_p
 from xtrace._src.ops.control_flow.while_loop import while_p
 from xtrace._src.ops.shard_map import shard_map_p

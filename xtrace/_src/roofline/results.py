@@ -7,10 +7,10 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, physical_aval
-from xtrace._src.core.mesh import BaseMesh
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.shardings.mesh import BaseMesh
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

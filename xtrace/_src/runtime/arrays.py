@@ -11,7 +11,6 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import (
@@ -24,10 +23,11 @@ from xtrace._src.core.avals import (
     own_aval,
     physical_aval,
 )
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.dtypes import DType
-from xtrace._src.core.memory_layout import Format, Layout, is_default
-from xtrace._src.core.shardings import NamedSharding, Sharding, SingleDeviceSharding, pieces
+from xtrace._src.core.shardings.memory_layout import Format, Layout, is_default
+from xtrace._src.core.shardings.shardings import NamedSharding, Sharding, SingleDeviceSharding, pieces
 from xtrace._src.core.tables import memoize
 from xtrace._src.runtime.callback_errors import find_callback_error
 from xtrace._src.xla import buffers
@@ -37,7 +37,7 @@ from xtrace._src.xla.late_modules import late_modules
 from xtrace._src.xla.shardings import DeviceSharding
 
 with late_modules(globals()):
-    from xtrace._src.core import sharding_pictures
+    from xtrace._src.core.shardings import sharding_pictures
     from xtrace._src.runtime import resharding
 
 

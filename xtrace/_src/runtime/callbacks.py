@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.core.avals import ShapedArray, physical_aval
-from xtrace._src.core.source import Position, describe
+from xtrace._src.core.diagnostics.source import Position, describe
 from xtrace._src.core.trace import base_trace, use_trace
 from xtrace._src.runtime.arrays import explain_failure
 from xtrace._src.runtime.callback_errors import Failure, keep_failure

@@ -11,9 +11,9 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from xtrace._src.core import compilation_cache_settings as cache_settings
 from xtrace._src.core import monitoring
 from xtrace._src.core.diagnostics.warn import warn_user
+from xtrace._src.core.settings import compilation_cache_settings as cache_settings
 from xtrace._src.core.tables import memoize
 from xtrace._src.runtime.checked_bytes import WrongBytesError
 from xtrace._src.runtime.disk_cache import PROGRAM, TRACE, DiskCache, Entry

@@ -9,15 +9,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.core import compilation_cache_settings as cache_settings
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, physical_aval
-from xtrace._src.core.effects import NO_EFFECTS, Effects, has_side_effects
 from xtrace._src.core.errors import IndivisibleError
-from xtrace._src.core.memory_layout import Format, Layout, Layouts
-from xtrace._src.core.mesh import Mesh
-from xtrace._src.core.partition_spec import PartitionSpec, full_entries
-from xtrace._src.core.shardings import NamedSharding, Sharding, TiledSharding, explicit_part, sharding_with_tiles
+from xtrace._src.core.jaxprs.effects import NO_EFFECTS, Effects, has_side_effects
+from xtrace._src.core.settings import compilation_cache_settings as cache_settings
+from xtrace._src.core.shardings.memory_layout import Format, Layout, Layouts
+from xtrace._src.core.shardings.mesh import Mesh
+from xtrace._src.core.shardings.partition_spec import PartitionSpec, full_entries
+from xtrace._src.core.shardings.shardings import (
+    NamedSharding,
+    Sharding,
+    TiledSharding,
+    explicit_part,
+    sharding_with_tiles,
+)
 from xtrace._src.runtime import transfer
 from xtrace._src.runtime.arrays import (
     ConcreteArray,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xtrace._src.core.avals import ShapedArray, physical_aval
-from xtrace._src.core.memory_layout import Layout, layout_mode
-from xtrace._src.core.shardings import Sharding, SingleDeviceSharding
+from xtrace._src.core.shardings.memory_layout import Layout, layout_mode
+from xtrace._src.core.shardings.shardings import Sharding, SingleDeviceSharding
 from xtrace._src.core.tables import memoize
 from xtrace._src.runtime.arrays import ConcreteArray, device_sharding, get_layout, known_layout, new_array, placement
 from xtrace._src.runtime.transfer import signature_on

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import (
@@ -26,9 +25,11 @@ from xtrace._src.core.avals import (
     physical_aval,
     scalar_aval,
 )
-from xtrace._src.core.ir import Literal
-from xtrace._src.core.memory_layout import Format, Layout, is_default, is_met
-from xtrace._src.core.shardings import Sharding, SingleDeviceSharding, explicit_part, pieces
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.jaxprs.ir import Literal
+from xtrace._src.core.settings import config
+from xtrace._src.core.shardings.memory_layout import Format, Layout, is_default, is_met
+from xtrace._src.core.shardings.shardings import Sharding, SingleDeviceSharding, explicit_part, pieces
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.tables import Table, memoize
 from xtrace._src.core.trace import Tracer, base_trace, current_trace

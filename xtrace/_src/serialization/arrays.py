@@ -11,15 +11,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from xtrace._src.api.array_assembly import make_array_from_callback
 from xtrace._src.api.devices import process_index
-from xtrace._src.core import config
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.meshes.array_assembly import make_array_from_callback
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapeDtypeStruct
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.memory_layout import Format
-from xtrace._src.core.shardings import Sharding
+from xtrace._src.core.settings import config
+from xtrace._src.core.shardings.memory_layout import Format
+from xtrace._src.core.shardings.shardings import Sharding
 from xtrace._src.core.trace import Tracer
 from xtrace._src.serialization.zarr import ZarrArray, open_array, parse_compressor
 

@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.serialization.arrays import (
     Spec,
     async_serialize,

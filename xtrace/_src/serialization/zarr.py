@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 
 _METADATA = ".zarray"
 

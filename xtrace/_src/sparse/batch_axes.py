@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from xtrace._src.api.vmap import vmap
+from xtrace._src.api.mapping.vmap import vmap
 from xtrace._src.ops.arrays.shape import squeeze
 
 _Result = TypeVar("_Result")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, reduce_sum, reshape, transpose
-from xtrace._src.api.vmap import vmap
+from xtrace._src.api.mapping.vmap import vmap
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.shape import squeeze

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.core import config, dtypes
+from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, physical_aval
+from xtrace._src.core.diagnostics.source import Annotation, Position, resolve
 from xtrace._src.core.errors import InconclusiveDimensionOperation
-from xtrace._src.core.mesh import BaseMesh, Mesh
-from xtrace._src.core.partition_spec import PartitionSpec
-from xtrace._src.core.shardings import NamedSharding, Sharding, insert_entry, open_dimensions
-from xtrace._src.core.source import Annotation, Position, resolve
+from xtrace._src.core.settings import config
+from xtrace._src.core.shardings.mesh import BaseMesh, Mesh
+from xtrace._src.core.shardings.partition_spec import PartitionSpec
+from xtrace._src.core.shardings.shardings import NamedSharding, Sharding, insert_entry, open_dimensions
 from xtrace._src.stablehlo import attributes, symbolic_sizes
 from xtrace._src.stablehlo.shardy import Meshes
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.core.mesh import BaseMesh
-from xtrace._src.core.partition_spec import UNCONSTRAINED, full_entries, get_entry_axes
-from xtrace._src.core.shardings import NamedSharding, Sharding
+from xtrace._src.core.shardings.mesh import BaseMesh
+from xtrace._src.core.shardings.partition_spec import UNCONSTRAINED, full_entries, get_entry_axes
+from xtrace._src.core.shardings.shardings import NamedSharding, Sharding
 from xtrace._src.stablehlo import attributes
 
 

@@ -10,10 +10,10 @@ from xtrace._src.algebra.families import BILINEAR, add_cotangents
 from xtrace._src.algebra.resharding import cast_to_auto, reshard_as
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.rule_error_notes import note_rule
+from xtrace._src.core.diagnostics.source import call_at
 from xtrace._src.core.errors import ShardingTypeError
-from xtrace._src.core.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
+from xtrace._src.core.jaxprs.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.source import call_at
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import Trace, current_trace
 from xtrace._src.transforms.dce import eliminate_dead_code

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xtrace._src.algebra.resharding import knows_devices
 from xtrace._src.algebra.vector_space import with_axis
-from xtrace._src.core import config, explain
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_rules, own_aval
+from xtrace._src.core.diagnostics import explain
 from xtrace._src.core.diagnostics.rule_error_notes import note_rule
-from xtrace._src.core.effects import Effects, NamedAxis
-from xtrace._src.core.ir import DebugInfo
-from xtrace._src.core.partition_spec import PartitionSpec
+from xtrace._src.core.jaxprs.effects import Effects, NamedAxis
+from xtrace._src.core.jaxprs.ir import DebugInfo
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.shardings import NamedSharding, explicit_part, insert_entry
+from xtrace._src.core.settings import config
+from xtrace._src.core.shardings.partition_spec import PartitionSpec
+from xtrace._src.core.shardings.shardings import NamedSharding, explicit_part, insert_entry
 from xtrace._src.core.tables import memoize
 from xtrace._src.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace._src.transforms.replay import StackedTrace, TraceStack

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xtrace._src.core.effects import NO_EFFECTS, has_side_effects, join_effects
-from xtrace._src.core.ir import Atom, DropVar, Jaxpr, JaxprEqn
+from xtrace._src.core.jaxprs.effects import NO_EFFECTS, has_side_effects, join_effects
+from xtrace._src.core.jaxprs.ir import Atom, DropVar, Jaxpr, JaxprEqn
 from xtrace._src.core.primitive import Primitive
 
 # For an operation, a function of which results are read, and of its equation, to the equation in its place.

@@ -7,10 +7,10 @@ from typing import Any
 
 from xtrace._src.algebra.varying import vary
 from xtrace._src.core.avals import AbstractRef, array_type
-from xtrace._src.core.effects import REFERENCE_EFFECT
-from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from xtrace._src.core.diagnostics.source import call_at, describe
+from xtrace._src.core.jaxprs.effects import REFERENCE_EFFECT
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.source import call_at, describe
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.trace import current_trace
 from xtrace._src.transforms.jaxpr_transforms import cast_weak_type, move_constants_to_inputs, stage_to_jaxpr

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.effects import NO_EFFECTS, Effects
-from xtrace._src.core.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
+from xtrace._src.core.diagnostics.source import Position, Scopes, add_scopes
+from xtrace._src.core.jaxprs.effects import NO_EFFECTS, Effects
+from xtrace._src.core.jaxprs.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.source import Position, Scopes, add_scopes
 from xtrace._src.core.trace import Tracer
 
 # The table entry of a sub-program that cannot be replayed: it reads a tracer from outside, or has effects.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.core.ir import Jaxpr, Literal, Var
-from xtrace._src.core.source import call_at
+from xtrace._src.core.diagnostics.source import call_at
+from xtrace._src.core.jaxprs.ir import Jaxpr, Literal, Var
 from xtrace._src.core.trace import current_trace
 
 

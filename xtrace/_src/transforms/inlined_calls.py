@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.effects import NO_EFFECTS
-from xtrace._src.core.ir import Atom, Jaxpr, JaxprEqn, Var
+from xtrace._src.core.diagnostics.source import Position
+from xtrace._src.core.jaxprs.effects import NO_EFFECTS
+from xtrace._src.core.jaxprs.ir import Atom, Jaxpr, JaxprEqn, Var
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.source import Position
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.backward import backward
 from xtrace._src.transforms.batch import MappedAxis, batch

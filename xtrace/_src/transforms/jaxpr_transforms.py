@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from xtrace._src.algebra.vector_space import convert_to, zeros
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Var
-from xtrace._src.core.source import PositionHolder, Scopes, call_at, drop_scopes, user_position
+from xtrace._src.core.diagnostics.source import PositionHolder, Scopes, call_at, drop_scopes, user_position
+from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Var
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, tangent_aval
 from xtrace._src.transforms.backward import backward

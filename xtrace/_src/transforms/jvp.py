@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xtrace._src.core import config, explain
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, aval_rules, own_aval
+from xtrace._src.core.diagnostics import explain
 from xtrace._src.core.diagnostics.rule_error_notes import note_rule
-from xtrace._src.core.ir import DebugInfo
+from xtrace._src.core.jaxprs.ir import DebugInfo
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.settings import config
 from xtrace._src.core.trace import FUSES_ALL, FUSES_NONLINEAR, Trace, Tracer, current_trace, use_trace
 from xtrace._src.transforms.replay import StackedTrace, TraceStack
 

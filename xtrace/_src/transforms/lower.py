@@ -11,20 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.core import config, dtypes, monitoring
+from xtrace._src.core import dtypes, monitoring
 from xtrace._src.core.avals import AbstractToken, MemorySpace, ShapedArray, aval_of_value, check_size, physical_aval
 from xtrace._src.core.diagnostics.rule_error_notes import note_rule
-from xtrace._src.core.diagnostics.warn import warn_user
-from xtrace._src.core.dtypes import ExtendedDType
-from xtrace._src.core.effects import Effect, Effects, ordered_effects
-from xtrace._src.core.garbage_collection import collection_paused
-from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, are_cacheable, find_jaxprs
-from xtrace._src.core.memory_layout import Layout, Layouts, layout_mode
-from xtrace._src.core.mesh import Mesh
-from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.shardings import open_dimensions
-from xtrace._src.core.sizes import has_symbolic
-from xtrace._src.core.source import (
+from xtrace._src.core.diagnostics.source import (
     Annotation,
     Position,
     Scopes,
@@ -33,6 +23,17 @@ from xtrace._src.core.source import (
     format_scopes,
     merge_annotations,
 )
+from xtrace._src.core.diagnostics.warn import warn_user
+from xtrace._src.core.dtypes import ExtendedDType
+from xtrace._src.core.garbage_collection import collection_paused
+from xtrace._src.core.jaxprs.effects import Effect, Effects, ordered_effects
+from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, are_cacheable, find_jaxprs
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.settings import config
+from xtrace._src.core.shardings.memory_layout import Layout, Layouts, layout_mode
+from xtrace._src.core.shardings.mesh import Mesh
+from xtrace._src.core.shardings.shardings import open_dimensions
+from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.core.tables import memoize
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.execute import Assignment, get_constant_sharding

@@ -7,7 +7,7 @@ from typing import Any
 
 from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.dtypes import ExtendedDType
-from xtrace._src.core.ir import DebugInfo, Jaxpr
+from xtrace._src.core.jaxprs.ir import DebugInfo, Jaxpr
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.transforms.batch import MappedAxis, batch
 from xtrace._src.transforms.stage import stage

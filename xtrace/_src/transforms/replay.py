@@ -11,11 +11,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.core import config, pytree
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.ir import Atom, are_cacheable
+from xtrace._src.core.diagnostics.source import Position, user_position
+from xtrace._src.core.jaxprs.ir import Atom, are_cacheable
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.source import Position, user_position
+from xtrace._src.core.pytrees import pytree
+from xtrace._src.core.settings import config
 from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace._src.transforms.equation_templates import NOT_REPLAYABLE, EquationTemplate, is_closed

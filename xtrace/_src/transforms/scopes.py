@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TypeVar
 
-from xtrace._src.core import config
-from xtrace._src.core.source import (
+from xtrace._src.core.diagnostics.source import (
     Annotation,
     PositionHolder,
     Scopes,
@@ -22,6 +21,7 @@ from xtrace._src.core.source import (
     get_scopes,
     user_position,
 )
+from xtrace._src.core.settings import config
 from xtrace._src.core.trace import current_trace
 from xtrace._src.transforms.jvp import JVPTrace
 from xtrace._src.transforms.linearize import Tape

@@ -9,7 +9,7 @@ import numpy as np
 
 from xtrace._src.algebra.resharding import reshard_p
 from xtrace._src.algebra.varying import preduced, pvary, reduced_vary_cast
-from xtrace._src.core import config, dtypes, explain
+from xtrace._src.core import dtypes
 from xtrace._src.core.aligned_arrays import aligned_array
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import (
@@ -22,14 +22,16 @@ from xtrace._src.core.avals import (
     own_aval,
     scalar_aval,
 )
-from xtrace._src.core.check import check_jaxpr
-from xtrace._src.core.effects import NO_EFFECTS, REFERENCE_EFFECT, Effects
+from xtrace._src.core.diagnostics import explain
+from xtrace._src.core.diagnostics.source import Position, Scopes, add_scopes, user_position
 from xtrace._src.core.garbage_collection import collection_paused
-from xtrace._src.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
+from xtrace._src.core.jaxprs.check import check_jaxpr
+from xtrace._src.core.jaxprs.effects import NO_EFFECTS, REFERENCE_EFFECT, Effects
+from xtrace._src.core.jaxprs.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import MixedSums, MixedVarying, Primitive
+from xtrace._src.core.settings import config
+from xtrace._src.core.shardings.sums import Sums
 from xtrace._src.core.sizes import is_symbolic
-from xtrace._src.core.source import Position, Scopes, add_scopes, user_position
-from xtrace._src.core.sums import Sums
 from xtrace._src.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace._src.transforms.equation_templates import EquationTemplate
 

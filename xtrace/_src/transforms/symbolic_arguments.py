@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.symbolic_dimensions import list_variables
-from xtrace._src.core.symbolic_solver import Dimension, solve
+from xtrace._src.core.symbolic_dimensions.dimensions import list_variables
+from xtrace._src.core.symbolic_dimensions.solver import Dimension, solve
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.stablehlo.symbolic_sizes import size_type, write_size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.core import pytree
+from xtrace._src.core.pytrees import pytree
 from xtrace.numpy.contraction import vdot
 from xtrace.numpy.ufuncs import sqrt, where
 

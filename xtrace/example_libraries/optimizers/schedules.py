@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import aval_of, is_array_like
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace.numpy.conversion import array
 from xtrace.numpy.reductions import sum as total
 from xtrace.numpy.rounding import floor

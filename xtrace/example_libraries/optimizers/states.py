@@ -6,11 +6,11 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.callables import check_callable
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.pytrees import pytree
 from xtrace.tree_util import register_pytree_node
 
 __all__ = ["JoinPoint", "Optimizer", "OptimizerState", "optimizer", "pack_optimizer_state", "unpack_optimizer_state"]

@@ -8,8 +8,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.callables import check_callable
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.ops.elementwise import add
 from xtrace._src.ops.elementwise import max as maximum
 from xtrace._src.ops.windows import reduce_window, reduce_window_shape_tuple

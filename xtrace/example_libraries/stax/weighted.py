@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.ops.contractions.convolution import conv_general_dilated, conv_transpose
 from xtrace._src.ops.contractions.convolution_shapes import conv_general_shape_tuple, conv_transpose_shape_tuple
 from xtrace.example_libraries.stax.layers import Function, Layer, build_layer, find_rank

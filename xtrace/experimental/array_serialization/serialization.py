@@ -4,11 +4,11 @@ TensorStore can read them. Arrays that TensorStore wrote can be read here if Pyt
 databases and cloud storage are refused.
 """
 
-from xtrace._src.core.public_modules import late_imports as _late_imports
+from xtrace._late_names import late_imports as _late_imports
 
 # These load at their first use.
 with _late_imports(globals()):
-    from xtrace._src.core.memory_layout import Format as Format
+    from xtrace._src.core.shardings.memory_layout import Format as Format
     from xtrace._src.serialization.arrays import async_deserialize as async_deserialize
     from xtrace._src.serialization.arrays import async_serialize as async_serialize
     from xtrace._src.serialization.arrays import get_tensorstore_spec as get_tensorstore_spec

@@ -2,9 +2,9 @@
 
 import os
 
-from xtrace._src.core import compilation_cache_settings as cache_settings
-from xtrace._src.core.abbreviation import abbreviate as _abbreviate
+from xtrace._src.core.diagnostics.abbreviation import abbreviate as _abbreviate
 from xtrace._src.core.public_modules import make_public as _make_public
+from xtrace._src.core.settings import compilation_cache_settings as cache_settings
 from xtrace._src.runtime.compilation_cache import reset_cache
 
 __all__ = ["reset_cache", "set_cache_dir"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace._src.algebra.vector_space import operand_aval
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import promote_dtypes
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.promotion import promote_dtypes
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace.experimental.rnn.weights import GATES, Weights, unpack_lstm_weights

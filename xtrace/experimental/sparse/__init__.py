@@ -1,7 +1,7 @@
 """Sparse arrays (``jax.experimental.sparse``)."""
 # ruff: noqa: I001
 
-from xtrace._src.core.public_modules import late_imports as _late_imports
+from xtrace._late_names import late_imports as _late_imports
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.sparse.contractions import *
 from xtrace._src.sparse.coordinates import *

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import canonical_axis
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.trace import Tracer

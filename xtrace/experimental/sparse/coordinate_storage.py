@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self, TypeVar
 
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.sparse.layouts import Layout, coordinate_layout
 from xtrace.experimental.sparse.batched_storage import BatchedStorage

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.sparse.formula_primitives import formula_primitive
 from xtrace.experimental.sparse.arrays import BCOO, BCSR
 from xtrace.experimental.sparse.matrices import COO, CSC, CSR

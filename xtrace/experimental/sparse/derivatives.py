@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.api import grad as dense_derivatives
-from xtrace._src.api import jacobian as dense_jacobians
-from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.differentiation import grad as dense_derivatives
+from xtrace._src.api.differentiation import jacobian as dense_jacobians
 from xtrace._src.core.callables import check_callable, wraps
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.pytrees import pytree
 from xtrace.experimental.sparse.coordinate_storage import CoordinateStorage
 from xtrace.experimental.sparse.row_storage import RowStorage
 from xtrace.experimental.sparse.sparse_arrays import JAXSparse

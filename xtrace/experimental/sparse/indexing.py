@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import canonical_axis
-from xtrace._src.api.vmap import vmap
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.mapping.vmap import vmap
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim
 from xtrace._src.ops.arrays.index_vectors import GatherDimensionNumbers, GatherScatterMode

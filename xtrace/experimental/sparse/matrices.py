@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.api.promotion import promote_dtypes
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.operators.promotion import promote_dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import integer_tuple
-from xtrace._src.core.pytree_registration import register_pytree_node_class
-from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.pytrees.pytree_registration import register_pytree_node_class
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.sparse.layouts import COOInfo, row_layout
 from xtrace._src.sparse.rows_and_columns import (
     coo_fromdense_p,

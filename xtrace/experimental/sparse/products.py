@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.api.promotion import promote_dtypes
+from xtrace._src.api.operators.promotion import promote_dtypes
 from xtrace._src.api.tracing import eval_shape
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array

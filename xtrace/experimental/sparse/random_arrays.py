@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.api.vmap import vmap
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.mapping.vmap import vmap
 from xtrace._src.core.annotations import DTypeLike
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.integers import integer_tuple, to_integer
-from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.sorting import sort
 from xtrace._src.sparse import index_rows
 from xtrace.experimental.sparse.arrays import BCOO

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.control_flow.while_loop import while_loop
 from xtrace._src.sparse.direct_solution import spsolve_p

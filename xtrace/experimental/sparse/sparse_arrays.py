@@ -7,10 +7,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from xtrace._src.core import pytree
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import integer_tuple
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.trace import Tracer
 
 __all__ = ["JAXSparse"]

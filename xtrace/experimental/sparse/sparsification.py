@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import materialize_literal
-from xtrace._src.core import pytree
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_rules, own_aval
 from xtrace._src.core.callables import check_callable, function_name, wraps
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Literal, called_jaxpr
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, DebugInfo, Literal, called_jaxpr
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace._src.ops.control_flow.cond import switch
 from xtrace._src.ops.control_flow.scan import scan

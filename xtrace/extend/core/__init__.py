@@ -10,22 +10,23 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._late_names import late_imports as _late_imports
 from xtrace._src.api.tracing import eval_jaxpr
-from xtrace._src.core import dtypes, explain
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import AbstractToken, ShapedArray, is_array_like
-from xtrace._src.core.check import check_jaxpr
+from xtrace._src.core.diagnostics import explain
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.effects import NO_EFFECTS as no_effects
-from xtrace._src.core.effects import Effect, Effects
 from xtrace._src.core.errors import InconclusiveDimensionOperation, JaxprTypeError
-from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, find_jaxprs
+from xtrace._src.core.jaxprs.check import check_jaxpr
+from xtrace._src.core.jaxprs.effects import NO_EFFECTS as no_effects
+from xtrace._src.core.jaxprs.effects import Effect, Effects
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, find_jaxprs
+from xtrace._src.core.jaxprs.source_info import SourceInfo
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.public_modules import late_imports as _late_imports
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace._src.core.source_info import SourceInfo
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.core.trace import Trace, Tracer, axis_environment, base_trace, current_trace, use_trace
 from xtrace._src.ops.call_primitives import CallPrimitive, call_impl

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._late_names import late_imports as _late_imports
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function as _called_function
-from xtrace._src.core.public_modules import late_imports as _late_imports
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace._src.core.shardings import open_dimensions
+from xtrace._src.core.shardings.shardings import open_dimensions
 from xtrace._src.stablehlo.shardy import Meshes
 from xtrace._src.xla import mlir_names, mlir_rules
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple, overload
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.creation import broadcasted_iota

@@ -8,14 +8,15 @@ from collections.abc import Callable
 from typing import Any
 
 from xtrace._src.algebra.vector_space import convert_to, operand_aval
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.jax_version import is_newer
+from xtrace._src.core.settings import config
+from xtrace._src.core.settings.jax_version import is_newer
 from xtrace._src.ops import complex_numbers
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.creation import full_like

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from xtrace._src.algebra.vector_space import operand_aval
-from xtrace._src.api.promotion import as_inexact, cast, common_dtype
-from xtrace._src.api.vmap import vmap
+from xtrace._src.api.mapping.vmap import vmap
+from xtrace._src.api.operators.promotion import as_inexact, cast, common_dtype
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of

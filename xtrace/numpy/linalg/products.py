@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import canonical_axis, operand_aval
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import cast, common_dtype
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.promotion import cast, common_dtype
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray

@@ -17,15 +17,16 @@ from xtrace._src.algebra.vector_space import (
     transpose,
 )
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import check_mapped_ranks
-from xtrace._src.core import config, dtypes
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.promotion import check_mapped_ranks
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.jaxprs.ir import Literal
+from xtrace._src.core.settings import config
 from xtrace._src.core.sizes import is_symbolic, largest
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.creation import full_like

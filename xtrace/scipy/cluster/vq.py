@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import as_inexact, common_dtype
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.promotion import as_inexact, common_dtype
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.numpy.linalg import norm

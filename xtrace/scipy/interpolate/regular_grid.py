@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import operand_aval
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import as_inexact, promote_dtypes
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.promotion import as_inexact, promote_dtypes
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.pytree_registration import register_pytree_node
+from xtrace._src.core.pytrees.pytree_registration import register_pytree_node
 from xtrace._src.core.trace import Tracer
 from xtrace.numpy.broadcasting import broadcast_arrays
 from xtrace.numpy.conversion import asarray

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to
-from xtrace._src.api.grad import jvp
-from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.differentiation.grad import jvp
+from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops import complex_numbers
 from xtrace._src.ops import elementwise as lax

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from xtrace._src.algebra.vector_space import operand_aval
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.linalg import lu as lu_forms

@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import convert_to, operand_aval
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import absolute, equal, less, true_divide
-from xtrace._src.api.promotion import check_mapped_ranks
-from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import absolute, equal, less, true_divide
+from xtrace._src.api.operators.promotion import check_mapped_ranks
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.settings import config
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.core.sizes import has_symbolic
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.complex_parts import conj

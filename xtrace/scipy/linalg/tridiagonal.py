@@ -7,11 +7,11 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, operand_aval
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
-from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop

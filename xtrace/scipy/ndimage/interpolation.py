@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import check_broadcast, convert_to
-from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.ops.elementwise import round as rounded
 from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.rounding import floor

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from xtrace._src.core import dtypes, pytree
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.ops.control_flow.while_loop import while_loop
 from xtrace.numpy.complex_parts import real
 from xtrace.numpy.contraction import vdot

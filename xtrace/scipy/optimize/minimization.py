@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from xtrace._src.algebra.vector_space import operand_aval
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.callables import check_callable
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace.numpy.complex_parts import conj
 from xtrace.numpy.conversion import asarray
 from xtrace.scipy.optimize.quasi_newton import State, bfgs, limited_bfgs

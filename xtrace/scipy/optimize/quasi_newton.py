@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from xtrace._src.api.grad import value_and_grad
+from xtrace._src.api.differentiation.grad import value_and_grad
 from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.control_flow.scan import scan

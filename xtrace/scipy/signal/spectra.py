@@ -12,13 +12,13 @@ from typing import Any, Literal, NamedTuple, Union
 import numpy as np
 
 from xtrace._src.algebra.vector_space import canonical_axis, check_broadcast, convert_to, operand_aval
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import broadcast_to_shape, select_where
-from xtrace._src.api.promotion import as_inexact, common_dtype
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import broadcast_to_shape, select_where
+from xtrace._src.api.operators.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.ops.complex_numbers import complex as of_parts

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 
 _Window = Callable[..., np.ndarray]

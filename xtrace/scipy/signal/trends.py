@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from xtrace._src.algebra.vector_space import canonical_axis, convert_to
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import as_inexact, cast, common_dtype
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.promotion import as_inexact, cast, common_dtype
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace.numpy.contraction import matmul
 from xtrace.numpy.joins_and_splits import concatenate
 from xtrace.numpy.manipulation import moveaxis

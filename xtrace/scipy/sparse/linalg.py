@@ -6,15 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, Union
 
 from xtrace._src.algebra.vector_space import convert_to
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import as_inexact, common_dtype
-from xtrace._src.core import dtypes, pytree
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.promotion import as_inexact, common_dtype
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.public_modules import make_public as _make_public
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop
 from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.ops.solvers import custom_linear_solve

@@ -1,6 +1,6 @@
 """Geometry (``jax.scipy.spatial``); each module loads at its first use."""
 
-from xtrace._src.core.public_modules import late_imports as _late_imports
+from xtrace._late_names import late_imports as _late_imports
 
 # These load at their first use.
 with _late_imports(globals()):

@@ -10,12 +10,13 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import remainder, select_where
-from xtrace._src.core import config, dtypes
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import remainder, select_where
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
+from xtrace._src.core.settings import config
 from xtrace._src.ops.arrays.creation import zeros_like
 from xtrace._src.ops.complex_numbers import complex as of_parts
 from xtrace._src.ops.complex_numbers import conj, imag, real

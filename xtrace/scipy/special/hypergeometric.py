@@ -16,10 +16,10 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
-from xtrace._src.api.grad import jvp
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.jit import jit
-from xtrace._src.api.operators import select_where
+from xtrace._src.api.differentiation.grad import jvp
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.jit.jit import jit
+from xtrace._src.api.operators.operators import select_where
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import operand_aval
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import select_where
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import select_where
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array

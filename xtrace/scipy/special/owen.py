@@ -9,11 +9,12 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import select_where
-from xtrace._src.core import config, dtypes
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import select_where
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.settings import config
 from xtrace._src.ops.special import erf, erfc
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import abs, exp, minimum

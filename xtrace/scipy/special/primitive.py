@@ -12,11 +12,11 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import check_broadcast, convert_to, operand_aval
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
-from xtrace._src.api.elementwise_functions import REAL_NUMBERS, elementwise_function
-from xtrace._src.api.grad import jvp
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import broadcast_to_shape, cast_as
-from xtrace._src.api.promotion import as_inexact, promote
+from xtrace._src.api.differentiation.grad import jvp
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.elementwise_functions import REAL_NUMBERS, elementwise_function
+from xtrace._src.api.operators.operators import broadcast_to_shape, cast_as
+from xtrace._src.api.operators.promotion import as_inexact, promote
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import check_broadcast, convert_to, operand_aval
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import broadcast_to_shape, select_where
-from xtrace._src.api.promotion import as_inexact, promote
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import broadcast_to_shape, select_where
+from xtrace._src.api.operators.promotion import as_inexact, promote
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array

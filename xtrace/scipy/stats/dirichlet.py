@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import select_where
-from xtrace._src.api.promotion import as_inexact, common_dtype
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import select_where
+from xtrace._src.api.operators.promotion import as_inexact, common_dtype
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public

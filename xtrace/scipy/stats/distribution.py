@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, Protocol
 import numpy as np
 
 from xtrace._src.algebra.vector_space import convert_to
-from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace.numpy.ufuncs import exp, log

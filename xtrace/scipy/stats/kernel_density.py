@@ -10,13 +10,13 @@ from typing import Any, NoReturn, Union
 import numpy as np
 
 from xtrace._src.algebra.vector_space import convert_to, operand_aval
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import as_inexact, common_dtype
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.pytree_registration import register_pytree_node_class
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.pytrees.pytree_registration import register_pytree_node_class
 from xtrace.nn.normalization import logsumexp
 from xtrace.numpy.contraction import matmul
 from xtrace.numpy.covariances import cov

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from xtrace._src.algebra.vector_space import convert_to
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import select_where
-from xtrace._src.api.promotion import common_dtype
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import select_where
+from xtrace._src.api.operators.promotion import common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from xtrace._src.algebra.vector_space import check_broadcast, convert_to
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import broadcast_to_shape
-from xtrace._src.api.promotion import as_inexact, cast, common_dtype
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import broadcast_to_shape
+from xtrace._src.api.operators.promotion import as_inexact, cast, common_dtype
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public

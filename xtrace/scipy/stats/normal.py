@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 from xtrace._src.algebra.vector_space import convert_to
-from xtrace._src.core import config, dtypes
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.settings import config
 from xtrace.numpy.ufuncs import abs, log, square
 from xtrace.scipy.special.normal import log_ndtr, ndtr, ndtri
 from xtrace.scipy.stats.distribution import Distribution

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from xtrace._src.algebra.vector_space import check_broadcast, convert_to
-from xtrace._src.api.operators import broadcast_to_shape, select_where
+from xtrace._src.api.operators.operators import broadcast_to_shape, select_where
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xtrace._src.core import pytree
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.control_flow.bodies import stage_body

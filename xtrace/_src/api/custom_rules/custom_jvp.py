@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar, cast
 
 from xtrace._src.api.custom_rules.functions import Call, CustomFunction, Expected, Same, check_pair
-from xtrace._src.core import key_paths, pytree
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.pytrees import key_paths, pytree
 from xtrace._src.core.tangents import is_differentiable, tangent_aval
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call

@@ -7,13 +7,14 @@ from typing import Any, ParamSpec, TypeVar
 
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.custom_rules.functions import Call, CustomFunction, Expected, Same, check_pair
-from xtrace._src.core import dtypes, pytree, pytree_registration
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of, is_array_like
 from xtrace._src.core.callables import check_callable, function_name, wraps
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.errors import UnexpectedTracerError
+from xtrace._src.core.pytrees import pytree, pytree_registration
 from xtrace._src.core.references import Reference
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import Tracer

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from xtrace._src.api.custom_rules.functions import CustomFunction
-from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.ops.control_flow.bodies import stage_body
 from xtrace._src.ops.control_flow.mapping import map as map_over

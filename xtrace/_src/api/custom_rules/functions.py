@@ -6,14 +6,14 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
-from xtrace._src.api import call_arguments
-from xtrace._src.core import key_paths, pytree, pytree_differences
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit import call_arguments
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of, is_array_like
 from xtrace._src.core.callables import POSITIONAL, check_callable, find_signature, function_name, wraps
-from xtrace._src.core.effects import OWN_DERIVATIVE_EFFECT
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.jaxprs.effects import OWN_DERIVATIVE_EFFECT
+from xtrace._src.core.pytrees import key_paths, pytree, pytree_differences
 from xtrace._src.core.references import Reference
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.control_flow.bodies import stage_body

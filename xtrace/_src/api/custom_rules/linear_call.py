@@ -6,10 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from xtrace._src.core import pytree
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.callables import check_callable, function_name
-from xtrace._src.core.ir import ClosedJaxpr, Var
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Var
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.ops.control_flow.bodies import stage_body
 from xtrace._src.ops.custom_rules.linear_call import linear_call as linear_call_primitive
 from xtrace._src.ops.custom_rules.rule import Rule

@@ -1,1 +1,1 @@
-"""Error messages for users: the place, the reason and the correction; `core/explain.py` is the interface."""
+"""Error messages for users: the place, the reason and the correction; `explain.py` is the interface."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xtrace._src.core import config, errors
+from xtrace._src.core import errors
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import check_truth, is_array_like, not_an_array
 from xtrace._src.core.diagnostics import advice
@@ -13,7 +13,8 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.provenance import find_provenance
 from xtrace._src.core.diagnostics.sites import Site
 from xtrace._src.core.dtypes import is_integer
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.jaxprs.ir import Literal
+from xtrace._src.core.settings import config
 
 if TYPE_CHECKING:
     from xtrace._src.core.trace import Tracer

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from xtrace._src.core.source import Position, resolve
+from xtrace._src.core.diagnostics.source import Position, resolve
 from xtrace._src.core.tables import memoize
 from xtrace._src.xla.source_locations import Location, name_file
 

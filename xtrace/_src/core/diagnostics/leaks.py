@@ -13,9 +13,9 @@ from xtrace._src.core.diagnostics import advice
 from xtrace._src.core.diagnostics.excerpts import excerpt
 from xtrace._src.core.diagnostics.provenance import find_provenance
 from xtrace._src.core.diagnostics.sites import Site
+from xtrace._src.core.diagnostics.source import Position, describe, is_internal, resolve
 from xtrace._src.core.errors import UnexpectedTracerError
-from xtrace._src.core.ir import DebugInfo
-from xtrace._src.core.source import Position, describe, is_internal, resolve
+from xtrace._src.core.jaxprs.ir import DebugInfo
 from xtrace._src.core.trace import Trace, Tracer
 from xtrace._src.xla.source_locations import name_file
 

@@ -6,21 +6,19 @@ import re
 import sys
 from types import CodeType, FrameType, TracebackType
 
-from xtrace._src.core.source import calling_frames, is_internal
+from xtrace._late_names import public_names
+from xtrace._src.core.diagnostics.source import calling_frames, is_internal
 
 # The start of messages of operations, and of Python's messages about arguments; the name may be private.
 _HEAD = re.compile(r"(?:lax\.)?(_?[a-z][\w.]*(?:<locals>\.\w+)*)(?=: | requires ndarray| does not accept dtype|\(\) )")
 _PRIVATE = re.compile(r"<locals>|(?:^|\.)_(?!_)|__call__")
 # Arguments of an inner function may have other numbers than the arguments of the called function.
 _LATER = re.compile(r"(?:argument|position) [1-9]")
-_OPERATORS = "xtrace._src.api.operators"
-_ELEMENTWISE = "xtrace._src.api.elementwise_functions"
+_OPERATORS = "xtrace._src.api.operators.operators"
+_ELEMENTWISE = "xtrace._src.api.operators.elementwise_functions"
 _CALLS_OF_PRIMITIVES = ("Primitive.__call__", "operation", "reduction")
 # The modules whose functions put their own names in front of messages of other functions.
 _MODULES = ("xtrace.numpy", "xtrace.nn", "xtrace.scipy", "xtrace.random", "xtrace.image", _OPERATORS, _ELEMENTWISE)
-
-# The public names of functions and classes, by their module and their name in it.
-public_names: dict[tuple[str, str], str] = {}
 
 # A message begins with the event and ends with the correction.
 _LONGEST, _BEGINNING, _END = 1000, 700, 250

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from xtrace._src.core import key_paths, pytree
 from xtrace._src.core.diagnostics.excerpts import Expression, expression_text
 from xtrace._src.core.diagnostics.sites import Site
+from xtrace._src.core.diagnostics.source import Position, calling_frames, describe, is_internal, resolve
 from xtrace._src.core.dtypes import is_inexact
-from xtrace._src.core.ir import Atom, DebugInfo, JaxprEqn, Literal, Var
-from xtrace._src.core.printer import format_equations
-from xtrace._src.core.source import Position, calling_frames, describe, is_internal, resolve
+from xtrace._src.core.jaxprs.ir import Atom, DebugInfo, JaxprEqn, Literal, Var
+from xtrace._src.core.jaxprs.printer import format_equations
+from xtrace._src.core.pytrees import key_paths, pytree
 
 if TYPE_CHECKING:
     from xtrace._src.core.trace import Trace, Tracer

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.core.avals import aval_of, is_array_like
+from xtrace._src.core.diagnostics.source import Position, describe, user_position
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.source import Position, describe, user_position
 from xtrace._src.xla.late_modules import late_modules
 
 with late_modules(globals()):

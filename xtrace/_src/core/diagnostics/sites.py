@@ -8,7 +8,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from xtrace._src.core.diagnostics.excerpts import Expression, excerpt, expression_at, marked_span
-from xtrace._src.core.source import Position, calling_frames, find_position, is_internal, resolve
+from xtrace._src.core.diagnostics.source import Position, calling_frames, find_position, is_internal, resolve
 from xtrace._src.xla.source_locations import Location
 
 # Libraries whose callers are at fault: the libraries themselves do not know traced values.

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
 
-from xtrace._src.core import config
 from xtrace._src.core.diagnostics.messages import cut_long_lines, name_public_function
-from xtrace._src.core.source import is_internal
+from xtrace._src.core.diagnostics.source import is_internal
+from xtrace._src.core.settings import config
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

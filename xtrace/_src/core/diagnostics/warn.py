@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 
-from xtrace._src.core.source import calling_frames, is_internal, resolve, user_position
+from xtrace._src.core.diagnostics.source import calling_frames, is_internal, resolve, user_position
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:

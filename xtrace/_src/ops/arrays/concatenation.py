@@ -17,15 +17,15 @@ from xtrace._src.algebra.vector_space import (
     shift_past,
     zeros,
 )
-from xtrace._src.core import sharding_rules
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.core.primitive import primitive
-from xtrace._src.core.sum_rules import nonlinear
+from xtrace._src.core.shardings import sharding_rules
+from xtrace._src.core.shardings.sum_rules import nonlinear
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.shape import PIECES, shift_over
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value

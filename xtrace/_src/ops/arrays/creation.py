@@ -16,17 +16,18 @@ from xtrace._src.algebra.vector_space import (
     convert_to,
     operand_aval,
 )
-from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.jaxprs.ir import Literal
 from xtrace._src.core.primitive import Primitive, no_rule, primitive
-from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.core.shardings import NamedSharding, Sharding
+from xtrace._src.core.settings import config
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.shardings.shardings import NamedSharding, Sharding
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.sharding_constraints import constrain
 from xtrace._src.runtime import transfer

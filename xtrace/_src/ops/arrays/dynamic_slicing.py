@@ -9,18 +9,19 @@ import numpy as np
 
 from xtrace._src.algebra.kinds import check_same_dtype
 from xtrace._src.algebra.vector_space import LINEAR, broadcast_in_dim, canonical_axis, convert_to, operand_aval, zeros
-from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import integer_tuple, to_integer
-from xtrace._src.core.ir import Literal, scalar_literal
+from xtrace._src.core.jaxprs.ir import Literal, scalar_literal
 from xtrace._src.core.primitive import primitive
-from xtrace._src.core.sharding_rules import resize, update_slice
+from xtrace._src.core.settings import config
+from xtrace._src.core.shardings.sharding_rules import resize, update_slice
+from xtrace._src.core.shardings.sum_rules import linear_in
 from xtrace._src.core.sizes import is_known_to_exceed, is_symbolic
-from xtrace._src.core.sum_rules import linear_in
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.concatenation import stack

@@ -21,16 +21,16 @@ from xtrace._src.algebra.vector_space import (
     zeros,
 )
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.integers import integer_tuple
-from xtrace._src.core.ir import Jaxpr, scalar_literal
+from xtrace._src.core.jaxprs.ir import Jaxpr, scalar_literal
 from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive, primitive
-from xtrace._src.core.sharding_rules import gather as gather_rule
-from xtrace._src.core.sharding_rules import same
-from xtrace._src.core.sum_rules import linear_in, nonlinear
+from xtrace._src.core.shardings.sharding_rules import gather as gather_rule
+from xtrace._src.core.shardings.sharding_rules import same
+from xtrace._src.core.shardings.sum_rules import linear_in, nonlinear
 from xtrace._src.core.tangents import UndefinedPrimal, unreduced_aval
 from xtrace._src.core.trace import current_trace
 from xtrace._src.ops import elementwise

@@ -10,7 +10,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.integers import integer_tuple
-from xtrace._src.core.ir import DebugInfo, Literal, scalar_literal
+from xtrace._src.core.jaxprs.ir import DebugInfo, Literal, scalar_literal
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import index_vectors
 from xtrace._src.ops.arrays.concatenation import concatenate

@@ -22,8 +22,8 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.core.primitive import Derived, Primitive
-from xtrace._src.core.sharding_rules import drop, same
-from xtrace._src.core.sum_rules import linear_in_all
+from xtrace._src.core.shardings.sharding_rules import drop, same
+from xtrace._src.core.shardings.sum_rules import linear_in_all
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis

@@ -14,16 +14,16 @@ from xtrace._src.algebra.vector_space import (
     operand_aval,
     reduce_sum,
 )
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.integers import integer_tuple, to_integer
-from xtrace._src.core.ir import Literal, scalar_literal
+from xtrace._src.core.jaxprs.ir import Literal, scalar_literal
 from xtrace._src.core.primitive import primitive
-from xtrace._src.core.sharding_rules import resize
+from xtrace._src.core.shardings.sharding_rules import resize
+from xtrace._src.core.shardings.sum_rules import linear_in
 from xtrace._src.core.sizes import has_symbolic, largest, to_size, to_sizes
-from xtrace._src.core.sum_rules import linear_in
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.creation import full

@@ -15,7 +15,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.primitive import primitive
-from xtrace._src.core.sharding_rules import whole_along
+from xtrace._src.core.shardings.sharding_rules import whole_along
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.gathering import gather

@@ -11,20 +11,22 @@ import numpy as np
 from xtrace._src.algebra.families import BILINEAR
 from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
 from xtrace._src.algebra.vector_space import convert_to, operand_aval, transpose
-from xtrace._src.core import config, dtypes, sharding_rules, sum_rules
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.ir import NEVER_PRINTED
-from xtrace._src.core.mesh import context_abstract_mesh
-from xtrace._src.core.partition_spec import PartitionSpec, get_entry_axes
+from xtrace._src.core.jaxprs.ir import NEVER_PRINTED
 from xtrace._src.core.primitive import primitive
-from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.core.requested_shardings import requested_out_sharding
-from xtrace._src.core.sharding_rules import contract
-from xtrace._src.core.shardings import NamedSharding
+from xtrace._src.core.settings import config
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.shardings import sharding_rules, sum_rules
+from xtrace._src.core.shardings.mesh import context_abstract_mesh
+from xtrace._src.core.shardings.partition_spec import PartitionSpec, get_entry_axes
+from xtrace._src.core.shardings.requested_shardings import requested_out_sharding
+from xtrace._src.core.shardings.sharding_rules import contract
+from xtrace._src.core.shardings.shardings import NamedSharding
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value

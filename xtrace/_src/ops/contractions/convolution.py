@@ -20,16 +20,17 @@ from xtrace._src.algebra.vector_space import (
     transpose,
     zeros,
 )
-from xtrace._src.core import dtypes, sharding_rules
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.primitive import primitive
-from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.shardings import sharding_rules
+from xtrace._src.core.shardings.sum_rules import nonlinear
 from xtrace._src.core.sizes import has_symbolic, is_known_to_exceed
-from xtrace._src.core.sum_rules import nonlinear
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.shape import rev

@@ -21,15 +21,15 @@ from xtrace._src.algebra.vector_space import (
     zeros,
 )
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.dtypes import DType
-from xtrace._src.core.ir import DebugInfo
+from xtrace._src.core.jaxprs.ir import DebugInfo
 from xtrace._src.core.primitive import no_rule, primitive
-from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.core.sum_rules import nonlinear
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.shardings.sum_rules import nonlinear
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.comparisons import bitwise_and, le, lt

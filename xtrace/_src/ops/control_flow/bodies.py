@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace._src.algebra.vector_space import convert_element_type
-from xtrace._src.core import config, dtypes, key_paths, pytree, pytree_differences
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.callables import leaf_paths, make_debug_info, positional_names
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, Var
+from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, Var
+from xtrace._src.core.pytrees import key_paths, pytree, pytree_differences
+from xtrace._src.core.settings import config
 from xtrace._src.core.tables import Table, memoize_by_owner
 from xtrace._src.core.trace import Tracer, axis_environment, current_trace
 from xtrace._src.ops.references.binding import check_results, unwrap, wrap

@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, move_axis, zeros
-from xtrace._src.core import config, dtypes, key_paths, pytree, pytree_differences
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like, short_repr
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, ordered_effects
-from xtrace._src.core.high_values import call_on_lowered, has_high_values, with_lowered_results
-from xtrace._src.core.ir import ClosedJaxpr, Literal, Var, scalar_literal
+from xtrace._src.core.high_types.high_values import call_on_lowered, has_high_values, with_lowered_results
+from xtrace._src.core.jaxprs.effects import IO_EFFECTS, NO_EFFECTS, Effects, ordered_effects
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Literal, Var, scalar_literal
 from xtrace._src.core.primitive import ListPrimitive, Primitive, no_rule
+from xtrace._src.core.pytrees import key_paths, pytree, pytree_differences
 from xtrace._src.core.sentinels import UNSPECIFIED
+from xtrace._src.core.settings import config
 from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.core.trace import Tracer, base_trace, current_trace

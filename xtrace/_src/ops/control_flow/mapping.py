@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import canonical_axis, move_axis, reshape
-from xtrace._src.core import config, dtypes, pytree, pytree_differences
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.callables import leaf_paths
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.ir import scalar_literal
+from xtrace._src.core.jaxprs.ir import scalar_literal
+from xtrace._src.core.pytrees import pytree, pytree_differences
+from xtrace._src.core.settings import config
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.arrays.concatenation import concatenate

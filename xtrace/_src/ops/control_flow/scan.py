@@ -7,17 +7,20 @@ from typing import Any, NamedTuple, TypeVar
 
 from xtrace._src.algebra.families import add_cotangents
 from xtrace._src.algebra.vector_space import move_axis, zeros
-from xtrace._src.core import config, dtypes, explain, pytree, pytree_differences
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.callables import leaf_paths, positional_names
+from xtrace._src.core.diagnostics import explain
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.effects import Effects, ordered_effects
-from xtrace._src.core.high_values import call_on_lowered, has_high_values, with_lowered_results
-from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
+from xtrace._src.core.diagnostics.source import call_at
+from xtrace._src.core.high_types.high_values import call_on_lowered, has_high_values, with_lowered_results
+from xtrace._src.core.jaxprs.effects import Effects, ordered_effects
+from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.primitive import ListPrimitive
+from xtrace._src.core.pytrees import pytree, pytree_differences
+from xtrace._src.core.settings import config
 from xtrace._src.core.sizes import is_symbolic, largest, to_count, to_size
-from xtrace._src.core.source import call_at
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, tangent_aval
 from xtrace._src.core.trace import Tracer

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.core import explain, pytree
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics import explain
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.effects import NO_EFFECTS
-from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from xtrace._src.core.jaxprs.effects import NO_EFFECTS
+from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays.concatenation import stack

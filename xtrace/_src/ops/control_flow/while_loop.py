@@ -9,15 +9,17 @@ import numpy as np
 
 from xtrace._src.algebra.monoids import OR, write_reduction
 from xtrace._src.algebra.vector_space import convert_to, zeros
-from xtrace._src.core import config, dtypes, pytree
+from xtrace._src.core import dtypes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.callables import positional_names
-from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, has_side_effects, ordered_effects
 from xtrace._src.core.errors import ConcretizationTypeError
-from xtrace._src.core.high_values import call_on_lowered, has_high_values, with_lowered_results
-from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, scalar_literal
+from xtrace._src.core.high_types.high_values import call_on_lowered, has_high_values, with_lowered_results
+from xtrace._src.core.jaxprs.effects import IO_EFFECTS, NO_EFFECTS, Effects, has_side_effects, ordered_effects
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, scalar_literal
 from xtrace._src.core.primitive import ListPrimitive
+from xtrace._src.core.pytrees import pytree
+from xtrace._src.core.settings import config
 from xtrace._src.core.sizes import is_symbolic, largest
 from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import tangent_aval

@@ -7,9 +7,9 @@ from typing import Any
 
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import AbstractRef
-from xtrace._src.core.effects import NO_EFFECTS, OWN_DERIVATIVE_EFFECT, Effects
 from xtrace._src.core.errors import UnexpectedTracerError
-from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.core.jaxprs.effects import NO_EFFECTS, OWN_DERIVATIVE_EFFECT, Effects
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr
 from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.trace import use_trace
 from xtrace._src.ops.arrays.slicing import index_in_dim

@@ -9,7 +9,7 @@ from typing import Any
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.dtypes import float0
-from xtrace._src.core.ir import NEVER_PRINTED, ClosedJaxpr, DebugInfo
+from xtrace._src.core.jaxprs.ir import NEVER_PRINTED, ClosedJaxpr, DebugInfo
 from xtrace._src.core.linear_functions import WrappedFun, wrap_init
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import Trace, current_trace, use_trace

@@ -8,7 +8,7 @@ from typing import Any
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.ir import NEVER_PRINTED
+from xtrace._src.core.jaxprs.ir import NEVER_PRINTED
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.ops.custom_rules.calls import (

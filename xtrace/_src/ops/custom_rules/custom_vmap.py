@@ -9,7 +9,7 @@ from xtrace._src.algebra.vector_space import with_axis
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.ir import NEVER_PRINTED, ClosedJaxpr
+from xtrace._src.core.jaxprs.ir import NEVER_PRINTED, ClosedJaxpr
 from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.ops.arrays.slicing import index_in_dim

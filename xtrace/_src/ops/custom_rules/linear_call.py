@@ -8,7 +8,7 @@ from typing import Any
 from xtrace._src.algebra.vector_space import zeros
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals
 from xtrace._src.ops.calls import make_call_rules

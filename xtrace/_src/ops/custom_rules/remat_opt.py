@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, JaxprEqn, Var
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, DebugInfo, JaxprEqn, Var
 from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.ops.call_primitives import closed_call_p
 from xtrace._src.ops.calls import make_jit_rules

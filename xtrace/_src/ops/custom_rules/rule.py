@@ -13,7 +13,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.errors import UnexpectedTracerError
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.jaxprs.ir import Literal
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import Trace, current_trace, use_trace
 from xtrace._src.runtime.transfer import to_constant

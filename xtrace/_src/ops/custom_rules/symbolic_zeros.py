@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.core import dtypes, pytree
+from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.ops.custom_rules.rule import make_zero
 

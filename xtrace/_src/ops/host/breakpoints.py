@@ -12,11 +12,11 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapeDtypeStruct, aval_of
-from xtrace._src.core.source import calling_frames, is_internal
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.source import calling_frames, is_internal
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.trace import Trace, Tracer, current_trace
 from xtrace._src.ops.host.callbacks import debug_callback, pure_callback
 from xtrace._src.ops.stop_gradient import stop_gradient

@@ -13,17 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.core import config, dtypes, key_paths, pytree, pytree_differences
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.callables import function_name
-from xtrace._src.core.effects import Effect, debug_effect, io_effect, ordered_debug_effect, ordered_io_effect
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.source import describe, user_position
 from xtrace._src.core.integers import integer_tuple
-from xtrace._src.core.ir import ALWAYS_PRINTED
+from xtrace._src.core.jaxprs.effects import Effect, debug_effect, io_effect, ordered_debug_effect, ordered_io_effect
+from xtrace._src.core.jaxprs.ir import ALWAYS_PRINTED
 from xtrace._src.core.primitive import Derived, Primitive
-from xtrace._src.core.source import describe, user_position
+from xtrace._src.core.pytrees import key_paths, pytree, pytree_differences
+from xtrace._src.core.settings import config
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.host.host_calls import emit_host_call
 from xtrace._src.ops.host.mapped_calls import batch_by_method, call_in_turn, check_method

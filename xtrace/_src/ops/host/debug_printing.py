@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.source import resolve, user_position
 from xtrace._src.core.dtypes import ExtendedDType
-from xtrace._src.core.effects import debug_effect, ordered_debug_effect
-from xtrace._src.core.ir import ALWAYS_PRINTED
-from xtrace._src.core.source import resolve, user_position
+from xtrace._src.core.jaxprs.effects import debug_effect, ordered_debug_effect
+from xtrace._src.core.jaxprs.ir import ALWAYS_PRINTED
 from xtrace._src.ops.host.callbacks import debug_primitive, merge_static, split_static
 from xtrace._src.ops.host.host_calls import emit_host_call
 from xtrace._src.runtime.callbacks import inside_callback

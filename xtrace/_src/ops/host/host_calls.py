@@ -9,7 +9,7 @@ import numpy as np
 
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.effects import Effect
+from xtrace._src.core.jaxprs.effects import Effect
 from xtrace._src.runtime.callbacks import HostCallback
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.lower import TOKEN, get_tokens, with_tokens

@@ -20,7 +20,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.ir import scalar_literal
+from xtrace._src.core.jaxprs.ir import scalar_literal
 from xtrace._src.core.primitive import Derived, Primitive
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.comparisons import eq, ge

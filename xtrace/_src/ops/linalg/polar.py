@@ -10,10 +10,10 @@ from xtrace._src.algebra.families import mul
 from xtrace._src.algebra.kinds import INEXACT, check_kind
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, operand_aval, reduce_sum, zeros
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import broadcasted_iota

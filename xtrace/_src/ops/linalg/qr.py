@@ -8,13 +8,13 @@ from typing import Any
 from xtrace._src.algebra.families import mul
 from xtrace._src.algebra.vector_space import convert_to, operand_aval, zeros
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.ir import scalar_literal
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.jaxprs.ir import scalar_literal
 from xtrace._src.core.primitive import no_rule, primitive
-from xtrace._src.core.sharding_rules import leading
+from xtrace._src.core.shardings.sharding_rules import leading
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.slicing import pad, slice_in_dim
 from xtrace._src.ops.complex_numbers import complex, real

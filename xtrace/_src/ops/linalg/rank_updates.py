@@ -14,7 +14,7 @@ from xtrace._src.core.annotations import ArrayLike, Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import no_rule, primitive
-from xtrace._src.core.sharding_rules import leading
+from xtrace._src.core.shardings.sharding_rules import leading
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from xtrace._src.ops.comparisons import eq, lt
 from xtrace._src.ops.constants import constant_like

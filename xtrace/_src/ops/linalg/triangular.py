@@ -12,7 +12,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
-from xtrace._src.core.sharding_rules import Split, leading
+from xtrace._src.core.shardings.sharding_rules import Split, leading
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.constants import constant_like
 from xtrace._src.ops.elementwise import add, div

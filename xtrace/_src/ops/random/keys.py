@@ -20,9 +20,9 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.dtypes import StoredDType
-from xtrace._src.core.ir import scalar_literal
+from xtrace._src.core.jaxprs.ir import scalar_literal
 from xtrace._src.core.primitive import ArrayPrimitive
-from xtrace._src.core.sharding_rules import append_axes, join
+from xtrace._src.core.shardings.sharding_rules import append_axes, join
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.comparisons import shift_right_logical
 from xtrace._src.ops.lower_fun import emit_bitcast, lower_fun

@@ -14,7 +14,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.ir import scalar_literal
+from xtrace._src.core.jaxprs.ir import scalar_literal
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import full
 from xtrace._src.ops.arrays.slicing import index_in_dim, slice

@@ -12,12 +12,13 @@ from typing import Any
 
 from xtrace._src.algebra.kinds import broadcast_shapes
 from xtrace._src.algebra.vector_space import ZERO_DERIVATIVE, broadcast_in_dim, convert_to, reshape, with_axis
-from xtrace._src.core import config, dtypes
+from xtrace._src.core import dtypes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.ir import Literal, scalar_literal
+from xtrace._src.core.jaxprs.ir import Literal, scalar_literal
 from xtrace._src.core.primitive import ListPrimitive
-from xtrace._src.core.sharding_rules import join
+from xtrace._src.core.settings import config
+from xtrace._src.core.shardings.sharding_rules import join
 from xtrace._src.core.sizes import is_known_to_exceed
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate

@@ -11,13 +11,13 @@ import numpy as np
 from xtrace._src.algebra.resharding import reshard_result
 from xtrace._src.algebra.vector_space import ZERO_DERIVATIVE, canonical_shape, move_axis, operand_aval, zeros
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.primitive import no_rule, primitive
-from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.core.requested_shardings import requested_out_sharding
+from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.shardings.requested_shardings import requested_out_sharding
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.shape import expand_dims, squeeze
 from xtrace._src.ops.arrays.slicing import slice_in_dim

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.core import key_paths, pytree
 from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of, is_array_like
-from xtrace._src.core.effects import OWN_DERIVATIVE_EFFECT, REFERENCE_EFFECT, Effects
+from xtrace._src.core.jaxprs.effects import OWN_DERIVATIVE_EFFECT, REFERENCE_EFFECT, Effects
 from xtrace._src.core.primitive import ListPrimitive
+from xtrace._src.core.pytrees import key_paths, pytree
 from xtrace._src.core.references import Reference
 from xtrace._src.core.trace import Trace, Tracer, current_trace
 from xtrace._src.transforms.discharge import apply_rule

@@ -13,10 +13,10 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, reshape
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.errors import ReferenceIndexError
-from xtrace._src.core.ir import scalar_literal
+from xtrace._src.core.jaxprs.ir import scalar_literal
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice, dynamic_update_slice
 from xtrace._src.ops.arrays.gathering import gather, scatter, scatter_add

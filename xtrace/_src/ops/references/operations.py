@@ -14,9 +14,9 @@ from xtrace._src.algebra.families import add_cotangents
 from xtrace._src.algebra.vector_space import zeros
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of, aval_rules, own_aval
-from xtrace._src.core.effects import REFERENCE_EFFECT, Effects
 from xtrace._src.core.errors import ReferenceIndexError
-from xtrace._src.core.ir import DropVar, JaxprEqn
+from xtrace._src.core.jaxprs.effects import REFERENCE_EFFECT, Effects
+from xtrace._src.core.jaxprs.ir import DropVar, JaxprEqn
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.trace import Tracer, current_trace
 from xtrace._src.ops.references.binding import innermost_stage

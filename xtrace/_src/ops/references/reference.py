@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.algebra.vector_space import convert_to, zeros
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import CONVERSIONS, AbstractRef, ShapedArray, ShapeDtypeStruct, aval_of, is_array_like
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
+from xtrace._src.core.diagnostics.source import describe, user_position
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.jax_version import is_newer
 from xtrace._src.core.references import Reference
-from xtrace._src.core.source import describe, user_position
+from xtrace._src.core.settings.jax_version import is_newer
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.references import operations
 from xtrace._src.ops.references.indexing import RefIndexer, indexed_type, parse_index

@@ -7,16 +7,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.algebra.vector_space import IN_PLACE
-from xtrace._src.core import config, pytree
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, find_jaxprs
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.source import Position, resolve
+from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, find_jaxprs
 from xtrace._src.core.primitive import ListPrimitive, primitive
-from xtrace._src.core.sharding_rules import same
-from xtrace._src.core.source import Position, resolve
-from xtrace._src.core.sum_rules import linear_in_all
+from xtrace._src.core.pytrees import pytree
+from xtrace._src.core.settings import config
+from xtrace._src.core.shardings.sharding_rules import same
+from xtrace._src.core.shardings.sum_rules import linear_in_all
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.calls import evaluate_as_program, jit_call, make_call_rules

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import absolute
-from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import absolute
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace.numpy.joins_and_splits import stack
 from xtrace.numpy.ufuncs import arctan2, hypot, where

@@ -6,8 +6,8 @@ import operator
 from functools import reduce
 from typing import Any
 
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import absolute
+from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import absolute
 from xtrace._src.core.arrays import Array
 from xtrace.numpy.contraction import matmul
 from xtrace.numpy.joins_and_splits import concatenate, stack

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.algebra.vector_space import convert_to, operand_aval
-from xtrace._src.api.promotion import as_inexact, promote_dtypes
+from xtrace._src.api.operators.promotion import as_inexact, promote_dtypes
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace.numpy.broadcasting import broadcast_arrays, broadcast_to

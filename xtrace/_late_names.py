@@ -1,0 +1,132 @@
+"""Names of public modules that load at their first use. Type checkers and editors see ordinary imports."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import functools
+import importlib
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+
+class LateName(NamedTuple):
+    """The placeholder of a name that a recorded block imports: its module, and its name there."""
+
+    origin: str
+    attribute: str
+
+    @property
+    def full_name(self) -> str:
+        """The full name, if the name is a module."""
+        return f"{self.origin}.{self.attribute}"
+
+
+class LateOrigin:
+    """The placeholder of a module from which a recorded block imports names."""
+
+    def __init__(self, name: str) -> None:
+        self.full_name = name
+
+    def __getattr__(self, attribute: str) -> LateName:
+        return LateName(self.full_name, attribute)
+
+
+# Maps the module and the name of a function or class to its public name.
+public_names: dict[tuple[str, str], str] = {}
+
+# One block at a time, because a block replaces Python's import function.
+_block = threading.Lock()
+
+
+@contextlib.contextmanager
+def record_imports(namespace: dict[str, Any]) -> Iterator[None]:
+    """Bind each name that a block imports into the module of `namespace` to a placeholder, and load nothing."""
+
+    def record(name: str, importer: Mapping[str, Any] | None = None, *arguments: Any, **keywords: Any) -> Any:
+        return LateOrigin(name) if importer is namespace else original(name, importer, *arguments, **keywords)
+
+    with _block:
+        original = builtins.__import__
+        builtins.__import__ = record  # type: ignore[assignment]
+        try:
+            yield
+        finally:
+            builtins.__import__ = original
+
+
+@contextlib.contextmanager
+def late_imports(namespace: dict[str, Any], listed: bool = True, quick: tuple[str, ...] = ()) -> Iterator[None]:
+    """Let each name that a block imports into the module of `namespace` load at its first use.
+
+    listed: whether ``__all__`` and ``dir`` have the names. quick: functions without a boundary, because it would take
+    longer than they do.
+    """
+    with record_imports(namespace):
+        yield
+    names = {name: value for name, value in namespace.items() if type(value) is LateName}
+    for name in names:
+        del namespace[name]
+    late = namespace.setdefault("_late", {})
+    late |= names
+    for name, origin in names.items():
+        register_public_name(namespace["__name__"], name, *origin)
+    namespace["__all__"] = sorted({*namespace.get("__all__", ()), *(names if listed else ())})
+    namespace["__getattr__"] = functools.partial(_load, namespace["__name__"], late, quick)
+    namespace["__dir__"] = functools.partial(list_names, namespace)
+
+
+def register_public_name(module: str, name: str, origin: str, attribute: str) -> None:
+    """Let messages use the public `name` of a function or class in `module`.
+
+    The functions of a distribution get the name of its module as a prefix, unless several distributions share them.
+    """
+    above, _, own = module.rpartition(".")
+    if name.endswith("_p"):
+        return  # the alias of a primitive, which has its own name
+    if above != "xtrace.scipy.stats":
+        public_names.setdefault((origin, attribute), name)
+    elif origin == module:
+        public_names[origin, attribute] = f"{own}.{name}"
+
+
+def list_names(namespace: Mapping[str, Any]) -> list[str]:
+    """Return the public names of a module without loading them."""
+    return list(namespace["__all__"])
+
+
+def assemble_layers() -> None:
+    """Import the private layers as a whole; wait for the thread that does so already."""
+    importlib.import_module(f"{__package__}._src")
+
+
+def _keep_value(module: str, name: str, value: object, bounded: bool) -> Any:
+    return value
+
+
+_to_public: Callable[[str, str, Any, bool], Any] = _keep_value
+
+
+def set_public_form(form: Callable[[str, str, Any, bool], Any]) -> None:
+    """Set the function of a module, a name, a value and whether it is bounded that returns the value's public form."""
+    global _to_public
+    _to_public = form
+
+
+def _load(module: str, late: Mapping[str, LateName], quick: tuple[str, ...], name: str) -> Any:
+    """Load and return the object `name` of `module`; AttributeError if it is no name that loads late."""
+    if name not in late:
+        where = ""
+        if sys.modules.get("jax") is sys.modules["xtrace"]:
+            where = "; docs/compatibility.md in xtrace's repository lists the parts of JAX that are missing"
+        raise AttributeError(f"module {module!r} has no attribute {name!r}{where}")
+    origin, attribute = late[name]
+    if origin == module:
+        return importlib.import_module(f"{module}.{attribute}")
+    assemble_layers()
+    value = getattr(importlib.import_module(origin), attribute)
+    form = _to_public(module, name, value, name not in quick)
+    setattr(sys.modules[module], name, form)
+    return form

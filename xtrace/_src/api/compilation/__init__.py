@@ -1,0 +1,1 @@
+"""The compilation of lowered programs: devices, layouts, tiers, and programs as bytes."""

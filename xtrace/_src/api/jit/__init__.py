@@ -1,0 +1,1 @@
+"""`jit`: its cache, its dispatch and its stages."""

@@ -1,0 +1,1 @@
+"""Functions mapped over axes of arrays: `vmap`, `pmap`, `shard_map`."""

@@ -1,0 +1,1 @@
+"""NumPy's elementwise functions and the operators of arrays."""

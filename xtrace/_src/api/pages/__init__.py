@@ -1,0 +1,1 @@
+"""Functions and jaxprs as pages, and as HTML in notebooks."""

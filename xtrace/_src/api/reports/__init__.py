@@ -1,0 +1,1 @@
+"""Reports about functions and programs: caches, compile time, memory, costs."""

@@ -1,0 +1,1 @@
+"""Traces on disk: a warm start calls a function without tracing it."""

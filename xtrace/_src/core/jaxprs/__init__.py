@@ -1,0 +1,1 @@
+"""Jaxprs: the intermediate representation, its checker and its printer."""

@@ -1,0 +1,1 @@
+"""Pytrees: nested containers, their registration and their differences."""

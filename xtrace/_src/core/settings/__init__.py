@@ -1,0 +1,1 @@
+"""Settings, under JAX's names."""
