@@ -18,6 +18,7 @@ from xtrace._src.core.avals import physical_aval as physical_aval
 from xtrace._src.core.diagnostics.source import excluded_prefixes, is_internal
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.dtypes import finfo, issubdtype, prng_key
+from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.pytrees.key_paths import ignore_path, keystr
 from xtrace._src.core.pytrees.pytree_differences import find_differences
 from xtrace._src.core.settings import config
@@ -32,6 +33,8 @@ from xtrace._src.xla.distributed import connection
 from xtrace._src.xla.pytree_registry import is_node
 
 parse_flags_with_absl, update = config.config.parse_flags_with_absl, config.config.update
+# The error for derivatives by closed-over values of custom_vjp functions.
+CustomVJPException = UnexpectedTracerError
 # The started clients, by platform.
 _backends = started_clients
 
