@@ -126,6 +126,7 @@ class TypedComplex(_TypedNumber, complex):
 for _class in (TypedInt, TypedFloat, TypedComplex):
     aval_rules[_class] = lambda number: ShapedArray((), number.dtype, weak_type=True)
 
+
 class HashablePartial:
     """A function with its first arguments, which compares by both."""
 
