@@ -29,10 +29,10 @@ GROUPS = {
 }
 # What stands in the way of rows that miss their target, by how their names start.
 CAUSES = {
-    "cold start: selu": "the import, and XLA's compilation, which is jax's as well",
+    "cold start: selu": "numpy, jaxlib and ml_dtypes, which take {floor} of jax's import, and XLA's compilation",
     "cold start": "XLA's compilation, which is jax's as well",
     "warm start": "the import, XLA's loading of the program, and its first run",
-    "cold trace": "the loading of modules, of which numpy, jaxlib and ml_dtypes alone take {floor} of jax's import",
+    "cold trace": "the loading of modules, of which numpy, jaxlib and ml_dtypes take {floor} of jax's import",
     "dispatch 200-leaf": "the results are 200 arrays, which jax makes in C++",
     "dispatch": "XLA's execution takes most of both times",
     "trace+lower": "5 to 26 us of Python for each line of the module's text",

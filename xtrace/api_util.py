@@ -10,9 +10,9 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.callables import function_name
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.jaxprs.ir import DebugInfo
+from xtrace._src.core.linear_functions import Store, WrappedFun, transformation_with_aux2
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.pytrees import pytree
-from xtrace._src.extension.linear_functions import Store, WrappedFun, transformation_with_aux2
 
 __all__ = [
     "argnums_partial", "debug_info", "donation_vector", "flatten_axes", "flatten_fun", "flatten_fun_nokwargs",

@@ -10,10 +10,10 @@ from xtrace._src.api.custom_rules.custom_vjp import (
     custom_vjp_primal_tree_values,
 )
 from xtrace._src.api.custom_rules.linear_call import linear_call
-from xtrace._src.api.custom_rules.symbolic_zeros import SymbolicZero, zero_from_primal
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call as custom_jvp_call_p
 from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call as custom_vjp_call_p
+from xtrace._src.ops.custom_rules.symbolic_zeros import SymbolicZero, zero_from_primal
 
 __all__ = [
     "CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp", "custom_jvp_call_p",

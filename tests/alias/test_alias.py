@@ -196,6 +196,14 @@ def test_private_names_that_libraries_use():
     "from jax._src import dtypes as d; assert [d.to_complex_dtype(x).name for x in ('int64', 'bfloat16')] == "
     "['complex128', 'complex64'] and d.dtype(1.0).name == 'float32'",
     "from jax._src.core import full_lower, get_referent; assert full_lower(2) == get_referent(2) == 2",
+    "from jax._src.interpreters.ad import CustomVJPException as E; assert issubclass(E, Exception)",
+    "from jax._src.core import trace_ctx; assert trace_ctx.is_top_level() and trace_ctx.trace is trace_ctx.trace",
+    "from jax._src.random import threefry2x32 as t; k = t.threefry_seed(jnp.asarray(3)); assert k.tolist() == [0, 3]; "
+    "assert (t.threefry_split(k, (2,)) == xtrace.random.key_data(xtrace.random.split(xtrace.random.key(3)))).all(); "
+    "assert t.threefry_random_bits(k, 32, (2,)).tolist() == [318053758, 4029299397]",
+    "import numpy, pickle; from jax._src.literals import TypedFloat as F, TypedInt as I; n = I(5, numpy.dtype('u2')); "
+    "assert n == 5 and repr(n) == 'TypedInt(5, dtype=uint16)' and pickle.loads(pickle.dumps(n)).dtype == 'u2'; "
+    "assert [xtrace.typeof(x).dtype.name for x in (n, F(2.5, numpy.dtype('f2')))] == ['uint16', 'float16']",
     "import jax; assert jax.core.is_concrete(1) and not jax.jit(jax.core.is_concrete)(1.0)\n"
     "        assert jax.grad(lambda x: x * jax.core.is_concrete(x))(1.0) == 1.0",
     "import jax, jaxlib; assert jax.lib.__version__ == jaxlib.__version__",

@@ -49,3 +49,9 @@ def test_errors_of_a_program_are_its_own(content, error, folder):
     (folder / "a_program.py").write_text(content)
     with pytest.raises(error):
         main(["run", "a_program.py"])
+
+
+def test_a_program_knows_its_file_after_the_folder_changes(folder, capsys):
+    (folder / "a_program.py").write_text("import os\nos.chdir('/')\nprint(os.path.exists(__file__), __file__)")
+    main(["run", "a_program.py"])
+    assert capsys.readouterr().out == f"True {folder / 'a_program.py'}\n"

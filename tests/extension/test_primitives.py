@@ -199,6 +199,16 @@ def test_rules_that_are_not_there_say_how_to_register_them():
             registry[p] = 3
 
 
+def test_none_states_that_there_is_no_rule():
+    primitive = xtrace.extend.core.Primitive("without_transpose")
+    primitive.def_abstract_eval(lambda x: x)
+    rules = xtrace.interpreters.ad.primitive_transposes
+    rules[primitive] = None
+    assert primitive not in rules
+    with pytest.raises(NotImplementedError, match="for 'without_transpose' not implemented"):
+        xtrace.linear_transpose(primitive.bind, 1.0)(1.0)
+
+
 def test_built_in_rules_are_found_and_replaced():
     rule = OURS.ad.primitive_jvps[xtrace.lax.sin_p]
     value, tangent = rule((X,), (OURS.ad.Zero.from_primal_value(X),))

@@ -1,5 +1,7 @@
 """Traces that users write: `Trace.process_primitive`, tracers with a class of their own, and closed jaxprs' fields."""
 
+import functools
+
 import jax
 import jax.extend
 import numpy as np
@@ -112,6 +114,142 @@ def test_a_trace_without_process_primitive_says_so():
     ):
         xtrace.lax.sin(xtrace.numpy.asarray(X))
     assert float(xtrace.lax.sin(0.0)) == 0.0
+
+
+SHAPES = {
+    "broadcast_to": lambda m, x: m.numpy.broadcast_to(x[None], (2, 3)),
+    "one_to_many": lambda m, x: m.numpy.broadcast_to(x[:1], (3,)),
+    "promoted": lambda m, x: x + m.numpy.ones((2, 1)),
+    "atleast_2d": lambda m, x: m.numpy.atleast_2d(x),
+    "atleast_3d": lambda m, x: m.numpy.atleast_3d(x),
+    "array": lambda m, x: m.numpy.array([x, x]),
+    "ndmin": lambda m, x: m.numpy.array(x, ndmin=3),
+    "vstack": lambda m, x: m.numpy.vstack([x, x]),
+    "dstack": lambda m, x: m.numpy.dstack([x, x]),
+    "hstack": lambda m, x: m.numpy.hstack([x[0], x[1]]),
+    "tile": lambda m, x: m.numpy.tile(x, (2, 1)),
+    "ix_": lambda m, x: m.numpy.ix_(x, x),
+    "kron": lambda m, x: m.numpy.kron(x, x),
+    "argmax": lambda m, x: m.numpy.argmax(x, keepdims=True),
+    "lexsort": lambda m, x: m.numpy.lexsort(x[None]),
+    "vmap": lambda m, x: m.vmap(lambda y: y + x)(m.numpy.ones((2, 3))),
+    "squeeze_gradient": lambda m, x: m.grad(lambda y: y[0])(x),
+}
+
+
+def use_names(jaxpr, names):
+    """Collect the names of primitives, without the jits around them."""
+    for equation in jaxpr.eqns:
+        inner = equation.params.get("jaxpr")
+        if equation.primitive.name == "jit":
+            use_names(inner.jaxpr, names)
+        else:
+            names.append(equation.primitive.name)
+    return names
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_axes_are_added_by_the_operation_that_users_rules_are_for(name):
+    ours, theirs = [
+        use_names(m.make_jaxpr(lambda x, m=m: SHAPES[name](m, x))(X).jaxpr, []) for m in (xtrace, jax)
+    ]
+    assert sorted(ours) == sorted(theirs)
+
+
+def make_boxed(module):
+    """Return a function that calls another one on boxed values, under a trace with rules for a few operations."""
+    core, linear_util = module.extend.core, module.extend.linear_util
+    flatten, unflatten = module.tree.flatten, module.tree.unflatten
+    zero_class = module.custom_derivatives.SymbolicZero
+    rules = {"mul": module.lax.mul, "sin": module.lax.sin, "neg": module.lax.neg}
+
+    class Boxed(module.core.Tracer):
+        def __init__(self, trace, value):
+            super().__init__(trace, module.typeof(value))
+            self.value = value
+
+    class Boxing(module.core.Trace):
+        def __init__(self, below):
+            super().__init__()
+            self.below = below
+
+        def box(self, values):
+            return [x if type(x) is zero_class else Boxed(self, x) for x in values]
+
+        def unbox(self, values):
+            return [x.value if isinstance(x, Boxed) else x for x in values]
+
+        def process_primitive(self, primitive, tracers, params):
+            with core.set_current_trace(self.below):
+                return Boxed(self, rules[primitive.name](*self.unbox(tracers)))
+
+        def process_custom_jvp_call(self, primitive, fun, jvp, tracers, *, symbolic_zeros):
+            fun, tree = around(fun, self)
+            jvp, jvp_tree = around(jvp, self)
+            values = self.unbox(tracers)
+            types = tuple(map(module.typeof, values))
+            params = {"subfuns": (fun, jvp), "symbolic_zeros": symbolic_zeros}
+            out = primitive.bind_with_trace(self.below, tuple(values), types, params)
+            return self.box(unflatten(linear_util.merge_linear_aux(tree, jvp_tree)[1], out))
+
+    @linear_util.transformation_with_aux
+    def around(outer, *values):
+        with core.take_current_trace() as below:
+            trace = Boxing(below)
+            with core.set_current_trace(trace):
+                results = yield trace.box(values), {}
+                results = trace.unbox(results)
+        results = [module.numpy.zeros(x.shape, x.dtype) if type(x) is zero_class else x for x in results]
+        _, tree = flatten(results[: len(results) // 2] if len(results) > 1 else results)
+        yield results, tree
+
+    def call(function, *values):
+        with core.take_current_trace() as below:
+            trace = Boxing(below)
+            with core.set_current_trace(trace):
+                out = function(*trace.box(values))
+            return trace.unbox([out])[0]
+
+    return call
+
+
+def make_product(module, symbolic_zeros):
+    """Return ``sin(x) * y`` with a rule for the first operand only, which is wrong, so that its use shows."""
+    lax = module.lax
+
+    @module.custom_jvp
+    def product(x, y):
+        return lax.mul(lax.sin(x), y)
+
+    def rule(primals, tangents):
+        (x, y), (t, _) = primals, tangents
+        return lax.mul(lax.sin(x), y), lax.mul(lax.neg(t), y)
+
+    product.defjvp(rule, symbolic_zeros=symbolic_zeros)
+    return product
+
+
+CALLS = {
+    "value": lambda m, f, x, y: f(x, y),
+    "jvp": lambda m, f, x, y: m.jvp(lambda x: f(x, y), (x,), (y,)),
+    "grad": lambda m, f, x, y: m.grad(lambda x: f(x, y).sum())(x),
+    "vmap": lambda m, f, x, y: m.vmap(f)(x, y),
+    "jit": lambda m, f, x, y: m.jit(f)(x, y),
+    "jit_of_grad": lambda m, f, x, y: m.jit(m.grad(lambda x: f(x, y).sum()))(x),
+    "jit_of_vmap": lambda m, f, x, y: m.jit(m.vmap(m.grad(f)))(x, y),
+    "grad_of_jit": lambda m, f, x, y: m.grad(lambda x: m.jit(f)(x, y).sum())(x),
+}
+
+
+@pytest.mark.parametrize("symbolic_zeros", [False, True])
+@pytest.mark.parametrize("name", CALLS)
+def test_users_traces_get_the_functions_of_custom_rules(name, symbolic_zeros):
+    results = []
+    for m in (xtrace, jax):
+        function = functools.partial(make_boxed(m), make_product(m, symbolic_zeros))
+        results.append(CALLS[name](m, function, m.numpy.asarray(X), m.numpy.asarray(X + 1)))
+    for ours, theirs in zip(*map(xtrace.tree.leaves, map(list_of, results)), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 
 
 def test_fields_of_closed_jaxprs():

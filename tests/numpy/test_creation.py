@@ -3,6 +3,7 @@
 import enum
 import operator
 import pickle
+import warnings
 
 import jax
 import jax.numpy
@@ -370,3 +371,12 @@ def test_creation_reads_as_in_jax():
     text = str(xtrace.make_jaxpr(lambda: (jnp.zeros((2, 3)), jnp.arange(1, 5), jnp.eye(2, dtype=bool)))())
     assert "broadcast_in_dim 0.0" in text and "iota[dimension=0 dtype=int32 shape=(4,)]" in text
     assert text.count("iota") == 3 and "convert_element_type" not in text
+
+
+def test_questions_about_dtypes_take_arrays():
+    """As in jax, which warns that this will end."""
+    for numpy, array in ((jnp, jnp.ones(2)), (jax.numpy, jax.numpy.ones(2))):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            assert numpy.isdtype(array, "real floating") and numpy.isdtype("float32", array)
+            assert numpy.can_cast(numpy.int8, array) and not numpy.can_cast(numpy.int32, array)

@@ -16,7 +16,8 @@ CALLS = [
     "jnp.unravel_index(np.array([0, 5, 11]), (3, 4))", "jnp.unravel_index(5, (3, 4))", "jnp.unravel_index(5, 3)",
     "jnp.unravel_index(np.array([12, -1, -13, 100]), (3, 4))", "jnp.unravel_index(i, [2, 3])",
     "jnp.unravel_index(u, (3, 4))", "jnp.unravel_index(0, ())", "jnp.unravel_index(n, np.array([3, 4]))",
-    "jnp.unravel_index(wi, (2, 2))",
+    "jnp.unravel_index(wi, (2, 2))", "jnp.unravel_index(np.float32([-9, -8.5, -1, 0.5, 7.5, 99, np.nan]), (2, 4))",
+    "jnp.unravel_index(1.5, (3, 4))", "jnp.unravel_index(np.array([True, False]), (2, 2))",
     "jnp.ravel_multi_index((5, 2), (3, 4), mode='wrap')", "jnp.ravel_multi_index((5, -2), (3, 4), mode='clip')",
     "jnp.ravel_multi_index((n, -n), (3, 4), mode='wrap', order='F')", "jnp.ravel_multi_index((5, 2), (3, 4), 'ignore')",
     "jnp.ravel_multi_index((n, u[:3]), (3, 4), mode='clip', dtype='int8')", "jnp.ravel_multi_index((), ())",
@@ -53,7 +54,7 @@ def test_jitted_values_are_those_of_jax():
 
 ERRORS = [
     ("jnp.unravel_index([1], (3, 4))", TypeError, "unravel_index requires"),
-    ("jnp.unravel_index(1.5, (3, 4))", TypeError, "unravel_index: indices must have an integer type, got float32"),
+    ("jnp.unravel_index(1j, (3, 4))", TypeError, "unravel_index: indices must be integers or real numbers"),
     ("jnp.unravel_index(1, (2.5, 3))", TypeError, "unravel_index: shape must be"),
     ("jnp.ravel_multi_index((5, 2), (3, 4))", ValueError, "invalid entry in coordinates array for an axis of size 3"),
     ("jnp.ravel_multi_index((1, 2), (3, 4), order='K')", ValueError, "order='K'"),

@@ -35,13 +35,15 @@ def run_tests(library: Library, environments: Sequence[Environment], sample: boo
             outcomes[frontend], seconds[frontend] = json.loads(path.read_text())
             continue
         start = time.perf_counter()
-        outcomes[frontend] = _run_pytest(library, environment, sources, files)
+        outcomes[frontend] = _run_pytest(library, environment, sources, files, 1 if sample else library.one_of)
         seconds[frontend] = round(time.perf_counter() - start)
         if not sample:
             path.write_text(json.dumps([outcomes[frontend], seconds[frontend]], indent=1))
     on_jax = [name for name, fault in outcomes["jax"].items() if fault is None]
     on_xtrace = outcomes["xtrace"]
     failures = {n: on_xtrace.get(n, "was not collected") for n in on_jax if on_xtrace.get(n, "") is not None}
+    if not on_jax:
+        raise RuntimeError(f"{library.name}: no test passes on jax")
     return {
         "pass_on_jax": len(on_jax), "pass_on_xtrace": len(on_jax) - len(failures), "failures": failures,
         "seconds": seconds,
@@ -49,9 +51,9 @@ def run_tests(library: Library, environments: Sequence[Environment], sample: boo
 
 
 def _run_pytest(
-    library: Library, environment: Environment, sources: Path, files: Sequence[str]
+    library: Library, environment: Environment, sources: Path, files: Sequence[str], one_of: int
 ) -> dict[str, str | None]:
-    """Return the fault of each test that ran, None for one that passed."""
+    """Return the fault of each test that ran, None for one that passed. one_of: of how many tests one is run."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         arguments = [
@@ -60,7 +62,7 @@ def _run_pytest(
             "-p", "tools.compatibility.separate_modules",
             "--continue-on-collection-errors", *files,
         ]
-        variables = {"PYTHONPATH": str(ROOT), VARIABLE: str(library.one_of), **dict(library.variables)}
+        variables = {"PYTHONPATH": str(ROOT), VARIABLE: str(one_of), **dict(library.variables)}
         done = environment.run(arguments, sources, _LIMIT, variables)
         if not report.exists():
             raise RuntimeError(f"{library.name}: pytest on {environment.frontend} ended early:\n{done.stdout[-2000:]}")

@@ -35,12 +35,13 @@ def run_program(words: Sequence[str]) -> None:
     gc.freeze()
     xtrace.as_jax()
     sys.argv = rest
-    sys.path[0] = os.getcwd() if is_module else os.path.dirname(os.path.abspath(rest[0]))
+    path = os.path.abspath(rest[0])  # As Python names a program in `__file__` and in tracebacks.
+    sys.path[0] = os.getcwd() if is_module else os.path.dirname(path)
     try:
         if is_module:
             runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
         else:
-            runpy.run_path(rest[0], run_name="__main__")
+            runpy.run_path(path, run_name="__main__")
     except (ImportError, OSError, SyntaxError) as error:
         if _is_of_program(error):
             raise

@@ -9,8 +9,8 @@ from xtrace._late_imports import late_imports as _late_imports
 from xtrace._late_imports import late_modules
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.jaxprs.ir import DebugInfo, Jaxpr, JaxprEqn
+from xtrace._src.core.linear_functions import WrappedFun
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace._src.extension.linear_functions import WrappedFun
 from xtrace._src.extension.partial_evaluation import PartialVal, custom_partial_eval_rules, partially_evaluate
 from xtrace._src.extension.partial_rules import partial_eval_jaxpr_custom_rules
 from xtrace._src.transforms import dce

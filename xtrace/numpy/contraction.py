@@ -31,7 +31,7 @@ from xtrace._src.core.settings.jax_version import is_newer
 from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.concatenation import split
 from xtrace._src.ops.arrays.creation import zeros_like
-from xtrace._src.ops.arrays.shape import squeeze
+from xtrace._src.ops.arrays.shape import expand_dims, squeeze
 from xtrace._src.ops.complex_numbers import conj
 from xtrace._src.ops.contractions.contraction import choose_product_sharding, multiply_shards
 from xtrace.numpy import reductions
@@ -521,8 +521,8 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     _refuse_booleans(a, b)
     rank = max(map(len, shapes))
     left, right = [(1,) * (rank - len(shape)) + shape for shape in shapes]
-    rows = reshape(a, [n for size in left for n in (size, 1)])
-    columns = reshape(b, [n for size in right for n in (1, size)])
+    rows = expand_dims(expand_dims(a, range(rank - len(shapes[0]))), range(1, 2 * rank, 2))
+    columns = expand_dims(expand_dims(b, range(rank - len(shapes[1]))), range(0, 2 * rank, 2))
     product = multiply(rows, columns)
     return reshape(product, [m * n for m, n in zip(left, right, strict=True)]) if rank else product
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import convert_to, operand_aval, reshape
+from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api.devices import device_put
 from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.core import dtypes
@@ -121,7 +121,7 @@ def _make_array(
         value, wanted, copy = device_put(value if wanted is None else dtypes.cast(value, wanted), device), None, None
     result = _convert_value(value, wanted, copy)
     if ndmin > result.ndim:
-        result = reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
+        result = shapes.expand_dims(result, range(ndmin - result.ndim))
     return result if device is None else device_put(result, place_of(device, out_sharding, result.ndim))
 
 
@@ -277,7 +277,7 @@ def _stack_nested(value: Any, dtype: DType, *, function: str = "") -> Array:
             f"{function or called_function()}: a nested list must be rectangular; its elements have the shapes "
             f"{', '.join(str(p.shape) for p in parts)}"
         )
-    return concatenate([reshape(p, (1, *p.shape)) for p in parts], 0)
+    return concatenate([shapes.expand_dims(p, (0,)) for p in parts], 0)
 
 
 def to_array_operand(value: Any, position: int = 0, *, function: str = "") -> Array:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy import index_exp, s_
 
-from xtrace._src.algebra.vector_space import canonical_shape, check_broadcast, convert_to, operand_aval, reshape
+from xtrace._src.algebra.vector_space import canonical_shape, check_broadcast, convert_to, operand_aval
 from xtrace._src.api.jit.inline_jit import inline_jit
+from xtrace._src.api.operators.operators import divmod, greater, less, select_where
 from xtrace._src.api.operators.promotion import common_dtype, find_common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
@@ -23,6 +24,7 @@ from xtrace._src.core.settings import config
 from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise, selection
+from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.ops.comparisons import lt
 from xtrace._src.ops.selection import select_n
 from xtrace.numpy.broadcasting import meshgrid
@@ -47,26 +49,27 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Any, ...]:
     """Return the indices along each axis of positions in the flattened array.
 
     Args:
-        indices: an array or a scalar of integers; negative ones count from the end, and those out of bounds are
-            moved to the nearest end.
+        indices: an array or a scalar of integers, also as real numbers; negative ones count from the end, and those
+            out of bounds are moved to the nearest end.
         shape: the lengths of the axes.
 
     Returns:
         A tuple of arrays of the shape and dtype of `indices`.
 
     Raises:
-        TypeError: `indices` has no integers.
+        TypeError: `indices` is complex.
 
     Example:
         >>> jnp.unravel_index(5, (2, 3))
         (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
     """
     aval = operand_aval(indices, 0)
-    if not dtypes.is_integer(aval.dtype):
-        raise TypeError(f"unravel_index: indices must have an integer type, got {aval.dtype.name}")
+    if dtypes.is_complex(aval.dtype):
+        raise TypeError(f"unravel_index: indices must be integers or real numbers, got {aval.dtype.name}")
     sizes = np.asarray(shape).tolist() if isinstance(shape, (np.ndarray, Array)) else shape
     sizes = tuple(sizes) if isinstance(sizes, (list, tuple)) else (sizes,)
-    return tuple(_compute_indices(to_array_operand(indices), shape=canonical_shape(sizes)))
+    compute = _compute_indices if dtypes.is_integer(aval.dtype) else _divide_out
+    return tuple(compute(to_array_operand(indices), shape=canonical_shape(sizes)))
 
 
 @inline_jit
@@ -88,6 +91,17 @@ def _compute_indices(indices: Array, *, shape: tuple[int, ...]) -> list[Any]:
         coordinates.append(convert_to(elementwise.rem(rest, number(max(size, 1))), dtype, weak))
         rest = elementwise.div(rest, number(max(size, 1)))
     return coordinates[::-1]
+
+
+@inline_jit
+def _divide_out(indices: Array, *, shape: tuple[int, ...]) -> list[Any]:
+    """Return indices for positions that are real numbers or booleans; fractions stay in the last axis."""
+    rest, coordinates = indices, []
+    for size in reversed(shape):
+        rest, coordinate = divmod(rest, size)
+        coordinates.append((coordinate, size))
+    above, below = greater(rest, 0), less(rest, -1)
+    return [select_where(above, n - 1, select_where(below, 0, x)) for x, n in reversed(coordinates)]
 
 
 def ravel_multi_index(
@@ -199,7 +213,7 @@ def ix_(*args: ArrayLike) -> tuple[Any, ...]:
         if dtypes.is_boolean(aval.dtype):
             raise NotImplementedError("ix_: boolean arguments are not implemented; use nonzero(mask)[0]")
         x = to_array_operand(x) if aval.size else arange(0)
-        grid.append(reshape(x, [x.size if j == i else 1 for j in range(len(args))]))
+        grid.append(expand_dims(x, [j for j in range(len(args)) if j != i]))
     return tuple(grid)
 
 
@@ -296,7 +310,7 @@ class _Joiner:
         if missing <= 0:
             return x
         before = min(max(place + missing + 1 if place < 0 else place, 0), missing) if x.ndim else missing
-        return reshape(x, (1,) * before + x.shape + (1,) * (missing - before))
+        return expand_dims(x, [*range(before), *range(before - missing, 0)])
 
 
 r_ = _Joiner("r_", 0, 1, -1)

@@ -381,21 +381,11 @@ def _place_axes(layout: list[str], arrays: Sequence[Any]) -> tuple[int, tuple[in
     return block, tuple([i for i, kind in enumerate(axes) if kind == "n"])
 
 
-def insert_axes(x: Any, places: tuple[int, ...]) -> Any:
-    """Return `x` with axes of size 1 inserted at the given positions, one after the other."""
-    if not places:
-        return x
-    shape = list(x.shape)
-    for axis in places:
-        shape.insert(axis, 1)
-    return reshape(x, shape)
-
-
 @inline_jit
 def _apply_plan(x: Array, *operands: ArrayLike, plan: Plan, options: Options) -> Array:
     """Carry out a plan; `operands` are its starts and its index arrays."""
     rest = list(operands)
-    x = insert_axes(x, plan.inserted)
+    x = shapes.expand_dims(x, plan.inserted)
     x = _take_window(x, rest, plan)
     if plan.reversed:
         x = shapes.rev(x, plan.reversed)
@@ -459,7 +449,8 @@ def gather_elements(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block
     positions = []
     for index, aval, axis in zip(indices, avals, axes, strict=True):
         position = to_position(index, x.shape[axis], options.wrap and dtypes.is_signed(aval.dtype), dtype)
-        positions.append(reshape(broadcast_operand_to(position, aval.shape, shape, function="indexing"), (*shape, 1)))
+        position = broadcast_operand_to(position, aval.shape, shape, function="indexing")
+        positions.append(shapes.expand_dims(position, (-1,)))
     start_indices = positions[0] if len(positions) == 1 else concatenate(positions, len(shape))
     offsets = tuple([i for i in range(x.ndim - len(axes) + len(shape)) if not block <= i < block + len(shape)])
     numbers = index_vectors.GatherDimensionNumbers(offset_dims=offsets, collapsed_slice_dims=axes, start_index_map=axes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -22,8 +21,16 @@ from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.core.sizes import to_count
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import concatenation
+from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace.numpy.conversion import to_array_operand
-from xtrace.numpy.manipulation import at_least_1d, at_least_2d, at_least_3d, moveaxis
+from xtrace.numpy.manipulation import (
+    NEW_AXES_1D,
+    NEW_AXES_2D,
+    NEW_AXES_3D,
+    NEW_AXES_OF_COLUMNS,
+    moveaxis,
+    raise_rank,
+)
 from xtrace.numpy.operands import refuse, to_known_integer
 
 
@@ -47,25 +54,25 @@ def _to_operands(arrays: object) -> list[Any]:
 
 
 def _join(
-    arrays: object, axis: int | Callable[[int], int], dtype: object,
-    raise_shape: Callable[[Shape], Shape] = lambda shape: shape,
+    arrays: object, axis: int | Callable[[int], int], dtype: object, new_axes: Sequence[Shape] = ()
 ) -> Array:
     """Return arrays, or the rows of an array, joined along `axis`, which may be a function of their rank.
 
-    raise_shape: maps the shape of an array to its shape in the join, which may have more axes.
+    new_axes: the positions of axes that an array gets before the join, by its rank.
     """
     if not isinstance(arrays, (Array, np.ndarray)):
-        raised = [set_shape(x, raise_shape(x.shape)) for x in _to_operands(arrays)]
+        raised = [raise_rank(x, new_axes) for x in _to_operands(arrays)]
         return _concatenate(raised, axis if isinstance(axis, int) else axis(raised[0].ndim), dtype)
     # One transposition, so that the program does not grow with the number of rows.
     array = to_array_operand(arrays)
     if not array.ndim or not array.shape[0]:
         raise ValueError(f"{called_function()}: Need at least one array")
-    count, shape = array.shape[0], raise_shape(array.shape[1:])
+    array = raise_rank(array, new_axes, 1)
+    count, *shape = array.shape
     if not shape:
         raise _make_rank_error()
     along = canonical_axis(axis if isinstance(axis, int) else axis(len(shape)), len(shape))
-    rows = moveaxis(set_shape(array, (count, *shape)), 0, along)
+    rows = moveaxis(array, 0, along)
     wanted, weak = _promote_types([array], dtype)
     return convert_to(set_shape(rows, (*shape[:along], count * shape[along], *shape[along + 1 :])), wanted, weak)
 
@@ -125,7 +132,9 @@ def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, d
     """
     wanted = requested_dtype(dtype)
     if axis is None:
-        return _join(arrays, 0, wanted, lambda shape: (math.prod(shape),))
+        if isinstance(arrays, (Array, np.ndarray)):
+            arrays = [to_array_operand(arrays)] if arrays.ndim else []
+        return _join([set_shape(x, (x.size,)) for x in _to_operands(arrays)], 0, wanted)
     return _join(arrays, axis, wanted)
 
 
@@ -212,7 +221,7 @@ def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
         Array([[1, 2],
                [3, 4]], dtype=int32)
     """
-    return _join(tup, 0, requested_dtype(dtype), at_least_2d)
+    return _join(tup, 0, requested_dtype(dtype), NEW_AXES_2D)
 
 
 @inline_jit(static=("dtype",), trees=True)
@@ -234,7 +243,7 @@ def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
         >>> jnp.hstack([jnp.array([1, 2]), jnp.array([3, 4])])
         Array([1, 2, 3, 4], dtype=int32)
     """
-    return _join(tup, lambda rank: min(rank - 1, 1), requested_dtype(dtype), at_least_1d)
+    return _join(tup, lambda rank: min(rank - 1, 1), requested_dtype(dtype), NEW_AXES_1D)
 
 
 @inline_jit(static=("dtype",), trees=True)
@@ -257,7 +266,7 @@ def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
         Array([[[1, 3],
                 [2, 4]]], dtype=int32)
     """
-    return _join(tup, 2, requested_dtype(dtype), at_least_3d)
+    return _join(tup, 2, requested_dtype(dtype), NEW_AXES_3D)
 
 
 @inline_jit(trees=True)
@@ -279,7 +288,7 @@ def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
         Array([[1, 3],
                [2, 4]], dtype=int32)
     """
-    return _join(tup, 1, None, lambda shape: shape if len(shape) > 1 else (math.prod(shape), 1))
+    return _join(tup, 1, None, NEW_AXES_OF_COLUMNS)
 
 
 @inline_jit(static=("axis",), public=True)
@@ -346,7 +355,7 @@ def block(arrays: Any) -> Array:
     def assemble(item: object, axis: int) -> Array:
         if not isinstance(item, list):
             item = to_array_operand(item)
-            return item if item.ndim == rank else set_shape(item, (1,) * (rank - item.ndim) + item.shape)
+            return expand_dims(item, range(rank - item.ndim))
         return _concatenate([assemble(x, axis + 1) for x in item], axis, None)
 
     return assemble(arrays, rank - levels)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -364,24 +364,21 @@ def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
     return shapes.squeeze(a, axes) if axes else a
 
 
-def at_least_1d(shape: Shape) -> Shape:
-    """Return a shape with at least 1 axis."""
-    return shape or (1,)
+# The positions of new axes, by the number of axes that there are.
+NEW_AXES_1D = ((0,),)
+NEW_AXES_2D = ((0, 1), (0,))
+NEW_AXES_3D = ((0, 1, 2), (0, 2), (2,))
+NEW_AXES_OF_COLUMNS = ((0, 1), (1,))
 
 
-def at_least_2d(shape: Shape) -> Shape:
-    """Return a shape with at least 2 axes, a vector as a row."""
-    return shape if len(shape) > 1 else (1, math.prod(shape))
+def raise_rank(x: Array, new_axes: Sequence[Shape], start: int = 0) -> Array:
+    """Return `x` with new axes of size 1 at positions that are an entry of `new_axes`; axes before `start` stay."""
+    rank = x.ndim - start
+    return shapes.expand_dims(x, [start + i for i in new_axes[rank]]) if rank < len(new_axes) else x
 
 
-def at_least_3d(shape: Shape) -> Shape:
-    """Return a shape with at least 3 axes, a vector along the second."""
-    return shape if len(shape) > 2 else (*at_least_2d(shape), 1)
-
-
-def _raise_ranks(arys: tuple[Any, ...], raise_shape: Callable[[Shape], Shape]) -> Any:
-    arrays = [to_array_operand(x, i) for i, x in enumerate(arys)]
-    raised = [set_shape(x, raise_shape(x.shape)) for x in arrays]
+def _raise_ranks(arys: tuple[Any, ...], new_axes: Sequence[Shape]) -> Any:
+    raised = [raise_rank(to_array_operand(x, i), new_axes) for i, x in enumerate(arys)]
     return raised[0] if len(raised) == 1 else pack_results(raised)
 
 
@@ -402,7 +399,7 @@ def atleast_1d(*arys: ArrayLike) -> Any:
         >>> jnp.atleast_1d(1.0).shape
         (1,)
     """
-    return _raise_ranks(arys, at_least_1d)
+    return _raise_ranks(arys, NEW_AXES_1D)
 
 
 @inline_jit(public=True)
@@ -422,7 +419,7 @@ def atleast_2d(*arys: ArrayLike) -> Any:
         >>> jnp.atleast_2d(1.0).shape
         (1, 1)
     """
-    return _raise_ranks(arys, at_least_2d)
+    return _raise_ranks(arys, NEW_AXES_2D)
 
 
 @inline_jit(public=True)
@@ -442,7 +439,7 @@ def atleast_3d(*arys: ArrayLike) -> Any:
         >>> jnp.atleast_3d(1.0).shape
         (1, 1, 1)
     """
-    return _raise_ranks(arys, at_least_3d)
+    return _raise_ranks(arys, NEW_AXES_3D)
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:

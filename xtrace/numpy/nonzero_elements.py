@@ -23,6 +23,7 @@ from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import cumulative, elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import iota
+from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.ops.comparisons import bitwise_and, lt, ne
 from xtrace._src.ops.control_flow.while_loop import fori_loop
 from xtrace._src.ops.selection import select_n
@@ -169,5 +170,5 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | N
         coordinates = nonzero(reshape(a, (1,)), size=size, fill_value=fill_value)[0]
         return zeros((coordinates.size, 0), coordinates.dtype)
     columns = promote(*nonzero(a, size=size, fill_value=fill_value))
-    table = concatenate([reshape(x, (x.size, 1)) for x in columns], 1)
+    table = concatenate([expand_dims(x, (1,)) for x in columns], 1)
     return convert_to(table, table.dtype) if is_newer() else table

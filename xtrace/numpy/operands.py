@@ -13,7 +13,6 @@ from xtrace._src.algebra.vector_space import (
     check_broadcast,
     convert_to,
     operand_aval,
-    reshape,
 )
 from xtrace._src.api.operators.promotion import cast_constant, scalar_value
 from xtrace._src.core import dtypes
@@ -149,10 +148,7 @@ def broadcast_operand_to(x: ArrayLike, own: tuple[int, ...], shape: tuple[int, .
         )
     if own == shape and isinstance(x, Array):
         return x
-    kept = [i for i, n in enumerate(own) if n == shape[missing + i]]
-    if len(kept) < len(own):
-        x = reshape(x, [own[i] for i in kept])
-    return broadcast_in_dim.bind_positional((x,), (shape, tuple([missing + i for i in kept]), None))
+    return broadcast_in_dim.bind_positional((x,), (shape, tuple(range(missing, len(shape))), None))
 
 
 def slice_axis(x: Array, start: int, stop: int, axis: int) -> Array:

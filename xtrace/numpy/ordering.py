@@ -29,7 +29,6 @@ from xtrace._src.ops.selection import select_n
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import zeros
 from xtrace.numpy.indexing import DEFAULT, gather_elements, take
-from xtrace.numpy.joins_and_splits import unstack
 from xtrace.numpy.operands import scalar_of
 from xtrace.numpy.rearrangement import flip, sort
 
@@ -171,7 +170,7 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     if isinstance(keys, (Array, np.ndarray)):
         if not keys.ndim:
             raise TypeError(f"lexsort: keys must be a sequence of arrays, got {operand_aval(keys, 0)}")
-        keys = unstack(keys)
+        keys = [shapes.squeeze(slicing.slice_in_dim(keys, i, i + 1), (0,)) for i in range(keys.shape[0])]
     operands = [to_array_operand(key, i) for i, key in enumerate(keys)]
     if not operands:
         raise TypeError("lexsort: need a sequence of keys with one at least, got an empty one")

@@ -68,8 +68,7 @@ def tile(A: ArrayLike, reps: object) -> Any:
     A = to_array_operand(A)
     counts = canonical_shape(reps)
     counts = (1,) * (A.ndim - len(counts)) + counts
-    own = (1,) * (len(counts) - A.ndim) + A.shape
-    A = set_shape(A, own)
+    A = shapes.expand_dims(A, range(len(counts) - A.ndim))
     return A if all(n == 1 for n in counts) else concatenation.tile(A, counts)
 
 

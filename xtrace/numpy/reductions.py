@@ -17,6 +17,7 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.settings import config
 from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise, reductions
+from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.ops.comparisons import bitwise_and, bitwise_or, eq, ne
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import warn_of_lost_part
@@ -450,11 +451,11 @@ def find_position(name: str, a: ArrayLike, axis: Axes, out: Any, keepdims: bool 
         raise ValueError(f"attempt to get {called_function()} of an empty sequence: shape {aval.shape}, axis {axis}")
     if along is None:
         a, along = reshape(a, (aval.size,)), 0
-        target: tuple[int, ...] = (1,) * aval.ndim
+        dropped = tuple(range(aval.ndim))
     else:
-        target = (*aval.shape[:along], 1, *aval.shape[along + 1 :])
+        dropped = (along,)
     position: Array = getattr(reductions, name)(a, along, dtypes.default_int(config.enable_x64.value))
-    return reshape(position, target) if keepdims else position
+    return expand_dims(position, dropped) if keepdims else position
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)

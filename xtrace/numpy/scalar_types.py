@@ -260,7 +260,12 @@ def can_cast(from_: Any, to: object, casting: str = "safe") -> bool:
         own = dtypes.resolve(from_)
     else:
         own = from_.dtype
-    return bool(np.can_cast(own, dtypes.resolve(to), casting=casting))  # type: ignore[arg-type]
+    return bool(np.can_cast(own, _resolve(to), casting=casting))  # type: ignore[arg-type]
+
+
+def _resolve(dtype: Any) -> Any:
+    """Return a dtype; that of an array, as NumPy's functions that ask for a dtype do."""
+    return dtypes.resolve(dtype.dtype if isinstance(dtype, Array) else dtype)
 
 
 _KINDS: dict[str, Callable[[Any], bool]] = {
@@ -275,7 +280,7 @@ def isdtype(dtype: DTypeLike, kind: object) -> bool:
     """Return whether a dtype is of a kind.
 
     Args:
-        dtype: a dtype.
+        dtype: a dtype, or an array of it.
         kind: a dtype, ``"bool"``, ``"signed integer"``, ``"unsigned integer"``, ``"integral"``, ``"real floating"``,
             ``"complex floating"``, ``"numeric"``, or a tuple of alternatives.
 
@@ -290,14 +295,14 @@ def isdtype(dtype: DTypeLike, kind: object) -> bool:
         >>> jnp.isdtype(jnp.int8, ("bool", "integral"))
         True
     """
-    own = dtypes.resolve(dtype)
+    own = _resolve(dtype)
     for candidate in kind if isinstance(kind, tuple) else (kind,):
         if isinstance(candidate, str) and candidate in _KINDS:
             if _KINDS[candidate](own):
                 return True
         else:
             try:
-                if own == dtypes.resolve(candidate):
+                if own == _resolve(candidate):
                     return True
             except TypeError:
                 raise ValueError(

@@ -5,6 +5,7 @@ The number of elements depends on values. Under `jit` the parameter `size` sets 
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -100,14 +101,18 @@ def _sort_rows(rows: Array, *, equal_nan: bool) -> tuple[Any, Any, Any]:
     """Return a sorting order of the rows, a mask of the first of equal rows in it, and the sorted first column."""
     columns = [reshape(x, (rows.shape[0],)) for x in split(rows, [1] * rows.shape[1], 1)] if rows.shape[1] else []
     in_order = sorting.sort([*columns, iota(dtypes.int32, rows.shape[0])], 0, num_keys=max(len(columns), 1))
-    differ = broadcast_in_dim(scalar_of(False, dtypes.bool_), (rows.shape[0] - 1,), ())
+    differences = []
     for column in in_order[:-1]:
         later, earlier = getitem(column, slice(1, None)), getitem(column, slice(None, -1))
         unequal = ne(later, earlier)
         if equal_nan and dtypes.is_inexact(column.dtype):
             both = bitwise_and(ne(later, later), ne(earlier, earlier))
             unequal = bitwise_and(unequal, bitwise_not(both))
-        differ = bitwise_or(differ, unequal)
+        differences.append(unequal)
+    if differences:
+        differ = functools.reduce(bitwise_or, differences)
+    else:
+        differ = broadcast_in_dim(scalar_of(False, dtypes.bool_), (rows.shape[0] - 1,), ())
     first = broadcast_in_dim(scalar_of(True, dtypes.bool_), (1,), ())
     return in_order[-1], concatenate([first, differ]), in_order[0]
 

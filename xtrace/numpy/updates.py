@@ -27,7 +27,7 @@ from xtrace._src.ops.arrays.creation import iota
 from xtrace._src.ops.arrays.gathering import Scatter
 from xtrace.numpy.conversion import asarray
 from xtrace.numpy.creation import ones_like, warn_of_lost_part, zeros
-from xtrace.numpy.indexing import Options, Plan, get_at, insert_axes, read_index, to_position
+from xtrace.numpy.indexing import Options, Plan, get_at, read_index, to_position
 from xtrace.numpy.operands import broadcast_operand_to, scalar_of
 
 
@@ -81,7 +81,7 @@ def _make_index_vectors(
         elif axis not in vectors and plan.sizes[axis] != shape[axis]:
             vectors[axis] = broadcast_in_dim(scalar_of(start, dtype), whole, ())
     axes = tuple(sorted(vectors))
-    columns = [reshape(vectors[axis], (*whole, 1)) for axis in axes]
+    columns = [shapes.expand_dims(vectors[axis], (-1,)) for axis in axes]
     if not columns:
         return broadcast_in_dim(scalar_of(0, dtype), (*whole, 0), ()), axes
     return (columns[0] if len(columns) == 1 else concatenate(columns, len(whole))), axes
@@ -97,7 +97,7 @@ def _scatter(
     Both are combined as elements of type `dtype`; the result has the type of `x`.
     """
     given, own = x, operand_aval(x, 0, function="ndarray.at")
-    x = insert_axes(convert_to(x, dtype, own.weak_type and own.dtype == dtype), plan.inserted)
+    x = shapes.expand_dims(convert_to(x, dtype, own.weak_type and own.dtype == dtype), plan.inserted)
     block = check_broadcast([operand_aval(i, 0, function="indexing").shape for i in operands], function="indexing")
     target = _Target(plan, x.ndim, block)
     indices, axes = _make_index_vectors(x.shape, operands, plan, options, target, block)

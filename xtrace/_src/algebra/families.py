@@ -18,7 +18,7 @@ from xtrace._src.algebra.kinds import (
     kind_names,
 )
 from xtrace._src.algebra.monoids import Monoid, write_reduction
-from xtrace._src.algebra.vector_space import broadcast_like, convert_to, move_axis, reshape, unbroadcast
+from xtrace._src.algebra.vector_space import broadcast_in_dim, broadcast_like, convert_to, move_axis, unbroadcast
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.array_protocol import convert_array_objects
@@ -394,9 +394,9 @@ def _align_axes(operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[li
     for x, aval, axis, own in zip(operands, avals, axes, ranks, strict=True):
         if axis is None:
             if own:
-                x = reshape(x, (1, *aval.shape))
+                x = broadcast_in_dim(x, (1, *aval.shape), range(1, aval.ndim + 1))
         elif own < rank:
-            x = reshape(x, (aval.shape[0], *[1] * rank))
+            x = broadcast_in_dim(x, (aval.shape[0], *[1] * rank), (0,))
         else:
             x = move_axis(x, axis, 0)
         moved.append(x)

@@ -259,7 +259,10 @@ def _broadcast_transpose(
     kept = [d for d in broadcast_dimensions if d not in repeated]
     # The summed cotangent has its axes in the result's order; the operand's order is broadcast_dimensions.
     summed = transpose(summed, [sorted(kept).index(d) for d in kept])
-    return reshape.bind_positional((summed,), (own, None, None)) if repeated else summed
+    if not repeated:
+        return summed
+    places = tuple([i for i, d in enumerate(broadcast_dimensions) if d not in repeated])
+    return broadcast_in_dim.bind_positional((summed,), (own, places, None))
 
 
 def bind_with_sharding(

@@ -64,6 +64,7 @@ PRIVATE_MODULES: dict[str, tuple[str, ...]] = {
     "jax._src.layout": ("xtrace.experimental.layout",),
     "jax._src.linear_util": ("xtrace.extend.linear_util",),
     "jax._src.prng": ("xtrace.extend.random", "xtrace.random", "xtrace._src.alias.private_names"),
+    "jax._src.random.threefry2x32": ("xtrace._src.alias.threefry_names", "xtrace.extend.random"),
     "jax._src.public_test_util": ("xtrace.test_util", "xtrace._src.alias.test_cases"),
     "jax._src.source_info_util": ("xtrace.extend.source_info_util",),
     "jax._src.traceback_util": ("xtrace.extend.source_info_util", "xtrace._src.alias.private_names"),

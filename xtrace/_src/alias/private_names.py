@@ -13,17 +13,18 @@ import numpy as np
 from xtrace._src.api.operators.promotion import as_inexact
 from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import aval_of
+from xtrace._src.core.avals import ShapedArray, aval_of, aval_rules
 from xtrace._src.core.avals import physical_aval as physical_aval
 from xtrace._src.core.diagnostics.positions import excluded_prefixes, is_internal
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.dtypes import finfo, issubdtype, prng_key
+from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.pytrees.key_paths import ignore_path, keystr
 from xtrace._src.core.pytrees.pytree_differences import find_differences
 from xtrace._src.core.settings import config
 from xtrace._src.core.shardings.requested_shardings import requested_out_sharding
 from xtrace._src.core.shardings.shardings import NamedSharding
-from xtrace._src.core.trace import Tracer, base_trace, current_trace
+from xtrace._src.core.trace import Trace, Tracer, base_trace, current_trace
 from xtrace._src.runtime.arrays import ConcreteArray as ArrayImpl  # noqa: F401
 from xtrace._src.runtime.callbacks import effects_barrier
 from xtrace._src.xla.clients import any_started as backends_are_initialized  # noqa: F401
@@ -32,6 +33,8 @@ from xtrace._src.xla.distributed import connection
 from xtrace._src.xla.pytree_registry import is_node
 
 parse_flags_with_absl, update = config.config.parse_flags_with_absl, config.config.update
+# The error for derivatives by closed-over values of custom_vjp functions.
+CustomVJPException = UnexpectedTracerError
 # The started clients, by platform.
 _backends = started_clients
 
@@ -85,16 +88,43 @@ class TypedNdArray:
     """The class of jax's constants that keep their dtype in traces; xtrace has no such values."""
 
 
-class TypedInt(int):
-    """The class of jax's Python integers with a dtype; xtrace has no such values."""
+class _TypedNumber:
+    """A Python number with a dtype; xtrace makes no such values."""
+
+    dtype: np.dtype[Any]
+
+    def __new__(cls, value: Any, dtype: np.dtype[Any]) -> Any:
+        number = super().__new__(cls, value)  # type: ignore[call-arg]
+        number.dtype = dtype
+        return number
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return type(self).__bases__[1](self), self.dtype
 
 
-class TypedFloat(float):
-    """The class of jax's Python floats with a dtype; xtrace has no such values."""
+class TypedInt(_TypedNumber, int):
+    """The class of jax's Python integers with a dtype."""
+
+    def __repr__(self) -> str:
+        return f"TypedInt({int(self)}, dtype={self.dtype.name})"
 
 
-class TypedComplex(complex):
-    """The class of jax's Python complex numbers with a dtype; xtrace has no such values."""
+class TypedFloat(_TypedNumber, float):
+    """The class of jax's Python floats with a dtype."""
+
+    def __repr__(self) -> str:
+        return f"TypedFloat({float(self)}, dtype={self.dtype.name})"
+
+
+class TypedComplex(_TypedNumber, complex):
+    """The class of jax's Python complex numbers with a dtype."""
+
+    def __repr__(self) -> str:
+        return f"TypedComplex({complex(self)}, dtype={self.dtype.name})"
+
+
+for _class in (TypedInt, TypedFloat, TypedComplex):
+    aval_rules[_class] = lambda number: ShapedArray((), number.dtype, weak_type=True)
 
 
 class HashablePartial:
@@ -176,6 +206,21 @@ def to_complex_dtype(dtype: DTypeLike) -> np.dtype[Any]:
 def trace_state_clean() -> bool:
     """Return whether no function is being traced."""
     return current_trace.get() is base_trace
+
+
+class _TraceContext:
+    """The current trace, under jax's names."""
+
+    @property
+    def trace(self) -> Trace:
+        return current_trace.get()
+
+    def is_top_level(self) -> bool:
+        """Return whether no function is being traced."""
+        return trace_state_clean()
+
+
+trace_ctx = _TraceContext()
 
 
 def wait_for_tokens() -> None:

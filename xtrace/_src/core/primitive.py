@@ -22,7 +22,7 @@ from xtrace._src.core.shardings.sharding_rules import Split, different_meshes, j
 from xtrace._src.core.shardings.shardings import NamedSharding, explicit_part
 from xtrace._src.core.shardings.sums import NO_SUMS, Sums
 from xtrace._src.core.tables import Table
-from xtrace._src.core.trace import FUSES_ALL, FUSES_NONLINEAR, FUSES_SEVERAL, current_trace, use_trace
+from xtrace._src.core.trace import FUSES_ALL, FUSES_NONLINEAR, FUSES_SEVERAL, Trace, current_trace, use_trace
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -419,6 +419,10 @@ class Primitive:
         """Apply the primitive to operands of the types `avals` under a trace."""
         with use_trace(trace):
             return trace.process(self, args, self.pack_parameters(params))
+
+    def process_by_users_trace(self, trace: Trace, operands: Sequence[Any], named: dict[str, Any]) -> Any:
+        """Apply the primitive by the method of a user's trace."""
+        return trace.process_primitive(self, operands, self.given_parameters(named))
 
     def pack_parameters(self, named: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return named parameters in the form of equations: a tuple in order."""

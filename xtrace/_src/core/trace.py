@@ -30,7 +30,9 @@ FUSES_SEVERAL, FUSES_NONLINEAR, FUSES_ALL = 1, 2, 3
 class Trace:
     """The interpreter of operations: it evaluates, records or transforms each operation that is bound under it.
 
-    A user's subclass defines `process_primitive`, which gets the parameters of an operation by name.
+    A user's subclass defines `process_primitive`, which gets the parameters of an operation by name, and can define
+    ``process_custom_jvp_call(primitive, fun, jvp, tracers, *, symbolic_zeros)``, which gets the call of a function with
+    a custom rule as functions of flat values.
 
     Args:
         parent: the current trace before this one; operations without tracers of this trace go there.
@@ -71,7 +73,7 @@ class Trace:
         named = dict(zip(primitive.parameters, parameters, strict=True))
         # Literals go between the traces of xtrace only; a user's gets numbers.
         values = [x.val if type(x) is Literal else x for x in operands]
-        return self.process_primitive(primitive, values, primitive.given_parameters(named))
+        return primitive.process_by_users_trace(self, values, named)
 
     def process_primitive(self, primitive: Primitive, tracers: Sequence[Any], params: dict[str, Any]) -> Any:
         """Apply `primitive`, given its parameters by name."""

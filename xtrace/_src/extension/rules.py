@@ -214,7 +214,7 @@ class RuleRegistry(MutableMapping[Primitive, Any]):
         to_jax: Callable[[Primitive, _Rule], _Rule],
     ) -> None:
         self.name, self.kind, self._from_jax, self._to_jax = name, kind, from_jax, to_jax
-        self._given: dict[Primitive, _Rule] = {}
+        self._given: dict[Primitive, _Rule | None] = {}
 
     def __getitem__(self, primitive: Primitive) -> _Rule:
         given = self._given.get(primitive)
@@ -225,16 +225,17 @@ class RuleRegistry(MutableMapping[Primitive, Any]):
             raise KeyError(primitive)
         return self._to_jax(primitive, rule)
 
-    def __setitem__(self, primitive: Primitive, rule: _Rule) -> None:
+    def __setitem__(self, primitive: Primitive, rule: _Rule | None) -> None:
         if not isinstance(primitive, Primitive):
             raise TypeError(
                 f"{self.name}: a rule is registered for a primitive such as xtrace.extend.core.Primitive('name'), got "
                 f"{abbreviate(primitive)}"
             )
-        if not callable(rule):
+        if rule is not None and not callable(rule):
             raise TypeError(f"{self.name}: the rule of {primitive} must be a function, got {abbreviate(rule)}")
         self._given[primitive] = rule
-        primitive.set_rule(self.kind, self._from_jax(primitive, rule))
+        # None states that there is no rule.
+        primitive.set_rule(self.kind, None if rule is None else self._from_jax(primitive, rule))
 
     def __delitem__(self, primitive: Primitive) -> None:
         self[primitive]

@@ -257,8 +257,8 @@ def _compute_pinv(a: Array, rtol: object, hermitian: bool) -> Array:
     limit = broadcast_operand_to(bound, aval_of(bound).shape, tuple(batch))
     largest = squeeze(slice_in_dim(values, 0, 1, 1, own.ndim - 1), (own.ndim - 1,))
     kept = gt(values, broadcast_in_dim(lax.mul(limit, largest), own.shape, range(own.ndim - 1)))
-    scale = convert_to(_invert_kept(values, kept), aval.dtype)
-    return product(adjoint(vh), lax.mul(as_column(scale), adjoint(u)))
+    divisors = convert_to(select(kept, values, full_like(values, math.inf)), aval.dtype)
+    return product(adjoint(vh), lax.div(adjoint(u), as_column(divisors)))
 
 
 @custom_jvp

@@ -16,7 +16,6 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
-from xtrace._src.api.custom_rules.symbolic_zeros import SymbolicZero
 from xtrace._src.api.differentiation.grad import jvp
 from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.api.jit.jit import jit
@@ -25,6 +24,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop
+from xtrace._src.ops.custom_rules.symbolic_zeros import SymbolicZero
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy.reductions import any
 from xtrace.numpy.rounding import floor, rint

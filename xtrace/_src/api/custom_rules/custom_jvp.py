@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar, cast
 
 from xtrace._src.api.custom_rules.custom_function import Call, CustomFunction, Expected, Same, check_pair
-from xtrace._src.api.custom_rules.symbolic_zeros import SymbolicZero, symbolic_zero
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
@@ -18,6 +17,7 @@ from xtrace._src.core.tangents import is_differentiable, tangent_aval
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
 from xtrace._src.ops.custom_rules.rule import Rule, make_zero, to_user_operand
+from xtrace._src.ops.custom_rules.symbolic_zeros import SymbolicZero, symbolic_zero
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.xla.pytree_registry import PyTreeDef
 

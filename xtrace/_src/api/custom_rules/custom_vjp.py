@@ -8,7 +8,6 @@ from typing import Any, ParamSpec, TypeVar
 from xtrace._late_imports import late_modules
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.custom_rules.custom_function import Call, CustomFunction, Expected, Same, check_pair
-from xtrace._src.api.custom_rules.symbolic_zeros import SymbolicZero, symbolic_zero
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
@@ -23,6 +22,7 @@ from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.control_flow.bodies import stage_body
 from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call
 from xtrace._src.ops.custom_rules.rule import Rule, make_zero, to_user_operand
+from xtrace._src.ops.custom_rules.symbolic_zeros import SymbolicZero, symbolic_zero
 from xtrace._src.ops.references.binding import wrap
 from xtrace._src.transforms.evaluate import evaluate
 

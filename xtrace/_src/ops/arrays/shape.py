@@ -191,7 +191,7 @@ def _squeeze_batch(
 @linear(
     ("dimensions",), sharding=drop("dimensions"), abstract=_squeeze_abstract, emit=_reshape_to_result,
     batch=_squeeze_batch,
-    transpose=lambda t, x, **_: reshape.bind_positional((t,), (x.aval.shape, None, None)),
+    transpose=lambda t, x, *, dimensions: expand_dims(t, dimensions),
 )
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Remove axes of size 1.

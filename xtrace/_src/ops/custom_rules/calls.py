@@ -11,6 +11,7 @@ from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.jaxprs.effects import NO_EFFECTS, OWN_DERIVATIVE_EFFECT, Effects
 from xtrace._src.core.jaxprs.ir import ClosedJaxpr
 from xtrace._src.core.primitive import ListPrimitive
+from xtrace._src.core.trace import use_trace
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.calls import NO_PLACES, jit_call, make_call_rules
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -55,6 +56,15 @@ class CustomRuleCall(ListPrimitive):
             call, *rules = subfuns
             parameters |= dict(zip(self.functions, (call.call_jaxpr, *rules), strict=True))
         return super().bind(*operands, **parameters)
+
+    def bind_with_trace(
+        self, trace: Any, args: Sequence[Any], avals: Sequence[Any], params: Mapping[str, Any], /
+    ) -> Any:
+        """Apply the primitive under a trace; parameters with `subfuns` are as for `bind`."""
+        if "subfuns" not in params:
+            return super().bind_with_trace(trace, args, avals, params)
+        with use_trace(trace):
+            return self.bind(*args, **params)
 
 
 def closed_over_message(name: str) -> str:

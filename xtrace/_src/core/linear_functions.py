@@ -101,6 +101,12 @@ class WrappedFun(EqualByKey):
         """Call the function through its transformations."""
         return self.f_transformed(*args, **kwargs)
 
+    def reset_stores(self) -> None:
+        """Remove the stored values, so that the function may be called again."""
+        for store in self.stores:
+            if store is not None:
+                store.reset()
+
     def with_unknown_names(self) -> WrappedFun:
         """Return the function without names for messages."""
         return WrappedFun(self.f, self.f_transformed, self.transforms, self.stores, self.params, self.in_type)
