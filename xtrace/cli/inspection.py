@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import xtrace
-from xtrace._src.api.jit.captured_constants import captured_constants
+from xtrace._src.api.jit.captured_constants import find_captured_constants
 from xtrace._src.xla.targets import get_platform
 from xtrace.cli import partitioning
 from xtrace.cli.argument_grammar import parse_argument, parse_static
@@ -135,7 +135,7 @@ _LARGE_BYTES = 1 << 20
 
 def warn_of_constants(traced: Any, function: Any) -> None:
     """Print the large arrays that a function closes over on standard error."""
-    for one in captured_constants(traced.jaxpr, function):
+    for one in find_captured_constants(traced.jaxpr, function):
         if one.size >= _LARGE_BYTES:
             print(f"note: closed over, and part of the program: {one}", file=sys.stderr)
 

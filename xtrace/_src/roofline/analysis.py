@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from xtrace._src.api.differentiation.grad import make_zero_tangent
 from xtrace._src.api.differentiation.grad import vjp as vjp_of
-from xtrace._src.api.differentiation.grad import zero_tangent
 from xtrace._src.api.mapping.shard_map import shard_map
 from xtrace._src.api.tracing import make_jaxpr
 from xtrace._src.core.avals import aval_of
@@ -201,7 +201,7 @@ def _make_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
 
     def gradient(*args: Any) -> Any:
         results, pullback = vjp_of(f, *args)
-        return pullback(pytree.tree_map(lambda x: zero_tangent(aval_of(x)), results))
+        return pullback(pytree.tree_map(lambda x: make_zero_tangent(aval_of(x)), results))
 
     return gradient
 

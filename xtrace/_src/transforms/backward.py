@@ -118,7 +118,7 @@ def _transpose(
     for x, cotangent in zip(equation.invars, results, strict=True):
         if cotangent is not None and x in linear:
             if x.aval.is_placed:
-                cotangent = _as_cotangent(cotangent, x.aval.to_cotangent_aval(), primitive)
+                cotangent = _match_sharding(cotangent, x.aval.to_cotangent_aval(), primitive)
             elif (own := aval_of(cotangent).explicit_sharding) is not None and own.spec.unreduced:
                 cotangent = cast_to_auto(cotangent)
             before = cotangents_of.get(x)  # type: ignore[arg-type]
@@ -127,7 +127,7 @@ def _transpose(
             cotangents_of[x] = cotangent  # type: ignore[index]
 
 
-def _as_cotangent(cotangent: Any, wanted: ShapedArray, primitive: Primitive) -> Any:
+def _match_sharding(cotangent: Any, wanted: ShapedArray, primitive: Primitive) -> Any:
     """Return a cotangent with the sharding of the type `wanted`; ShardingTypeError if its manual sums differ."""
     own = aval_of(cotangent)
     if own.manual_sums != wanted.manual_sums:

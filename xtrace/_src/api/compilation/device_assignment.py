@@ -49,16 +49,16 @@ class ShardingTree(NamedTuple):
     @property
     def has_memory(self) -> bool:
         """Whether a leaf has a kind of memory."""
-        return any(isinstance(_sharding_in(leaf), Sharding) for leaf in self.leaves)
+        return any(isinstance(_get_sharding(leaf), Sharding) for leaf in self.leaves)
 
     @property
     def has_layout(self) -> bool:
         """Whether a leaf has a layout."""
-        return any(_layout_in(leaf) is not None for leaf in self.leaves)
+        return any(_get_layout(leaf) is not None for leaf in self.leaves)
 
     def list_leaf_layouts(self, full_tree: Any) -> list[Any]:
         """Return the layout for each leaf of a tree of the structure `full_tree`, or None."""
-        return list(map(_layout_in, self._broadcast(full_tree)))
+        return list(map(_get_layout, self._broadcast(full_tree)))
 
     def _broadcast(self, full_tree: Any) -> list[Any]:
         """Return, for each leaf of `full_tree`, the prefix's leaf above it; ValueError if the prefix does not fit."""
@@ -68,7 +68,7 @@ class ShardingTree(NamedTuple):
 
     def list_leaf_spaces(self, full_tree: Any) -> list[MemorySpace | None]:
         """Return the memory for each leaf of a tree of the structure `full_tree`, or None; ValueError if it differs."""
-        given = map(_sharding_in, self._broadcast(full_tree))
+        given = map(_get_sharding, self._broadcast(full_tree))
         kinds = [leaf.memory_kind if isinstance(leaf, Sharding) else None for leaf in given]
         return [find_memory_space(kind) if kind is not None else None for kind in kinds]
 
@@ -101,18 +101,18 @@ def _is_none(leaf: object) -> bool:
     return leaf is None
 
 
-def _sharding_in(leaf: Any) -> Any:
+def _get_sharding(leaf: Any) -> Any:
     return leaf.sharding if isinstance(leaf, Format) else leaf
 
 
-def _layout_in(leaf: Any) -> Any:
+def _get_layout(leaf: Any) -> Any:
     return leaf.layout if isinstance(leaf, Format) else None
 
 
 NO_SHARDINGS = ShardingTree((None,), pytree.tree_structure(0))
 
 
-def sharding_tree(argument: str, shardings: Any) -> ShardingTree:
+def make_sharding_tree(argument: str, shardings: Any) -> ShardingTree:
     """Return the shardings in an `argument` of `jit` as a `ShardingTree`; TypeError for a leaf that is no sharding."""
     if argument == "in_shardings" and isinstance(shardings, list):
         # The structure of positional arguments is a tuple.
@@ -133,7 +133,9 @@ def sharding_tree(argument: str, shardings: Any) -> ShardingTree:
     return ShardingTree(tuple(leaves), tree)
 
 
-def types_in_shardings(avals: list[Any], shardings: Sequence[Sharding | None], values: Sequence[Any]) -> list[Any]:
+def apply_shardings_to_types(
+    avals: list[Any], shardings: Sequence[Sharding | None], values: Sequence[Any]
+) -> list[Any]:
     """Return the types of arguments with the split of their given shardings over explicit axes.
 
     The types of committed arrays have their split already.
@@ -148,7 +150,9 @@ def types_in_shardings(avals: list[Any], shardings: Sequence[Sharding | None], v
     ]
 
 
-def device_option(device: Device | None, backend: Any, in_shardings: object, out_shardings: object) -> Device | None:
+def read_device_option(
+    device: Device | None, backend: Any, in_shardings: object, out_shardings: object
+) -> Device | None:
     """Return the device of `jit`'s arguments `device` or `backend`; None without them. Errors for invalid ones."""
     if (device is not None or backend is not None) and (in_shardings is not None or out_shardings is not None):
         raise ValueError("jit: in_shardings and out_shardings say where the program runs; leave out device and backend")
@@ -205,9 +209,9 @@ def _assign_devices(
     meshes = named_meshes = find_meshes(jaxpr) if jaxpr is not None else ()
     # An argument with one given device is moved there from any device.
     unread |= frozenset([i for i, s in enumerate(in_shardings) if isinstance(s, SingleDeviceSharding)])
-    # A given sharding takes precedence over the argument's; `_inputs` compares the two.
+    # A given sharding takes precedence over the argument's; `_choose_input_shardings` compares the two.
     given_for = frozenset([i for i, s in enumerate(in_shardings) if s is not None and not _is_abstract(s)])
-    sources = [*_sources(values, function, names, unread | given_for), *_find_given("in_shardings", in_shardings)]
+    sources = [*_find_sources(values, function, names, unread | given_for), *_find_given("in_shardings", in_shardings)]
     sources += [
         *_find_given("out_shardings", out_shardings), *[_get_mesh_source("the function's", mesh) for mesh in meshes]
     ]
@@ -222,7 +226,7 @@ def _assign_devices(
     if not sources and any(a.explicit_sharding is not None for a in out_avals):
         # The types of results have a mesh, whose devices can only come from values that are not read.
         unread = frozenset()
-        sources = list(_sources(values, function, names, unread))
+        sources = list(_find_sources(values, function, names, unread))
     if not sources:
         planned = _plan_mesh(values, in_shardings, out_shardings)
         if planned is not None:
@@ -243,28 +247,30 @@ def _assign_devices(
         others = [mesh.abstract_mesh for mesh in named_meshes]
         meshes_of_results = check_meshes(function, jaxpr, own, closed, others, names, of_user)
     devices = first.devices
-    inputs = _inputs(values, function, names, in_shardings, unread)
+    inputs = _choose_input_shardings(values, function, names, in_shardings, unread)
     wanted = list(out_shardings) or [None] * len(out_avals)
     given = [s for s in (*inputs, *wanted, *closed) if s is not None and not isinstance(s, SingleDeviceSharding)]
     if len(devices) == 1 and not meshes and not given and context_mesh().empty:
         return Assignment(devices, True)
-    mesh = _mesh(devices, given, meshes)
+    mesh = _choose_mesh(devices, given, meshes)
     for position, (sharding, aval) in enumerate(zip(wanted, out_avals, strict=True)):
         if sharding is not None:
             _check(sharding, aval.shape, partial(_name, "result", out_names, position))
     named = [*[s.mesh for s in given if isinstance(s, NamedSharding)], context_mesh(), *meshes]
-    apart = [_mesh_apart(m, mesh, named) for m in meshes_of_results]
+    apart = [_find_separate_mesh(m, mesh, named) for m in meshes_of_results]
     results = [
-        _on_mesh(s, mesh) if s is not None else _get_type_sharding(aval, mesh, named) if other is None else None
+        _move_to_mesh(s, mesh) if s is not None else _get_type_sharding(aval, mesh, named) if other is None else None
         for s, aval, other in zip(wanted, out_avals, apart, strict=True)
     ]
     ranks = tuple([v.aval.ndim for v in jaxpr.invars]) if jaxpr is not None else ()
-    on_mesh = tuple([_on_mesh(s, mesh) for s in inputs])
+    on_mesh = tuple([_move_to_mesh(s, mesh) for s in inputs])
     depending = _mark_dependents(jaxpr, on_mesh) if jaxpr is not None else (True,) * len(results)
     return Assignment(devices, True, mesh, on_mesh, tuple(results), ranks, depending, tuple(apart))
 
 
-def _sources(values: Sequence[Any], function: str, names: _Names | None, unread: frozenset[int]) -> Iterator[_Source]:
+def _find_sources(
+    values: Sequence[Any], function: str, names: _Names | None, unread: frozenset[int]
+) -> Iterator[_Source]:
     """Yield the devices of committed arguments."""
     for position, value in enumerate(values):
         sharding = None if position in unread else committed_sharding(value)
@@ -322,7 +328,7 @@ def _plan_mesh(
     return None
 
 
-def _inputs(
+def _choose_input_shardings(
     values: Sequence[Any], function: str, names: _Names | None, in_shardings: Sequence[Sharding | None],
     unread: frozenset[int],
 ) -> list[Sharding | None]:
@@ -339,7 +345,7 @@ def _inputs(
                     f"{name} has the sharding {own}, and in_shardings says {given}. Move it with "
                     "xtrace.device_put(x, sharding) first, or leave in_shardings out for it"
                 )
-            if own.devices == given.devices and _axis_types(own) != _axis_types(given):
+            if own.devices == given.devices and _get_axis_types(own) != _get_axis_types(given):
                 given = own
         sharding = given if given is not None else own
         if sharding is not None and not isinstance(sharding, SingleDeviceSharding):
@@ -348,7 +354,7 @@ def _inputs(
     return inputs
 
 
-def _axis_types(sharding: Sharding) -> Any:
+def _get_axis_types(sharding: Sharding) -> Any:
     return sharding.mesh.axis_types if isinstance(sharding, NamedSharding) else None
 
 
@@ -386,7 +392,7 @@ def _name(kind: str, names: _Names | None, position: int) -> str:
     return f"One of pjit {group} with pytree key path {position if names is None else names()[position]}"
 
 
-def _mesh(devices: tuple[Device, ...], given: Sequence[Any], meshes: Sequence[Mesh]) -> Mesh:
+def _choose_mesh(devices: tuple[Device, ...], given: Sequence[Any], meshes: Sequence[Mesh]) -> Mesh:
     """Return the mesh over `devices` for the shardings of results: a given one, or one with a single axis."""
     named = [s.mesh for s in given if isinstance(s, NamedSharding)]
     for mesh in (*named, context_mesh(), *meshes):
@@ -395,7 +401,7 @@ def _mesh(devices: tuple[Device, ...], given: Sequence[Any], meshes: Sequence[Me
     return Mesh(list(devices), ("devices",))
 
 
-def _on_mesh(sharding: Sharding | None, mesh: Mesh) -> Sharding | None:
+def _move_to_mesh(sharding: Sharding | None, mesh: Mesh) -> Sharding | None:
     """Return a sharding over the devices of `mesh`; for a single device, the replicated sharding."""
     if isinstance(sharding, SingleDeviceSharding):
         return NamedSharding(mesh, PartitionSpec(), sharding.memory_kind)
@@ -404,7 +410,7 @@ def _on_mesh(sharding: Sharding | None, mesh: Mesh) -> Sharding | None:
     return sharding
 
 
-def _mesh_apart(result: AbstractMesh | None, mesh: Mesh, others: Sequence[BaseMesh]) -> Mesh | None:
+def _find_separate_mesh(result: AbstractMesh | None, mesh: Mesh, others: Sequence[BaseMesh]) -> Mesh | None:
     """Return the mesh of a result without explicit axes, in a program on a mesh with explicit axes; else None."""
     if result is None or result.explicit_axes or not mesh.explicit_axes:
         return None

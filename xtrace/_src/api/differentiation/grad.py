@@ -59,7 +59,7 @@ class Flat:
         if high_types:
             self.high = {i: x for i, x in enumerate(self.leaves) if is_high(x)}
             for i, x in self.high.items():
-                self.leaves[i] = zeros(_array_tangent(transformation, aval_of(x)))
+                self.leaves[i] = zeros(_get_array_tangent(transformation, aval_of(x)))
         self.out_tree: Any = None
         self.aux: Any = None
 
@@ -141,7 +141,7 @@ class Flat:
         return avals
 
 
-def _array_tangent(transformation: str, aval: Any) -> ShapedArray:
+def _get_array_tangent(transformation: str, aval: Any) -> ShapedArray:
     """Return the tangent type of a high type; NotImplementedError if it is no type of arrays."""
     tangent = aval.to_tangent_aval()
     if not isinstance(tangent, ShapedArray):
@@ -152,7 +152,7 @@ def _array_tangent(transformation: str, aval: Any) -> ShapedArray:
     return tangent
 
 
-def zero_tangent(aval: ShapedArray) -> Any:
+def make_zero_tangent(aval: ShapedArray) -> Any:
     """Return the zero tangent of a value of type `aval`; for integers, a NumPy array of float0."""
     if is_differentiable(aval):
         return reshard_as(zeros(aval), aval)
@@ -218,15 +218,15 @@ def jvp(
             f"{pytree_differences.structure_difference(primals, tangents, prefix=False)}"
         )
     avals = flat.avals()
-    checked = for_each(lambda i: _as_tangent("jvp", flat, i, avals[i], moved[i]), len(avals))
+    checked = check_each(lambda i: _check_tangent("jvp", flat, i, avals[i], moved[i]), len(avals))
     with scope(JVP):
         results, out_tangents = jvp_of_flat(flat, flat.leaves, checked, lambda: flat.info)
-    out = [zero_tangent(aval_of(x)) if t is None else t for x, t in zip(results, out_tangents, strict=True)]
+    out = [make_zero_tangent(aval_of(x)) if t is None else t for x, t in zip(results, out_tangents, strict=True)]
     pair = flat.results(results), flat.results(out)
     return (*pair, flat.aux) if has_aux else pair
 
 
-def for_each(check: Callable[[int], Any], count: int) -> list[Any]:
+def check_each(check: Callable[[int], Any], count: int) -> list[Any]:
     """Return ``check(position)`` for each position below `count`.
 
     If it fails at several positions, one error of the class of the first lists them all. The messages of `check` must
@@ -267,10 +267,10 @@ def check_cotangents(
             f"{flat.transformation}: the cotangent must have the structure of the result of {flat.name}, "
             f"{flat.out_tree}; got {tree}, which differs {pytree_differences.treedef_difference(flat.out_tree, tree)}"
         )
-    return for_each(lambda i: _as_cotangent(flat, i, avals[i], leaves[i]), len(avals))
+    return check_each(lambda i: _check_cotangent(flat, i, avals[i], leaves[i]), len(avals))
 
 
-def _as_tangent(function: str, flat: Flat, position: int, aval: ShapedArray, tangent: Any) -> Any:
+def _check_tangent(function: str, flat: Flat, position: int, aval: ShapedArray, tangent: Any) -> Any:
     """Return `tangent`, checked against the type of its leaf, `aval`; None for a tangent of float0.
 
     Raises TypeError for another dtype and ValueError for another shape; in `linearize`, ValueError for both.
@@ -357,9 +357,9 @@ def linearize(fun: Callable[..., Any], *primals: object, has_aux: bool = False) 
                 f"linearize: the linear function takes tangents of the structure of the arguments of {flat.name}, "
                 f"{flat.in_tree}; got {tree}, which differs {pytree_differences.treedef_difference(flat.in_tree, tree)}"
             )
-        given = for_each(lambda i: _as_tangent("linearize", flat, i, avals[i], moved[i]), len(avals))
+        given = check_each(lambda i: _check_tangent("linearize", flat, i, avals[i], moved[i]), len(avals))
         out_tangents = iter(evaluate(jaxpr, residuals, [t for t in given if t is not None]))
-        out = [next(out_tangents) if n else zero_tangent(a) for n, a in zip(nonzero, out_avals, strict=True)]
+        out = [next(out_tangents) if n else make_zero_tangent(a) for n, a in zip(nonzero, out_avals, strict=True)]
         return flat.results([materialize_literal(x) for x in out])
 
     # A pytree of the residuals: jitted functions can take and return it.
@@ -367,7 +367,7 @@ def linearize(fun: Callable[..., Any], *primals: object, has_aux: bool = False) 
     return (*pair, aux) if has_aux else pair
 
 
-def _gradients(
+def _compute_gradients(
     linear: LinearMap, in_avals: Sequence[ShapedArray], cotangents: Sequence[Any], wanted: Sequence[bool] | None = None
 ) -> list[Any]:
     """Return the cotangents of all arguments, given the results' cotangents; unwanted ones are zeros."""
@@ -380,7 +380,7 @@ def _gradients(
     out = []
     for aval in in_avals:
         cotangent = next(in_cotangents) if is_differentiable(aval) else None
-        out.append(zero_tangent(aval.to_cotangent_aval()) if cotangent is None else materialize_literal(cotangent))
+        out.append(make_zero_tangent(aval.to_cotangent_aval()) if cotangent is None else materialize_literal(cotangent))
     return out
 
 
@@ -453,7 +453,7 @@ def vjp(
     def pullback(residuals: list[Any], wanted: Any, *cotangents: object, **named: object) -> Any:
         checked = list(map(put_on_place, places, check_cotangents(flat, out_avals, cotangents, named)))
         map_of_tangents = LinearMap(jaxpr, residuals, nonzero)
-        return pytree.tree_unflatten(flat.in_tree, _gradients(map_of_tangents, avals, checked, wanted))
+        return pytree.tree_unflatten(flat.in_tree, _compute_gradients(map_of_tangents, avals, checked, wanted))
 
     # A pytree of the residuals: it can go in and out of jitted functions.
     vjp_function = make_pullback(pullback, jaxpr, linear.consts, flat.in_tree, out_tree, leaves, saveable)
@@ -461,7 +461,7 @@ def vjp(
     return (*pair, aux) if has_aux else pair
 
 
-def _as_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: object) -> Any:
+def _check_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: object) -> Any:
     """Return `cotangent`, checked against the type of its result, `aval`; ValueError if the types disagree.
 
     The cotangent of an integer is None, except in `linear_transpose`.
@@ -533,7 +533,7 @@ def value_and_grad(
             seed = reshard_as(Literal(seed.value, one.update(sharding=None)), one.to_cotangent_aval())
         else:
             seed = put_on_place(find_mesh_place(results[0]), seed)
-        out = _gradients(linear, avals, [seed])
+        out = _compute_gradients(linear, avals, [seed])
         gradients = pytree.tree_unflatten(flat.in_tree, out)
         value = flat.results(results)
         return ((value, flat.aux) if has_aux else value), (gradients if several else gradients[0])

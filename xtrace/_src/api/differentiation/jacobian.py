@@ -30,21 +30,21 @@ from xtrace._src.transforms.stage import stage
 _Arguments = ParamSpec("_Arguments")
 
 
-def _standard_basis(leaves: Sequence[Any]) -> list[Any]:
+def _make_standard_basis(leaves: Sequence[Any]) -> list[Any]:
     """Return the standard basis of the space of all leaves: for each leaf an array with a leading axis of its size."""
     avals = [aval_of(x) for x in leaves]
     total = sum(a.size for a in avals)
     rows = broadcast_in_dim(iota(dtypes.int32, total), (total, total), (0,))
     columns = broadcast_in_dim(iota(dtypes.int32, total), (total, total), (1,))
     same = eq(rows, columns)
-    blocks = _parts(same, 1, avals)
+    blocks = _cut_in_parts(same, 1, avals)
     return [
         reshape(convert_to(block, aval.dtype, aval.weak_type), (total, *aval.shape))
         for block, aval in zip(blocks, avals, strict=True)
     ]
 
 
-def _parts(x: Array, axis: int, avals: Sequence[ShapedArray]) -> Sequence[Any]:
+def _cut_in_parts(x: Array, axis: int, avals: Sequence[ShapedArray]) -> Sequence[Any]:
     """Return `x` cut along `axis` into parts of the sizes of `avals`."""
     return [x] if len(avals) == 1 else split(x, [a.size for a in avals], axis)
 
@@ -54,7 +54,7 @@ def _split(x: Array, axis: int, leaves: Sequence[Any]) -> list[Any]:
     avals = list(map(aval_of, leaves))
     return [
         reshape(part, (*part.shape[:axis], *aval.shape, *part.shape[axis + 1 :]))
-        for part, aval in zip(_parts(x, axis, avals), avals, strict=True)
+        for part, aval in zip(_cut_in_parts(x, axis, avals), avals, strict=True)
     ]
 
 
@@ -126,7 +126,7 @@ def jacfwd(
             aux = rest[0] if has_aux else None
             return pytree.tree_map(_instantiate_integers, moved, result)
 
-        basis = pytree.tree_unflatten(tree, _standard_basis(leaves))
+        basis = pytree.tree_unflatten(tree, _make_standard_basis(leaves))
         columns = vmap(push_forward, out_axes=-1)(basis)
         if holomorphic:
             _check_forward(name, pytree.tree_leaves(columns), True, "output")
@@ -192,7 +192,7 @@ def jacrev(
         def pull_back(cotangents: object) -> Any:
             return pytree.tree_map(_instantiate_integers, pullback(cotangents), primals)
 
-        rows = vmap(pull_back)(pytree.tree_unflatten(tree, _standard_basis(leaves)))
+        rows = vmap(pull_back)(pytree.tree_unflatten(tree, _make_standard_basis(leaves)))
         # Each column holds the derivatives of all leaves of the result by one leaf of the arguments.
         columns, below = pytree.tree_flatten(rows if several else rows[0])
         parts = zip(*[_split(column, 0, leaves) for column in columns], strict=True)
@@ -271,7 +271,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: object, reduce_axes: Seq
         with scope(TRANSPOSE):
             in_cotangents = backward(jaxpr, consts, [UndefinedPrimal(a) for a in cotangent_avals(avals)], checked)
         out = [
-            grad.zero_tangent(a) if c is None else materialize_literal(c)
+            grad.make_zero_tangent(a) if c is None else materialize_literal(c)
             for a, c in zip(avals, in_cotangents, strict=True)
         ]
         return pytree.tree_unflatten(flat.in_tree, out)

@@ -22,7 +22,7 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-def keyword_only_names(function: Callable[..., Any]) -> tuple[str, ...]:
+def find_keyword_only_names(function: Callable[..., Any]) -> tuple[str, ...]:
     """Return the names of the keyword-only parameters of a Python function; none for other callables."""
     code = getattr(function, "__code__", None)
     return () if code is None else code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
@@ -83,7 +83,7 @@ class Selection:
             # For plain functions, which most are, reading the code is much faster than a signature.
             code = function.__code__
             positional = list(code.co_varnames[: code.co_argcount])
-            if set(names) <= {*positional[code.co_posonlyargcount :], *keyword_only_names(function)}:
+            if set(names) <= {*positional[code.co_posonlyargcount :], *find_keyword_only_names(function)}:
                 self.numbers = tuple(dict.fromkeys(positional.index(n) for n in names if n in positional))
                 self.names = tuple(dict.fromkeys(names))
                 return

@@ -39,7 +39,7 @@ class CapturedConstant(NamedTuple):
         return f"{self.name or 'an array without a name'}: {self.type}, {format_size(self.size)}{at}"
 
 
-def captured_constants(closed: ClosedJaxpr, function: Callable[..., Any] | None) -> list[CapturedConstant]:
+def find_captured_constants(closed: ClosedJaxpr, function: Callable[..., Any] | None) -> list[CapturedConstant]:
     """Return the constants of a traced function that its program reads, in order.
 
     function: the user's function, which is searched for their names; None for no names.

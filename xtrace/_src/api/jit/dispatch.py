@@ -95,7 +95,7 @@ class CallShapes:
 
     def entry_point(self, slow: _Slow) -> Callable[..., Any]:
         """Return a function whose body is replaced by specialised code, and which passes other calls to `slow`."""
-        wrapper = _entry_point(slow, self.run)
+        wrapper = _make_entry_point(slow, self.run)
         with _lock:
             self._wrappers.add(wrapper)
         return wrapper
@@ -103,7 +103,7 @@ class CallShapes:
     def adopt(self, wrapper: Any, slow: _Slow) -> None:
         """Give a function that pickle has just made, without variables, the variables of one from `entry_point`."""
         wrapper.__code__ = _compile_source(_UNSPECIALISED)
-        wrapper.__globals__.update(_variables(slow, self.run))
+        wrapper.__globals__.update(_make_variables(slow, self.run))
         with _lock:
             self._wrappers.add(wrapper)
 
@@ -207,11 +207,11 @@ class _CallShape:
         code = _compile_source(call.source.replace(_TABLE, name))
         named = {f"@{name}": value for name, value in (*_COMMON.items(), *call.objects)}
         self._code = code.replace(co_consts=tuple([named.get(c, c) if type(c) is str else c for c in code.co_consts]))
-        self.call = _entry_point(_miss, _miss)
+        self.call = _make_entry_point(_miss, _miss)
         self.become_body_of(self.call)
 
     def become_body_of(self, function: Any) -> None:
-        """Make this the code of a function from `_entry_point`."""
+        """Make this the code of a function from `_make_entry_point`."""
         function.__globals__[self._name] = self.table
         function.__code__ = self._code
 
@@ -249,15 +249,15 @@ def _compile_source(source: str) -> CodeType:
     return next(constant for constant in module.co_consts if isinstance(constant, CodeType))
 
 
-def _entry_point(slow: _Slow, run: Callable[..., Any]) -> Callable[..., Any]:
+def _make_entry_point(slow: _Slow, run: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function without specialised code: it calls `run`, and `slow` after a miss."""
     # The parameters of specialised code have defaults, so that it notices calls with fewer arguments.
     defaults = (MISSING,) * _MAX_PARAMETERS
-    return FunctionType(_compile_source(_UNSPECIALISED), _variables(slow, run), "jitted", defaults)
+    return FunctionType(_compile_source(_UNSPECIALISED), _make_variables(slow, run), "jitted", defaults)
 
 
-def _variables(slow: _Slow, run: Callable[..., Any]) -> dict[str, Any]:
-    """Return the global variables of a function from `_entry_point`."""
+def _make_variables(slow: _Slow, run: Callable[..., Any]) -> dict[str, Any]:
+    """Return the global variables of a function from `_make_entry_point`."""
     return {
         "slow": slow, "run": run, "MISS": MISS, "given": _drop_missing, "hide_frames": hide_frames,
         "__builtins__": builtins,
@@ -472,7 +472,7 @@ class _Writer:
         ]
 
 
-def _result(tree: Any, arrays: list[str], depth: int = 0) -> str | None:
+def _write_result(tree: Any, arrays: list[str], depth: int = 0) -> str | None:
     """Return the expression of a result from the expressions of its arrays; None for nodes other than containers."""
     data = tree.node_data()
     if data is None:
@@ -480,7 +480,7 @@ def _result(tree: Any, arrays: list[str], depth: int = 0) -> str | None:
     kind, metadata = data
     if depth > _MAX_DEPTH:
         return None
-    children = [_result(child, arrays, depth + 1) for child in tree.children()]
+    children = [_write_result(child, arrays, depth + 1) for child in tree.children()]
     if any(c is None for c in children):
         return None
     if kind is type(None):
@@ -552,7 +552,7 @@ def specialise(
     ]
     written = [b for b, aval in zip(outputs, program.out_avals, strict=True) if aval.dtype != dtypes.float0]
     staging_inputs = writer.stage_inputs(written[0] if written else None)
-    result = _result(out_tree, list(arrays))
+    result = _write_result(out_tree, list(arrays))
     if result is None:
         result = f"{writer.name_in_row('unflatten', out_tree.unflatten)}(({''.join(a + ', ' for a in arrays)}))"
     targets = f"[{', '.join(outputs)}] = " if outputs else ""

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from xtrace._src.algebra.resharding import with_out_sharding
-from xtrace._src.api.jit.call_arguments import are_hashable, keyword_only_names
+from xtrace._src.api.jit.call_arguments import are_hashable, find_keyword_only_names
 from xtrace._src.api.jit.jit import Jitted, jit_library_function, with_code_of
 from xtrace._src.core.array_protocol import accept_objects
 from xtrace._src.core.arrays import Array
@@ -72,7 +72,7 @@ def inline_jit(
         return functools.partial(inline_jit, static=static, public=public, trees=trees, unless=unless, inline=inline)
     public = public or trees
     if static is None:
-        static = () if public else keyword_only_names(inspect.unwrap(function))
+        static = () if public else find_keyword_only_names(inspect.unwrap(function))
     compiled = jit_library_function(function, tuple(static), inline)
     call = _make_call(function, compiled._xtrace_jitted, public, trees, unless)
     return with_code_of(compiled, accept_objects(call), function)

@@ -137,7 +137,7 @@ def jit(
         keywords = {k: v for k, v in locals().items() if k != "fun"}
         return functools.partial(jit, **keywords)
     check_callable(fun)
-    chosen = device_assignment.device_option(device, backend, in_shardings, out_shardings)
+    chosen = device_assignment.read_device_option(device, backend, in_shardings, out_shardings)
     if chosen is not None:
         warn_user(
             "backend and device argument on jit is deprecated: put the arguments of the jitted function on the device "
@@ -150,8 +150,8 @@ def jit(
         static.numbers, static.names, donated.numbers, donated.names, bool(keep_unused),
         chosen, parse_inline(inline),
         call_arguments.freeze_compiler_options("jit", compiler_options),
-        device_assignment.sharding_tree("in_shardings", in_shardings),
-        device_assignment.sharding_tree("out_shardings", out_shardings),
+        device_assignment.make_sharding_tree("in_shardings", in_shardings),
+        device_assignment.make_sharding_tree("out_shardings", out_shardings),
         check_compilation(compilation),
     )
     return _make(fun, static, donated, options).callable()
@@ -436,7 +436,7 @@ class Jitted:
         A program that ``lower(...).compile()`` made is used again.
         """
         avals = abstract_leaves(self.fun, static, leaves, in_tree, of)
-        avals = device_assignment.types_in_shardings(avals, self.list_given_shardings(in_tree, None)[0], leaves)
+        avals = device_assignment.apply_shardings_to_types(avals, self.list_given_shardings(in_tree, None)[0], leaves)
         traces = set(self.cache.traced.entries.values()) if config.explain_cache_misses.value else ()
         traced = self.get_trace(static, in_tree, avals)
         if traced in traces:
@@ -504,7 +504,7 @@ class Jitted:
         given = (*[None] * captured, *shardings) if shardings else None
         return _with_options(function, self.options._replace(
             static_numbers=(), static_names=(), donated_numbers=tuple(gone), donated_names=(),
-            in_shardings=device_assignment.sharding_tree("in_shardings", given),
+            in_shardings=device_assignment.make_sharding_tree("in_shardings", given),
             out_shardings=device_assignment.NO_SHARDINGS,
         )).callable()
 
@@ -571,7 +571,7 @@ class Jitted:
         """Return the static arguments, the trace, and the assignment of devices."""
         static, leaves, in_tree = call_arguments.flatten(self.fun, self.static, args, kwargs)
         avals = abstract_leaves(self.fun, static, leaves, in_tree, abstract_leaf)
-        avals = device_assignment.types_in_shardings(avals, self.list_given_shardings(in_tree, None)[0], leaves)
+        avals = device_assignment.apply_shardings_to_types(avals, self.list_given_shardings(in_tree, None)[0], leaves)
         traced = self.get_trace(static, in_tree, avals)
         return static, traced, self._assign_devices(leaves, traced)
 

@@ -87,8 +87,8 @@ def pmap(
         axes = _find_argument_axes(in_axes, given, kwargs, fixed, len(args))
         leaves, tree = pytree.tree_flatten((given, kwargs))
         places = [_check_axis(axis, x) for axis, x in zip(axes, leaves, strict=True)]
-        size = _mapped_size(leaves, places, axis_size, function_name(fun))
-        mesh = Mesh(np.array([*_devices(given_devices, backend, size), None], object)[:-1], (name,))
+        size = _find_mapped_size(leaves, places, axis_size, function_name(fun))
+        mesh = Mesh(np.array([*_choose_devices(given_devices, backend, size), None], object)[:-1], (name,))
         out_places: list[int | None] = []
 
         def body(*pieces: Any) -> Any:
@@ -105,8 +105,8 @@ def pmap(
             parts = [x if i is None else expand_dims(x, (i,)) for x, i in zip(results, out_places, strict=True)]
             return pytree.tree_unflatten(out_tree, parts)
 
-        specs = tuple([_spec(i, name) for i in places])
-        call = ShardMap(body, lambda _: [_spec(i, name) for i in out_places], specs, mesh, frozenset(), False)
+        specs = tuple([_make_spec(i, name) for i in places])
+        call = ShardMap(body, lambda _: [_make_spec(i, name) for i in out_places], specs, mesh, frozenset(), False)
         return call.bind(*leaves)
 
     return jit(wraps(fun)(mapped), static_argnums=static, donate_argnums=donate_argnums)
@@ -125,7 +125,7 @@ def _is_none(axis: object) -> bool:
     return axis is None
 
 
-def _spec(axis: int | None, name: Any) -> PartitionSpec:
+def _make_spec(axis: int | None, name: Any) -> PartitionSpec:
     """Return the PartitionSpec of an array that is split along `axis`; None splits nothing."""
     return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, name)
 
@@ -169,7 +169,7 @@ def _check_out_axis(axis: Any, leaf: Any) -> int:
     return number % ndim
 
 
-def _mapped_size(leaves: Sequence[Any], places: Sequence[int | None], axis_size: int | None, function: str) -> int:
+def _find_mapped_size(leaves: Sequence[Any], places: Sequence[int | None], axis_size: int | None, function: str) -> int:
     """Return the size of the mapped axis; ValueError if the arguments disagree."""
     sizes = {aval_of(x).shape[i] for x, i in zip(leaves, places, strict=True) if i is not None}
     if axis_size is not None:
@@ -183,7 +183,7 @@ def _mapped_size(leaves: Sequence[Any], places: Sequence[int | None], axis_size:
     return sizes.pop()
 
 
-def _devices(devices: Sequence[Any] | None, backend: str | None, size: int) -> Sequence[Any]:
+def _choose_devices(devices: Sequence[Any] | None, backend: str | None, size: int) -> Sequence[Any]:
     """Return the first `size` devices; ValueError if there are fewer."""
     known = clients.local_devices(backend) if devices is None else devices
     if size > len(known):
@@ -236,6 +236,6 @@ def _make_specs(axes: Any, name: Any) -> Any:
             raise ValueError(
                 f"smap: in_axes and out_axes must be axes counted from 0, or None, got {abbreviate(axis)}"
             )
-        return _spec(place, name)
+        return _make_spec(place, name)
 
     return pytree.tree_map(specification, axes, is_leaf=_is_none)

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 import numpy as np
 
 from xtrace._src.algebra.vector_space import convert_to, materialize_literal
-from xtrace._src.api.differentiation.grad import for_each
+from xtrace._src.api.differentiation.grad import check_each
 from xtrace._src.api.jit import call_arguments
 from xtrace._src.api.jit.call_arguments import NO_STATIC
 from xtrace._src.api.mapping.mapped_classes import (
@@ -130,8 +130,8 @@ def vmap(
         references = {i: x for i, x in enumerate(leaves) if isinstance(x, Reference) and axes[i] is not None}
         for i, reference in references.items():
             values[i] = read_reference(reference)
-        axes = for_each(lambda i: _canonical(axes[i], values[i], i, paths, name), len(values))
-        size = _size(values, axes, own_sizes, axis_size, paths, name)
+        axes = check_each(lambda i: _normalize_axis(axes[i], values[i], i, paths, name), len(values))
+        size = _find_axis_size(values, axes, own_sizes, axis_size, paths, name)
         split = _split_of_mapped(values, axes, spmd_axis_name, paths, name)
         out_tree: Any = None
 
@@ -214,7 +214,9 @@ def _expand_prefix(parameter: str, axes: object, tree: object, name: str) -> lis
     return [operator.index(axis) if hasattr(axis, "__index__") else axis for axis in flat_axes]
 
 
-def _canonical(axis: int | None, value: object, position: int, paths: Callable[[], list[str]], name: str) -> int | None:
+def _normalize_axis(
+    axis: int | None, value: object, position: int, paths: Callable[[], list[str]], name: str
+) -> int | None:
     if axis is None:
         return None
     aval = aval_of(value)
@@ -268,7 +270,7 @@ def _split_of_mapped(
     return NamedSharding(sharding.mesh, PartitionSpec(entries[split[0]]))
 
 
-def _size(
+def _find_axis_size(
     values: list[Any], axes: list[int | None], own: dict[int, int], given: int | None, paths: Callable[[], list[str]],
     name: str,
 ) -> int:

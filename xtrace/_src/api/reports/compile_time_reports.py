@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from xtrace._src.api.jit.captured_constants import CapturedConstant, captured_constants
+from xtrace._src.api.jit.captured_constants import CapturedConstant, find_captured_constants
 from xtrace._src.api.jit.jit import get_jitted, jit
 from xtrace._src.api.reports.memory_reports import describe_devices
 from xtrace._src.api.reports.repetitions import Repetition, find_repetitions
@@ -167,7 +167,7 @@ def explain_compile_time(fun: Callable[..., Any], /, *args: object, **kwargs: ob
     given_by_line, made_by_line = _instructions_by_line(read_program(given)), _instructions_by_line(read_program(made))
     places = operations.keys() | given_by_line.keys() | made_by_line.keys()
     lines = [Line(at, operations[at], given_by_line[at], made_by_line[at]) for at in places if at is not None]
-    constants = [one for one in captured_constants(traced.jaxpr, fun) if one.is_parameter]
+    constants = [one for one in find_captured_constants(traced.jaxpr, fun) if one.is_parameter]
     lines.sort(key=lambda one: (-one.after, -one.before, one.place))
     return CompileTimeReport(
         jitted.name, describe_devices(executable.local_devices())[0], seconds, operations.total(),

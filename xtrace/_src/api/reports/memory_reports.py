@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._late_imports import late_modules
-from xtrace._src.api.jit.captured_constants import captured_constants
+from xtrace._src.api.jit.captured_constants import find_captured_constants
 from xtrace._src.api.tracing import TracedFunction
 from xtrace._src.core.callables import result_paths
 from xtrace._src.core.diagnostics.text_tables import format_size, format_table
@@ -122,7 +122,7 @@ class Source(NamedTuple):
         """Return the program's parameters: the large constants of the function's closure, then its arguments."""
         constants = [
             Parameter(CONSTANT, one.name or "a constant", one.place)
-            for one in captured_constants(self.closed, self.function) if one.is_parameter
+            for one in find_captured_constants(self.closed, self.function) if one.is_parameter
         ]
         return [*constants, *[Parameter(ARGUMENT, path) for path in self.arguments()]]
 

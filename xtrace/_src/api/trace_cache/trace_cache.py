@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xtrace._src.api.compilation.device_assignment import types_in_shardings
+from xtrace._src.api.compilation.device_assignment import apply_shardings_to_types
 from xtrace._src.api.compilation.serialized_programs import RecordReader, record_aval, record_program, record_sharding
 from xtrace._src.api.jit import call_arguments
 from xtrace._src.api.jit.call_arguments import Static
@@ -150,7 +150,7 @@ def load_or_compile(
             _logger.warning("Found the trace of %s on disk: it is neither traced nor lowered", jitted.name)
         # Tracing would have set the last signature.
         given = jitted.list_given_shardings(in_tree, None)[0]
-        jitted.cache.find_trace(static, in_tree, types_in_shardings(avals, given, leaves))
+        jitted.cache.find_trace(static, in_tree, apply_shardings_to_types(avals, given, leaves))
         return compiled
     prepared = jitted.prepare(static, in_tree, leaves, key, aval_of_value)
     compiled = jitted.compile(prepared)
