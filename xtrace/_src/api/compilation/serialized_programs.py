@@ -285,6 +285,8 @@ def _load(reader: RecordReader, payload: bytes, in_tree: PyTreeDef, out_tree: Py
 class _LoadedFunction:
     """The function of a loaded program; it takes the place of a `Jitted`."""
 
+    is_loaded = True
+
     def __init__(self, name: str, donated: Sequence[int], paths: Sequence[str]) -> None:
         self.name, self._donated, self._paths = name, frozenset(donated), paths
         self.fun, self.static = _as_function(name), call_arguments.Selection("static", _as_function(name), None, None)

@@ -197,6 +197,9 @@ def _with_options(fun: Callable[..., Any], options: Options) -> Jitted:
 class Jitted:
     """A function with its options and its cache; `callable` returns the function for users."""
 
+    # Whether only a compiled program is known, which was loaded from bytes.
+    is_loaded = False
+
     def __init__(
         self, fun: Callable[..., Any], static: Selection, donated: Selection, options: Options, cache: Cache
     ) -> None:

@@ -595,7 +595,7 @@ class Compiled(Stage):
         around = self._around._traced if self._around is not None else None
         source = memory_reports.make_source(self._traced, partition.kept, self._jitted.fun, around)
         # A loaded program has no function to compile again.
-        compile_for = self._compile_again if hasattr(self._jitted, "lowered_module") else None
+        compile_for = None if self._jitted.is_loaded else self._compile_again
         return memory_reports.report_executable(
             self.fun_name, self._executable, source, partition.assignment.devices, compile_for
         )

@@ -159,7 +159,7 @@ def explore_stage(
     if name is not None and not isinstance(name, str):
         raise TypeError(f"explore: name is what the page calls the program, a string; got {abbreviate(name)}")
     compiled = stage if isinstance(stage, stages.Compiled) else None
-    if compiled is not None and not hasattr(stage._jitted, "lowered_module"):
+    if compiled is not None and stage._jitted.is_loaded:
         raise ValueError(
             f"explore: {stage.fun_name} is a program that was loaded, without the function's source and jaxpr. Explore "
             "it where the function is: xtrace.explore(f, *args); as_text() is its optimised HLO"
