@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import xtrace
-from xtrace._src.core.settings import absl_flags, config, setting
+from xtrace._src.core.settings import absl_flags, config
 from xtrace._src.core.settings.config import cache_key
 from xtrace._src.core.settings.inert_settings import INERT
 
@@ -285,7 +285,7 @@ def other_value(setting):
 @pytest.mark.parametrize("name", [s.name for s in INERT])
 def test_settings_without_effect_say_so_once(name, caplog, monkeypatch):
     setting = config.find_setting(name)
-    monkeypatch.setattr(setting, "_noted", set())
+    monkeypatch.setattr("xtrace._src.core.settings.setting._noted", set())
     xtrace.config.update(name, setting.default)
     assert caplog.records == []
     other = other_value(setting)
