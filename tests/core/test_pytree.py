@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import xtrace.tree
 import xtrace.tree_util
+from xtrace import tree_util
 from xtrace._src.core.pytrees import key_paths, pytree
 from xtrace._src.core.pytrees import pytree_differences as differences
 from xtrace._src.core.pytrees import pytree_registration as registration
@@ -56,7 +57,7 @@ class Keyed(Comparable):
         return f"Keyed({self.children})"
 
     def tree_flatten_with_keys(self):
-        return tuple((pytree.GetAttrKey(k), v) for k, v in self.children.items()), tuple(self.children)
+        return tuple((tree_util.GetAttrKey(k), v) for k, v in self.children.items()), tuple(self.children)
 
     @classmethod
     def tree_unflatten(cls, names, children):
@@ -218,7 +219,7 @@ def test_one_level(tree):
 
 def test_keys_of_a_namedtuple():
     pairs, metadata = pytree.flatten_one_level_with_keys(Pair(1, 2))
-    assert list(pairs) == [(pytree.GetAttrKey("left"), 1), (pytree.GetAttrKey("right"), 2)]
+    assert list(pairs) == [(tree_util.GetAttrKey("left"), 1), (tree_util.GetAttrKey("right"), 2)]
     assert metadata is Pair
 
 
@@ -512,7 +513,7 @@ def test_register_static():
     assert leaves == [1]
     assert xtrace.tree.unflatten(treedef, [2]) == [Mode("a"), 2]
     assert treedef != pytree.tree_structure([Mode("b"), 1])
-    assert pytree.tree_leaves_with_path([Mode("a"), 1])[0][0] == (pytree.SequenceKey(1),)
+    assert pytree.tree_leaves_with_path([Mode("a"), 1])[0][0] == (tree_util.SequenceKey(1),)
 
 
 REGISTRATIONS = [
@@ -618,7 +619,7 @@ def test_metadata_that_cannot_be_compared():
 
 def test_is_leaf_with_a_path_in_mismatches():
     def stop(path, node):
-        return path == (pytree.SequenceKey(0),)
+        return path == (tree_util.SequenceKey(0),)
 
     options = {"is_leaf": stop, "is_leaf_takes_path": True}
     assert xtrace.tree.map_with_path(lambda p, x, y: (x, y), [[1], 2], [3, 4], **options) == [([1], 3), (2, 4)]

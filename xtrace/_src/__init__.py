@@ -10,7 +10,12 @@ from xtrace._late_imports import set_public_form_maker
 from xtrace._src.core.garbage_collection import age_objects, collection_paused
 
 with collection_paused():
+    import xtrace._src.core.settings.inert_settings
     import xtrace._src.core.settings.logging_settings
+
+    # The classes of these modules are defined in lower layers; cloudpickle looks for them in loaded modules only.
+    import xtrace.dtypes
+    import xtrace.errors
     from xtrace._src.api.eager import evaluate
     from xtrace._src.api.operators.late_methods import install_late_methods
     from xtrace._src.api.operators.operators import install_operators

@@ -29,7 +29,7 @@ from xtrace._src.ops.elementwise.reinterpretation import bitcast_convert_type
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import array_from_host
 from xtrace._src.xla import guards
-from xtrace.numpy import conversion, indexing, updates
+from xtrace.numpy import conversion, indexed_updates, indexing
 
 # The rows that one program returns at most: a longer program takes more time to compile than it saves.
 _ROWS_PER_PROGRAM = 16
@@ -271,7 +271,7 @@ METHODS: dict[str, Callable[..., Any] | None] = {
 }
 
 PROPERTIES: dict[str, Callable[[Any], Any] | str] = {
-    "T": "transpose", "mT": "matrix_transpose", "real": "real", "imag": "imag", "at": updates.IndexUpdater,
+    "T": "transpose", "mT": "matrix_transpose", "real": "real", "imag": "imag", "at": indexed_updates.IndexUpdater,
     "itemsize": _itemsize, "nbytes": _nbytes,
 }
 

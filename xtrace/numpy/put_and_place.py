@@ -19,12 +19,12 @@ from xtrace._src.ops.elementwise.comparisons import lt
 from xtrace._src.ops.elementwise.selection import select_n
 from xtrace._src.ops.reductions.cumulative import cumsum
 from xtrace.numpy.conversion import to_array_operand
+from xtrace.numpy.indexed_updates import find_common_dtype
 from xtrace.numpy.indexing import getitem
 from xtrace.numpy.manipulation import ravel
 from xtrace.numpy.operands import broadcast_operand_to, scalar_of
 from xtrace.numpy.ranges import arange
 from xtrace.numpy.rearrangement import resize
-from xtrace.numpy.updates import find_common_dtype
 
 
 def _check_inplace(inplace: bool, error: type[Exception] = ValueError) -> None:
