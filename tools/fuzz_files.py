@@ -41,8 +41,8 @@ from xtrace._src.runtime.checked_bytes import WrongBytesError
 from xtrace._src.runtime.compilation_cache import KeptCode
 from xtrace._src.runtime.disk_cache import TRACE, DiskCache, Entry
 from xtrace._src.serialization.zarr import ZarrArray, open_array
-from xtrace._src.xla import executables
-from xtrace._src.xla.stripped_executables import strip_executable
+from xtrace._src.xla.executables import executables
+from xtrace._src.xla.executables.stripped_executables import strip_executable
 from xtrace.experimental.serialize_executable import deserialize_and_load, serialize
 
 X = np.array([[4, 1, 0], [1, 3, 1], [0, 1, 2]], np.float32)

@@ -6,7 +6,11 @@ from xtrace._src.ops.host.breakpoints import breakpoint
 from xtrace._src.ops.host.callbacks import debug_callback as callback
 from xtrace._src.ops.host.debug_printing import debug_log as log
 from xtrace._src.ops.host.debug_printing import debug_print as print
-from xtrace._src.ops.sharding_inspection import inspect_array_sharding, visualize_array_sharding, visualize_sharding
+from xtrace._src.ops.shardings.sharding_inspection import (
+    inspect_array_sharding,
+    visualize_array_sharding,
+    visualize_sharding,
+)
 
 __all__ = [
     "DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "inspect_array_sharding", "log", "print",

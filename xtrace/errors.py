@@ -2,7 +2,7 @@
 
 from xtrace._src.core.errors import *
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace._src.xla.executables import CompileError as _CompileError
+from xtrace._src.xla.executables.executables import CompileError as _CompileError
 
 JaxRuntimeError = _CompileError
 

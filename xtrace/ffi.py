@@ -10,9 +10,9 @@ from xtrace._src.core.avals import AbstractToken
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.extension.lowering import TextRule
-from xtrace._src.ops.ffi import ForeignLowering, ffi_call
+from xtrace._src.ops.calls.ffi import ForeignLowering, ffi_call
 from xtrace._src.stablehlo.builder import symbol as _symbol
-from xtrace._src.xla import ffi as _ffi
+from xtrace._src.xla.custom_calls import ffi as _ffi
 
 with _late_modules(globals()):
     from xtrace._src.extension import mlir_functions as _mlir_functions

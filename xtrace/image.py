@@ -21,7 +21,7 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.ops.arrays.creation import iota
 from xtrace._src.ops.contractions.contraction import Precision, PrecisionLike, dot_general
-from xtrace._src.ops.reductions import add_elements
+from xtrace._src.ops.reductions.reductions import add_elements
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.indexing import take
 from xtrace.numpy.manipulation import moveaxis

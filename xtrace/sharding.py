@@ -13,7 +13,7 @@ from xtrace._src.core.shardings.manual_axis_type import ManualAxisType
 from xtrace._src.core.shardings.mesh import AbstractDevice, AbstractMesh, AxisType, Mesh
 from xtrace._src.core.shardings.partition_spec import PartitionSpec
 from xtrace._src.core.shardings.shardings import NamedSharding, Sharding, SingleDeviceSharding
-from xtrace._src.ops.sharding_constraints import reshard
+from xtrace._src.ops.shardings.sharding_constraints import reshard
 
 __all__ = [
     "AbstractDevice", "AbstractMesh", "AxisType", "ManualAxisType", "Mesh", "NamedSharding", "PartitionSpec",

@@ -9,7 +9,7 @@ import pytest
 
 import xtrace
 import xtrace.numpy as jnp
-from xtrace._src.xla.lifetimes import TEMPORARY
+from xtrace._src.xla.hlo.lifetimes import TEMPORARY
 
 _HERE = all(importlib.util.find_spec(name) for name in ("libtpu", "jax_plugins"))
 needs_extra = pytest.mark.skipif(not _HERE, reason="the compilers of the extra `aot` are not installed")

@@ -10,8 +10,8 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 from xtrace import lax
-from xtrace._src.xla.hlo_programs import read_program
-from xtrace._src.xla.lifetimes import ARGUMENT, RESULT, TEMPORARY, Lifetimes
+from xtrace._src.xla.hlo.hlo_programs import read_program
+from xtrace._src.xla.hlo.lifetimes import ARGUMENT, RESULT, TEMPORARY, Lifetimes
 from xtrace._src.xla.source_locations import Place
 
 # As reports show this file.
@@ -196,7 +196,7 @@ def test_a_program_fits_or_does_not():
 
 
 def test_targets_without_their_compiler_are_answered_from_the_device_at_hand(monkeypatch):
-    monkeypatch.setattr("xtrace._src.xla.plugins.find_library", lambda platform: None)
+    monkeypatch.setattr("xtrace._src.xla.plugins.plugins.find_library", lambda platform: None)
     huge = xtrace.ShapeDtypeStruct((1 << 17, 1 << 17), np.float32)
     report = xtrace.memory(jnp.sin, huge)
     for target, capacity in (("h200", 151_397_597_184), ("tpu-v5e", 16 << 30), ("tpu-v5p:2x2x1", 95 << 30)):

@@ -282,7 +282,7 @@ def test_marked_lists_have_every_name(path, text):
 
 
 def test_list_of_every_name_is_written_from_its_module():
-    module = "xtrace._src.ops.selection"
+    module = "xtrace._src.ops.elementwise.selection"
     listed = f"    from {module} import (  {MARK}\n        outdated as outdated,\n    )\n"
     names = ["clamp as clamp", "select as select", "select_n as select_n"]
     assert write_lists(listed, False) == listed.replace("outdated as outdated", ", ".join(names))

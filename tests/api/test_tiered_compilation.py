@@ -21,8 +21,8 @@ from xtrace import NamedSharding, P, ShapeDtypeStruct, jit
 from xtrace._src.api.compilation import tiered_compilation
 from xtrace._src.core.settings import compilation_cache_settings as cache_settings
 from xtrace._src.runtime import execute
-from xtrace._src.xla import compile_threads
-from xtrace._src.xla.compile_threads import CompileThreads, Task
+from xtrace._src.xla.executables import compile_threads
+from xtrace._src.xla.executables.compile_threads import CompileThreads, Task
 from xtrace.experimental.compilation_cache.compilation_cache import reset_cache
 
 

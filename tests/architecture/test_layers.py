@@ -1,5 +1,9 @@
 """The rules of the architecture hold, and the checks that say so notice when they do not."""
 
+import ast
+import importlib
+import re
+
 import pytest
 
 from tests.architecture import source_tree as st
@@ -148,16 +152,30 @@ LATE = {
     "xtrace._src.runtime.resharding": "an array in another layout, or split anew on a GPU, 1",
     "xtrace._src.runtime.compilation_cache": "a folder of compiled programs, 4",
     "xtrace._src.transforms.symbolic_arguments": "a program for symbolic shapes, 5",
-    "xtrace._src.xla.artifacts": "the program of an exported function, 30",
-    "xtrace._src.xla.mlir_rules": "a function exported for several platforms, 30",
-    "xtrace._src.xla.modules": "a program with jaxlib's MLIR, 10",
-    "xtrace._src.xla.coordinator_relay": "a process of several that is not the first, 3",
-    "xtrace._src.xla.peers": "a program of several processes, 2",
-    "xtrace._src.xla.plugins": "a device that is no CPU, 3",
-    "xtrace._src.xla.targets": "compilation for a device that is not here, 16",
+    "xtrace._src.xla.mlir.artifacts": "the program of an exported function, 30",
+    "xtrace._src.xla.mlir.mlir_rules": "a function exported for several platforms, 30",
+    "xtrace._src.xla.mlir.modules": "a program with jaxlib's MLIR, 10",
+    "xtrace._src.xla.processes.coordinator_relay": "a process of several that is not the first, 3",
+    "xtrace._src.xla.processes.peers": "a program of several processes, 2",
+    "xtrace._src.xla.plugins.plugins": "a device that is no CPU, 3",
+    "xtrace._src.xla.plugins.targets": "compilation for a device that is not here, 16",
 }
 
 
 def test_late_imports_of_the_layers_are_listed(modules):
     named = {name for module in modules.values() if st.is_in_layer(module.name) for name, _ in st.late_imports(module)}
     assert named == set(LATE)
+
+
+def test_modules_that_strings_import_exist(modules):
+    # Other processes run such strings.
+    imports = re.compile(r"from (xtrace[\w.]*) import (\w+)")
+    missing = [
+        f"{module.name} imports {package}.{name}"
+        for module in modules.values()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for package, name in imports.findall(node.value)
+        if f"{package}.{name}" not in modules and not hasattr(importlib.import_module(package), name)
+    ]
+    assert missing == []

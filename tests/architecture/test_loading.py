@@ -89,7 +89,7 @@ print(sorted(results))
 """,
     "a class": "import xtrace; print(issubclass(xtrace.Array, object), xtrace.Array.__add__ is not None)",
     "a setting": "import xtrace; xtrace.config.update('jax_enable_x64', True); print(xtrace.numpy.ones(1).dtype)",
-    "a private module": "from xtrace._src.ops.elementwise import exp; print(exp(0.0) + 1)",
+    "a private module": "from xtrace._src.ops.elementwise.elementwise import exp; print(exp(0.0) + 1)",
 }
 RESULTS = {
     "an array of a pickle": "[2. 3.]", "threads": "[0.0, 0.0, 0.0, 0.0, 1.0, 3.0, 5.0, 7.0]", "a class": "True True",

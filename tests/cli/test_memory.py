@@ -33,7 +33,7 @@ ARGUMENTS = ("--arg", '{"w": f32[512,512]}', "--arg", "f32[4096,512]")
 def model(tmp_path, monkeypatch):
     """The path of a user's file, forgotten after the test."""
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr("xtrace._src.xla.plugins.find_library", lambda platform: None)
+    monkeypatch.setattr("xtrace._src.xla.plugins.plugins.find_library", lambda platform: None)
     path = tmp_path / "memory_model.py"
     path.write_text(MODEL)
     yield path

@@ -13,7 +13,7 @@ from xtrace._src.core.errors import JaxprTypeError
 from xtrace._src.core.jaxprs.check import check_jaxpr
 from xtrace._src.core.jaxprs.effects import Effect
 from xtrace._src.core.jaxprs.ir import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
-from xtrace._src.ops.calls import NO_PLACES, jit_call
+from xtrace._src.ops.calls.calls import NO_PLACES, jit_call
 
 F32 = ShapedArray((), "float32")
 V32 = ShapedArray((3,), "float32")

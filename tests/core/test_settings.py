@@ -369,7 +369,7 @@ BUILD_OPTIONS = ("exec_time_optimization_effort", "memory_fitting_effort", "opti
 
 
 def executables_of_package():
-    return sys.modules["xtrace._src.xla.executables"]
+    return sys.modules["xtrace._src.xla.executables.executables"]
 
 
 def from_jax(name, value):

@@ -19,7 +19,7 @@ from tests.architecture.source_tree import ROOT
 from xtrace import lax, random
 from xtrace._src.core.diagnostics.positions import is_internal
 from xtrace._src.core.settings import config
-from xtrace._src.ops import trigonometry
+from xtrace._src.ops.elementwise import trigonometry
 
 PACKAGE = os.path.dirname(xtrace.__file__)
 

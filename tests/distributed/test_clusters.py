@@ -4,7 +4,9 @@ import pytest
 
 import xtrace
 from xtrace._src.api.processes.clusters import Cluster, detect_cluster
-from xtrace._src.xla import clients, distributed, plugins
+from xtrace._src.xla import clients
+from xtrace._src.xla.plugins import plugins
+from xtrace._src.xla.processes import distributed
 
 SLURM = {
     "SLURM_JOB_ID": "5000", "SLURM_STEP_NODELIST": "gpu[003-005,9]-ib,b7", "SLURM_PROCID": "5", "SLURM_LOCALID": "1",

@@ -215,7 +215,7 @@ def test_processes_end_while_they_say_that_they_are_alive():
     """The interpreter ends after the thread of the heartbeat, which is in jaxlib nearly all of the time here."""
     program = """
         import time
-        from xtrace._src.xla import distributed
+        from xtrace._src.xla.processes import distributed
         distributed.connections[0].peers._period = 0
         time.sleep(0.5)
     """

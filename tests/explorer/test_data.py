@@ -12,8 +12,8 @@ import xtrace.numpy as jnp
 from benchmarks.programs import build, load
 from xtrace._src.explorer import costs
 from xtrace._src.explorer.data import column_in_utf16
-from xtrace._src.xla import hlo_text
-from xtrace._src.xla.hlo_frames import Frames
+from xtrace._src.xla.hlo import hlo_text
+from xtrace._src.xla.hlo.hlo_frames import Frames
 
 
 def layer(x, w):

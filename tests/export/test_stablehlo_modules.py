@@ -9,7 +9,7 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 from xtrace import export
-from xtrace._src.xla import artifacts, mlir_rules, modules
+from xtrace._src.xla.mlir import artifacts, mlir_rules, modules
 
 X = np.array([[4, 1, 0], [1, 3, 1], [0, 1, 2]], np.float32)
 

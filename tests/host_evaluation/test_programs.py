@@ -15,7 +15,7 @@ from xtrace import lax, random
 from xtrace._src.core.settings import config
 from xtrace._src.host_evaluation import programs
 from xtrace._src.host_evaluation.rules import EXACT, MOVES, ROUNDED, Declined
-from xtrace._src.xla import executables
+from xtrace._src.xla.executables import executables
 
 _SPECIAL = [0.0, -0.0, 1.0, -1.5, 3.0, 1e-40, -1e-42, 1.2e-38, 3e38, -3e38, np.inf, -np.inf, np.nan, 0.1, 1 / 3]
 _INTEGERS = [0, 1, -1, 2, 7, 31, 32, 33, 2**31 - 1, -(2**31)]

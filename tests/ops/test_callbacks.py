@@ -21,7 +21,7 @@ import xtrace.experimental
 import xtrace.numpy
 import xtrace.random
 from xtrace import lax
-from xtrace._src.xla import modules
+from xtrace._src.xla.mlir import modules
 
 OURS = types.SimpleNamespace(root=xtrace, np=xtrace.numpy, lax=lax, io_callback=xtrace.experimental.io_callback)
 THEIRS = types.SimpleNamespace(root=jax, np=jax.numpy, lax=jax.lax, io_callback=jax.experimental.io_callback)

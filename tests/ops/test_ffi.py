@@ -11,7 +11,7 @@ import xtrace.numpy as jnp
 from tests.support.operands import assert_same
 from xtrace import ffi
 from xtrace._src.core.primitive import Primitive, no_rule
-from xtrace._src.xla import lapack
+from xtrace._src.xla.custom_calls import lapack
 
 X = np.array([[4.0, 2.0], [2.0, 5.0]], np.float32)
 

@@ -8,9 +8,9 @@ from tests.ops.test_linalg import DTYPES, EITHER, matrices
 from xtrace import lax
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.primitive import Primitive, no_rule
+from xtrace._src.ops.calls.lower_fun import lower_fun
 from xtrace._src.ops.linalg import reflections, spectral, tridiagonal
-from xtrace._src.ops.lower_fun import lower_fun
-from xtrace._src.xla import modules
+from xtrace._src.xla.mlir import modules
 
 # Loops take XLA a second to compile: each shape has one dtype, and all of them occur.
 SHAPES = ((2, 5, 3), (3, 5), (4, 4), (2, 1, 2, 2), (1, 1))

@@ -7,7 +7,7 @@ import xtrace
 import xtrace.numpy as jnp
 from xtrace import lax
 from xtrace._src.algebra.vector_space import canonical_axis, linear
-from xtrace._src.ops.lower_fun import lower_fun
+from xtrace._src.ops.calls.lower_fun import lower_fun
 from xtrace.test_util import check_grads
 
 

@@ -13,7 +13,7 @@ import xtrace
 from tests.support.operations import check_jaxpr, plain_text
 from xtrace import lax
 from xtrace._src.core.avals import AbstractToken
-from xtrace._src.xla.modules import verify
+from xtrace._src.xla.mlir.modules import verify
 
 
 def is_token(x) -> bool:

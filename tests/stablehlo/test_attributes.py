@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.stablehlo import attributes
-from xtrace._src.xla import modules
+from xtrace._src.xla.mlir import modules
 
 ALL = list(dtypes.all_dtypes.values())
 FLOATS = [d for d in ALL if dtypes.is_floating(d)]

@@ -6,7 +6,7 @@ import pytest
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.positions import user_position
 from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder, symbol
-from xtrace._src.xla import modules
+from xtrace._src.xla.mlir import modules
 
 F32 = ShapedArray((), "float32")
 I32 = ShapedArray((), "int32")

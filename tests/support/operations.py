@@ -42,7 +42,7 @@ def check_values(operation: Operation, *operands: Any, rounding: float = 4) -> N
     jitted = xtrace.jit(lambda *xs: operation(lax, *xs))
     assert_same(values_of(jitted(*mine)), expected, rounding, "jitted")
     # MLIR's bindings are loaded only by what needs them.
-    importlib.import_module("xtrace._src.xla.modules").verify(jitted.lower(*mine).as_text(debug_info=True))
+    importlib.import_module("xtrace._src.xla.mlir.modules").verify(jitted.lower(*mine).as_text(debug_info=True))
 
 
 def check_types(operation: Operation, *operands: tuple[Any, Any]) -> None:

@@ -15,7 +15,7 @@ from xtrace import lax
 from xtrace._src.core import dtypes
 from xtrace._src.core.jaxprs.ir import ClosedJaxpr
 from xtrace._src.transforms.lower import HIDDEN_ARGUMENT_BYTES, lower
-from xtrace._src.xla import modules
+from xtrace._src.xla.mlir import modules
 
 
 def lowered(function, *args, donated=(), name="f", platform="cpu"):

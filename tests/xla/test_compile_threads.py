@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from xtrace._src.xla import compile_threads
+from xtrace._src.xla.executables import compile_threads
 
 
 class InterruptedLock:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from xtrace._src.xla.hlo_collectives import read_collectives
+from xtrace._src.xla.hlo.hlo_collectives import read_collectives
 
 HEAD = """HloModule jit_f, is_scheduled=true
 

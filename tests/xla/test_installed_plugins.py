@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from xtrace._src.xla import installed_plugins, plugins
+from xtrace._src.xla.plugins import installed_plugins, plugins
 
 ROOT = Path(__file__).parents[2]
 # What a library is known by; jaxlib refuses to load these bytes.

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _stablehlo
 
-from xtrace._src.xla import modules
-from xtrace._src.xla.modules import InvalidModuleError
+from xtrace._src.xla.mlir import modules
+from xtrace._src.xla.mlir.modules import InvalidModuleError
 
 ROOT = Path(__file__).parents[2]
 
@@ -240,17 +240,17 @@ def test_no_portable_artifact(text, version, message, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("name", ["modules", "plugins", "targets", "versions"])
+@pytest.mark.parametrize("name", ["mlir.modules", "plugins.plugins", "plugins.targets", "versions"])
 def test_nothing_here_imports_jax(name):
     code = (
         "import importlib, importlib.util, sys\n"
         f"module = importlib.import_module('xtrace._src.xla.{name}')\n"
         "getattr(module, 'available_platforms', list)()\n"
-        f"if '{name}' == 'modules': module.serialize({ADD!r})\n"
+        f"if '{name}' == 'mlir.modules': module.serialize({ADD!r})\n"
         "loaded = sorted(m for m in sys.modules if m.partition('.')[0] in ('jax', 'jax_plugins', 'libtpu'))\n"
         "assert not loaded, loaded\n"
         "print('jaxlib.mlir.ir' in sys.modules, 'importlib.metadata' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == [str(name in ("modules", "targets")), "False"]
+    assert done.stdout.split() == [str(name in ("mlir.modules", "plugins.targets")), "False"]

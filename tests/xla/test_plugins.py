@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from xtrace._src.xla import cuda_kernels, plugins
+from xtrace._src.xla.custom_calls import cuda_kernels
+from xtrace._src.xla.plugins import plugins
 
 ROOT = Path(__file__).parents[2]
 CUDA12 = "jax_plugins/xla_cuda12/xla_cuda_plugin.so"
@@ -349,7 +350,7 @@ def test_a_broken_library_is_an_error(tmp_path, platform, file):
     library.write_bytes(b"not a library")
     code = (
         "import sys\n"
-        "from xtrace._src.xla import plugins\n"
+        "from xtrace._src.xla.plugins import plugins\n"
         f"sys.path.insert(0, {str(tmp_path)!r})\n"
         "for _ in range(2):\n"
         "    try:\n"
@@ -364,6 +365,6 @@ def test_a_broken_library_is_an_error(tmp_path, platform, file):
 
 def test_the_clients_of_present_devices_start():
     for platform in plugins.available_platforms():
-        code = f"from xtrace._src.xla import plugins; print(len(plugins.load({platform!r}).devices()) > 0)"
+        code = f"from xtrace._src.xla.plugins import plugins; print(len(plugins.load({platform!r}).devices()) > 0)"
         done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300)
         assert done.stdout.strip().endswith("True"), done.stderr

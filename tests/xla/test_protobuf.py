@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xtrace._src.xla.hlo_programs import read_program
-from xtrace._src.xla.protobuf import fields, integers
+from xtrace._src.xla.hlo.hlo_programs import read_program
+from xtrace._src.xla.hlo.protobuf import fields, integers
 
 
 def test_fields_of_every_kind():

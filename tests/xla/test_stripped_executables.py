@@ -15,9 +15,9 @@ import xtrace.numpy as jnp
 from benchmarks import applications
 from xtrace._src.core.settings import compilation_cache_settings as cache_settings
 from xtrace._src.runtime.compilation_cache import KeptCode
-from xtrace._src.xla import executables
-from xtrace._src.xla.protobuf import fields, replace_fields, write_field
-from xtrace._src.xla.stripped_executables import StrippedExecutable, strip_executable
+from xtrace._src.xla.executables import executables
+from xtrace._src.xla.executables.stripped_executables import StrippedExecutable, strip_executable
+from xtrace._src.xla.hlo.protobuf import fields, replace_fields, write_field
 from xtrace.experimental.compilation_cache.compilation_cache import reset_cache
 
 

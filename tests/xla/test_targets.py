@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 import xtrace
-from xtrace._src.xla import clients, modules, plugins, targets
+from xtrace._src.xla import clients
+from xtrace._src.xla.mlir import modules
+from xtrace._src.xla.plugins import plugins, targets
 
 ROOT = Path(__file__).parents[2]
 TARGETS = ["a100", "h100", "h200", "tpu-v4", "tpu-v5e", "tpu-v5p", "tpu-v6e"]
@@ -280,7 +282,7 @@ BAD = {
 def test_bad_modules_raise_and_the_process_lives(target):
     code = (
         "import json, sys\n"
-        "from xtrace._src.xla import targets\n"
+        "from xtrace._src.xla.plugins import targets\n"
         f"device = targets.compile_only_device({target!r})\n"
         "errors = {}\n"
         "for name, text in json.load(sys.stdin).items():\n"
@@ -326,7 +328,7 @@ def test_a_fresh_process_compiles_without_jax_and_keeps_its_environment(target):
     code = (
         "import os, sys\n"
         "before = dict(os.environ)\n"
-        "from xtrace._src.xla import targets\n"
+        "from xtrace._src.xla.plugins import targets\n"
         f"targets.compile({ELEMENTWISE!r}, targets.compile_only_device({target!r})).cost_analysis()\n"
         "loaded = [m for m in sys.modules if m.partition('.')[0] in ('jax', 'jax_plugins', 'libtpu')]\n"
         "assert not loaded, loaded\n"

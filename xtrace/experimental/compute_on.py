@@ -17,7 +17,7 @@ from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.function_names import set_function_name
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.pytrees import pytree
-from xtrace._src.ops.device_put import place_result
+from xtrace._src.ops.shardings.device_put import place_result
 from xtrace._src.transforms.scopes import annotate, scope
 
 __all__ = ["compute_on", "compute_on2"]

@@ -7,7 +7,7 @@ from typing import Any
 from xtrace._src.core.diagnostics.positions import Annotation
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.pytrees import pytree
-from xtrace._src.ops.metadata import xla_metadata_value_p
+from xtrace._src.ops.calls.metadata import xla_metadata_value_p
 from xtrace._src.transforms.scopes import annotate
 from xtrace.numpy.conversion import asarray
 

@@ -15,8 +15,9 @@ from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.settings import config
 from xtrace._src.core.tables import clear_with_tables
 from xtrace._src.runtime.transfer import current_device, forget_first_device
-from xtrace._src.xla import clients, executables
+from xtrace._src.xla import clients
 from xtrace._src.xla.clients import Client, Factory
+from xtrace._src.xla.executables import executables
 
 __all__ = [
     "backend_xla_version", "backends", "clear_backends", "clear_in_memory_compilation_cache", "get_backend",

@@ -2,8 +2,8 @@
 
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.extension.lowering_contexts import LoweringRuleContext
-from xtrace._src.xla import modules as _modules
-from xtrace._src.xla.modules import JaxIrContext
+from xtrace._src.xla.mlir import modules as _modules
+from xtrace._src.xla.mlir.modules import JaxIrContext
 
 __all__ = ["JaxIrContext", "LoweringRuleContext", "upstream_dialects"]
 

@@ -32,8 +32,8 @@ from xtrace._src.stablehlo import attributes
 from xtrace._late_imports import late_modules
 
 with late_modules(globals()):
-    from xtrace._src.ops import ffi
-    from xtrace._src.xla import mlir_rules, modules
+    from xtrace._src.ops.calls import ffi
+    from xtrace._src.xla.mlir import mlir_rules, modules
 
 __all__ = [
     "AxisContext", "ConstantHandler", "DEVICE_TO_DEVICE_TYPE", "LoweringParameters", "LoweringResult",
@@ -553,7 +553,7 @@ with _late_imports(globals()):
         jaxpr_subcomp as jaxpr_subcomp, lower_jaxpr_to_fun as lower_jaxpr_to_fun,
         lower_jaxpr_to_module as lower_jaxpr_to_module, merge_mlir_modules as merge_mlir_modules,
     )
-    from xtrace._src.xla.mlir_rules import Token as Token, Value as Value, ir_tree_registry as ir_tree_registry
+    from xtrace._src.xla.mlir.mlir_rules import Token as Token, Value as Value, ir_tree_registry as ir_tree_registry
 
 with _late_imports(globals(), listed=False):
-    from xtrace._src.xla.mlir_rules import ir as ir
+    from xtrace._src.xla.mlir.mlir_rules import ir as ir

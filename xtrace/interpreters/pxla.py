@@ -6,7 +6,7 @@ from typing import Any
 
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.shardings.mesh import thread_resources  # noqa: F401
-from xtrace._src.xla import executables
+from xtrace._src.xla.executables import executables
 
 __all__ = ["create_compile_options"]
 

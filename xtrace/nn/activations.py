@@ -16,10 +16,10 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.ops.arrays.concatenation import split
-from xtrace._src.ops.constants import constants_like
-from xtrace._src.ops.elementwise import logistic
-from xtrace._src.ops.selection import select
-from xtrace._src.ops.special import erfc
+from xtrace._src.ops.elementwise.constants import constants_like
+from xtrace._src.ops.elementwise.elementwise import logistic
+from xtrace._src.ops.elementwise.selection import select
+from xtrace._src.ops.elementwise.special import erfc
 from xtrace._src.runtime.transfer import to_array
 
 

@@ -18,7 +18,7 @@ from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.contractions.contraction import dot_general
-from xtrace._src.ops.stop_gradient import stop_gradient
+from xtrace._src.ops.elementwise.stop_gradient import stop_gradient
 from xtrace._src.runtime.transfer import to_array
 from xtrace.nn.normalization import logsumexp, softmax
 

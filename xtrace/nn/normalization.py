@@ -28,12 +28,12 @@ from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.shape import expand_dims
-from xtrace._src.ops.collectives import axis_index, axis_size
-from xtrace._src.ops.comparisons import eq
-from xtrace._src.ops.complex_numbers import real
-from xtrace._src.ops.elementwise import is_finite, rsqrt, sub
-from xtrace._src.ops.reductions import add_elements, reduce_max
-from xtrace._src.ops.stop_gradient import stop_gradient
+from xtrace._src.ops.collectives.collectives import axis_index, axis_size
+from xtrace._src.ops.elementwise.comparisons import eq
+from xtrace._src.ops.elementwise.complex_numbers import real
+from xtrace._src.ops.elementwise.elementwise import is_finite, rsqrt, sub
+from xtrace._src.ops.elementwise.stop_gradient import stop_gradient
+from xtrace._src.ops.reductions.reductions import add_elements, reduce_max
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.operands import axes_of, select_or_fill
 from xtrace.numpy.reductions import check_mask, keep_axes

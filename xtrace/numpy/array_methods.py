@@ -21,11 +21,11 @@ from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.settings import config
 from xtrace._src.core.settings.requested_dtypes import requested_dtype
-from xtrace._src.ops import complex_numbers
 from xtrace._src.ops.arrays.concatenation import unstack
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim
-from xtrace._src.ops.comparisons import ne
-from xtrace._src.ops.reinterpretation import bitcast_convert_type
+from xtrace._src.ops.elementwise import complex_numbers
+from xtrace._src.ops.elementwise.comparisons import ne
+from xtrace._src.ops.elementwise.reinterpretation import bitcast_convert_type
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import array_from_host
 from xtrace._src.xla import guards

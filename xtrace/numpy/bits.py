@@ -12,10 +12,11 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
-from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays import slicing
 from xtrace._src.ops.arrays.creation import iota
-from xtrace._src.ops.comparisons import bitwise_and, ne, shift_left, shift_right_logical
+from xtrace._src.ops.elementwise import elementwise
+from xtrace._src.ops.elementwise.comparisons import bitwise_and, ne, shift_left, shift_right_logical
+from xtrace._src.ops.reductions import reductions
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.manipulation import atleast_1d, moveaxis, ravel
 from xtrace.numpy.operands import axis_as_index, scalar_of

@@ -18,9 +18,9 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.settings import config
-from xtrace._src.ops import complex_numbers, trigonometry
-from xtrace._src.ops import elementwise as lax
-from xtrace._src.ops.comparisons import eq, ne
+from xtrace._src.ops.elementwise import complex_numbers, trigonometry
+from xtrace._src.ops.elementwise import elementwise as lax
+from xtrace._src.ops.elementwise.comparisons import eq, ne
 from xtrace.numpy.conversion import asarray
 from xtrace.numpy.operands import fill_as
 

@@ -32,8 +32,8 @@ from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.concatenation import split
 from xtrace._src.ops.arrays.creation import zeros_like
 from xtrace._src.ops.arrays.shape import expand_dims, squeeze
-from xtrace._src.ops.complex_numbers import conj
 from xtrace._src.ops.contractions.contraction import choose_product_sharding, multiply_shards
+from xtrace._src.ops.elementwise.complex_numbers import conj
 from xtrace.numpy import reductions
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import diagonal_mask

@@ -27,7 +27,7 @@ from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays.concatenation import concatenate
-from xtrace._src.ops.comparisons import ne
+from xtrace._src.ops.elementwise.comparisons import ne
 from xtrace._src.runtime.arrays import ConcreteArray, get_layout
 from xtrace._src.runtime.transfer import array_from_dlpack, constant_from_host, dlpack_device, scalar_to_host
 from xtrace.numpy.creation import SCALARS, python_value, warn_of_lost_part, zeros

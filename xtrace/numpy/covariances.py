@@ -12,8 +12,8 @@ from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.settings.requested_dtypes import requested_dtype
-from xtrace._src.ops.complex_numbers import complex as of_parts
-from xtrace._src.ops.complex_numbers import conj
+from xtrace._src.ops.elementwise.complex_numbers import complex as of_parts
+from xtrace._src.ops.elementwise.complex_numbers import conj
 from xtrace.numpy import reductions
 from xtrace.numpy.contraction import matmul
 from xtrace.numpy.conversion import to_array_operand

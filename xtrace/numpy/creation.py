@@ -27,8 +27,8 @@ from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.core.shardings.shardings import NamedSharding, Sharding
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays.creation import broadcasted_iota, fill_operand, scalar_operand
-from xtrace._src.ops.comparisons import eq, ge
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.elementwise.comparisons import eq, ge
+from xtrace._src.ops.elementwise.selection import select_n
 from xtrace._src.runtime.transfer import sharding_like
 from xtrace.numpy.operands import broadcast_operand_to, place_of, to_known_integer
 

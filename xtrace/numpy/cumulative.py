@@ -12,9 +12,9 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.settings import config
 from xtrace._src.ops.arrays.concatenation import concatenate
-from xtrace._src.ops.comparisons import ne
-from xtrace._src.ops.cumulative import cumprod as cumprod_of_axis
-from xtrace._src.ops.cumulative import cumsum as cumsum_of_axis
+from xtrace._src.ops.elementwise.comparisons import ne
+from xtrace._src.ops.reductions.cumulative import cumprod as cumprod_of_axis
+from xtrace._src.ops.reductions.cumulative import cumsum as cumsum_of_axis
 from xtrace.numpy.creation import full, warn_of_lost_part
 from xtrace.numpy.operands import refuse, scalar_of
 from xtrace.numpy.reductions import dtype_of_sum, to_strong

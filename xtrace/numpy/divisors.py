@@ -12,7 +12,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops.control_flow.while_loop import while_loop
-from xtrace._src.ops.elementwise import rem
+from xtrace._src.ops.elementwise.elementwise import rem
 from xtrace.numpy import reductions
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.operands import broadcast_operand_to

@@ -24,9 +24,9 @@ from xtrace._src.core.sizes import guess
 from xtrace._src.core.tables import Table
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.shape import squeeze
-from xtrace._src.ops.comparisons import bitwise_and, eq
 from xtrace._src.ops.contractions.contraction import choose_product_sharding, dot_general, multiply_shards
-from xtrace._src.ops.reductions import reduce_or
+from xtrace._src.ops.elementwise.comparisons import bitwise_and, eq
+from xtrace._src.ops.reductions.reductions import reduce_or
 from xtrace.numpy.contraction import to_factor
 from xtrace.numpy.operands import refuse, select_or_fill
 

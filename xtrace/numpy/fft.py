@@ -18,8 +18,8 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.sizes import smallest
-from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.slicing import pad, slice_in_dim
+from xtrace._src.ops.elementwise import elementwise as lax
 from xtrace._src.ops.fft import FftType
 from xtrace._src.ops.fft import fft as transform
 from xtrace._src.ops.linalg.matrices import conj_if_complex

@@ -19,12 +19,12 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.function_names import set_function_name
-from xtrace._src.ops import complex_numbers
-from xtrace._src.ops import elementwise as lax
-from xtrace._src.ops.comparisons import bitwise_and, bitwise_not, bitwise_or, eq, gt, lt, ne
-from xtrace._src.ops.complex_numbers import imag, real
-from xtrace._src.ops.constants import strong_scalar
-from xtrace._src.ops.reinterpretation import bitcast_convert_type
+from xtrace._src.ops.elementwise import complex_numbers
+from xtrace._src.ops.elementwise import elementwise as lax
+from xtrace._src.ops.elementwise.comparisons import bitwise_and, bitwise_not, bitwise_or, eq, gt, lt, ne
+from xtrace._src.ops.elementwise.complex_numbers import imag, real
+from xtrace._src.ops.elementwise.constants import strong_scalar
+from xtrace._src.ops.elementwise.reinterpretation import bitcast_convert_type
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.operands import fill_as, refuse, refuse_complex
 

@@ -19,10 +19,10 @@ from xtrace._src.core.settings import config
 from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.core.sizes import largest, to_size
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.creation import iota
-from xtrace._src.ops.comparisons import lt
-from xtrace._src.ops.selection import select
+from xtrace._src.ops.elementwise import elementwise as lax
+from xtrace._src.ops.elementwise.comparisons import lt
+from xtrace._src.ops.elementwise.selection import select
 from xtrace.numpy.operands import axes_of, scalar_of
 from xtrace.numpy.rearrangement import roll
 

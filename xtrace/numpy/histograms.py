@@ -22,7 +22,7 @@ from xtrace._src.core.dtypes import DType
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.settings import config
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.comparisons import eq
+from xtrace._src.ops.elementwise.comparisons import eq
 from xtrace.numpy import reductions
 from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.creation import ones, zeros

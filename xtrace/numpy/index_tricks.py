@@ -23,10 +23,10 @@ from xtrace._src.core.integers import to_integer
 from xtrace._src.core.settings import config
 from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops import elementwise, selection
 from xtrace._src.ops.arrays.shape import expand_dims
-from xtrace._src.ops.comparisons import lt
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.elementwise import elementwise, selection
+from xtrace._src.ops.elementwise.comparisons import lt
+from xtrace._src.ops.elementwise.selection import select_n
 from xtrace.numpy.broadcasting import meshgrid
 from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.creation import ones

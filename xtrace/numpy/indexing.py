@@ -32,13 +32,13 @@ from xtrace._src.core.sizes import (
 )
 from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
-from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import gathering, index_vectors, slicing
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice
-from xtrace._src.ops.comparisons import lt
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.elementwise import elementwise
+from xtrace._src.ops.elementwise.comparisons import lt
+from xtrace._src.ops.elementwise.selection import select_n
 from xtrace._src.runtime.transfer import current_device, scalar_array
 from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.creation import zeros

@@ -11,9 +11,9 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
-from xtrace._src.ops import comparisons
-from xtrace._src.ops import elementwise as lax
-from xtrace._src.ops.comparisons import population_count
+from xtrace._src.ops.elementwise import comparisons
+from xtrace._src.ops.elementwise import elementwise as lax
+from xtrace._src.ops.elementwise.comparisons import population_count
 from xtrace.numpy.ufunc_objects import as_ufunc, ufunc_of
 
 # Bits

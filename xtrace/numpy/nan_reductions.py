@@ -12,8 +12,8 @@ from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.settings import config
 from xtrace._src.core.settings.requested_dtypes import requested_dtype
-from xtrace._src.ops import elementwise
-from xtrace._src.ops.comparisons import eq, gt
+from xtrace._src.ops.elementwise import elementwise
+from xtrace._src.ops.elementwise.comparisons import eq, gt
 from xtrace.numpy import cumulative, reductions, statistics
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill

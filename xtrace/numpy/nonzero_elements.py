@@ -20,13 +20,14 @@ from xtrace._src.core.settings import config
 from xtrace._src.core.settings.jax_version import is_newer
 from xtrace._src.core.sizes import bit_length
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops import cumulative, elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import iota
 from xtrace._src.ops.arrays.shape import expand_dims
-from xtrace._src.ops.comparisons import bitwise_and, lt, ne
 from xtrace._src.ops.control_flow.while_loop import fori_loop
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.elementwise import elementwise
+from xtrace._src.ops.elementwise.comparisons import bitwise_and, lt, ne
+from xtrace._src.ops.elementwise.selection import select_n
+from xtrace._src.ops.reductions import cumulative
 from xtrace._src.runtime.transfer import committed_device
 from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.creation import zeros

@@ -28,11 +28,11 @@ from xtrace._src.core.shardings.partition_spec import full_entries
 from xtrace._src.core.shardings.requested_shardings import requested_out_sharding
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops import complex_numbers
 from xtrace._src.ops.arrays.slicing import slice_in_dim
-from xtrace._src.ops.comparisons import lt
-from xtrace._src.ops.elementwise import add, rem
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.elementwise import complex_numbers
+from xtrace._src.ops.elementwise.comparisons import lt
+from xtrace._src.ops.elementwise.elementwise import add, rem
+from xtrace._src.ops.elementwise.selection import select_n
 
 
 def to_known_integer(argument: str, value: object, *, function: str = "") -> int:

@@ -18,14 +18,15 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.settings import config
 from xtrace._src.core.sizes import bit_length, is_known_to_exceed
-from xtrace._src.ops import complex_numbers, cumulative, reductions
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing, sorting
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import broadcasted_iota, iota
-from xtrace._src.ops.comparisons import bitwise_and, bitwise_not, bitwise_or, eq, ge, lt, ne
 from xtrace._src.ops.control_flow.scan import scan
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.elementwise import complex_numbers
+from xtrace._src.ops.elementwise.comparisons import bitwise_and, bitwise_not, bitwise_or, eq, ge, lt, ne
+from xtrace._src.ops.elementwise.selection import select_n
+from xtrace._src.ops.reductions import cumulative, reductions
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import zeros
 from xtrace.numpy.indexing import DEFAULT, gather_elements, take

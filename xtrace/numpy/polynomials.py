@@ -26,11 +26,11 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.settings import config
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.concatenation import split
-from xtrace._src.ops.comparisons import bitwise_and, bitwise_or
 from xtrace._src.ops.control_flow.scan import scan
-from xtrace._src.ops.reinterpretation import optimization_barrier
+from xtrace._src.ops.elementwise import elementwise
+from xtrace._src.ops.elementwise.comparisons import bitwise_and, bitwise_or
+from xtrace._src.ops.elementwise.reinterpretation import optimization_barrier
 from xtrace.numpy.contraction import matmul, outer
 from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.creation import full, ones_like, zeros

@@ -13,11 +13,11 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.ops import elementwise, selection
 from xtrace._src.ops.arrays.index_vectors import GatherScatterMode
-from xtrace._src.ops.comparisons import lt
-from xtrace._src.ops.cumulative import cumsum
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.elementwise import elementwise, selection
+from xtrace._src.ops.elementwise.comparisons import lt
+from xtrace._src.ops.elementwise.selection import select_n
+from xtrace._src.ops.reductions.cumulative import cumsum
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.indexing import getitem
 from xtrace.numpy.manipulation import ravel

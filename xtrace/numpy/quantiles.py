@@ -16,11 +16,11 @@ from xtrace._src.core.annotations import ArrayLike, Axes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing, sorting
-from xtrace._src.ops.comparisons import bitwise_and, eq, ge, le
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.elementwise import elementwise
+from xtrace._src.ops.elementwise.comparisons import bitwise_and, eq, ge, le
+from xtrace._src.ops.elementwise.selection import select_n
 from xtrace.numpy import cumulative, reductions
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.conversion import to_array_operand

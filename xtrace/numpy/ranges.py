@@ -30,9 +30,9 @@ from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.core.sizes import has_symbolic, is_symbolic, largest
 from xtrace._src.core.tables import memoize
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops import constants, elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import iota
+from xtrace._src.ops.elementwise import constants, elementwise
 from xtrace._src.runtime.transfer import scalar_to_host
 from xtrace.numpy.creation import SCALARS, fill_array, python_value, to_size
 from xtrace.numpy.operands import broadcast_operand_to, cast_to, place_of

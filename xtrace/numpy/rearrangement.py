@@ -23,12 +23,13 @@ from xtrace._src.core.settings import config
 from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.core.sizes import is_symbolic, to_size
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays import concatenation, slicing, sorting
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import broadcasted_iota, iota
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim
+from xtrace._src.ops.elementwise import elementwise
+from xtrace._src.ops.reductions import reductions
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import diagonal_mask, zeros
 from xtrace.numpy.indexing import DEFAULT, gather_elements, take

@@ -16,9 +16,10 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.settings import config
 from xtrace._src.core.settings.requested_dtypes import requested_dtype
-from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays.shape import expand_dims
-from xtrace._src.ops.comparisons import bitwise_and, bitwise_or, eq, ne
+from xtrace._src.ops.elementwise import elementwise
+from xtrace._src.ops.elementwise.comparisons import bitwise_and, bitwise_or, eq, ne
+from xtrace._src.ops.reductions import reductions
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import warn_of_lost_part
 from xtrace.numpy.operands import axes_of, cast_to, refuse, scalar_of, select_or_fill

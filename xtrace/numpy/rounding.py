@@ -16,8 +16,8 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.settings import config
-from xtrace._src.ops import elementwise as lax
-from xtrace._src.ops.selection import select
+from xtrace._src.ops.elementwise import elementwise as lax
+from xtrace._src.ops.elementwise.selection import select
 from xtrace.numpy.operands import apply_to_parts, refuse
 
 # Rounding

@@ -30,14 +30,15 @@ from xtrace._src.core.settings import config
 from xtrace._src.core.settings.jax_version import is_newer
 from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops import reductions, selection
 from xtrace._src.ops.arrays.concatenation import stack
 from xtrace._src.ops.arrays.creation import full
 from xtrace._src.ops.arrays.gathering import gather
 from xtrace._src.ops.arrays.index_vectors import GatherDimensionNumbers, GatherScatterMode
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.control_flow.cond import switch
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.elementwise import selection
+from xtrace._src.ops.elementwise.selection import select_n
+from xtrace._src.ops.reductions import reductions
 from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.creation import zeros
 from xtrace.numpy.indexing import getitem, take, to_position

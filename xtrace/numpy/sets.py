@@ -23,14 +23,14 @@ from xtrace._src.core.integers import to_integer
 from xtrace._src.core.settings import config
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops import constants, elementwise
 from xtrace._src.ops.arrays import sorting
 from xtrace._src.ops.arrays.concatenation import split
 from xtrace._src.ops.arrays.creation import iota
-from xtrace._src.ops.comparisons import bitwise_and, bitwise_not, bitwise_or, eq, ge, lt, ne
-from xtrace._src.ops.cumulative import cumsum
-from xtrace._src.ops.reductions import argmax, reduce_or
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.elementwise import constants, elementwise
+from xtrace._src.ops.elementwise.comparisons import bitwise_and, bitwise_not, bitwise_or, eq, ge, lt, ne
+from xtrace._src.ops.elementwise.selection import select_n
+from xtrace._src.ops.reductions.cumulative import cumsum
+from xtrace._src.ops.reductions.reductions import argmax, reduce_or
 from xtrace._src.runtime.transfer import committed_device
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.conversion import asarray, to_array_operand

@@ -14,8 +14,8 @@ from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.shape import rev, squeeze
-from xtrace._src.ops.complex_numbers import conj
 from xtrace._src.ops.contractions.convolution import conv_general_dilated
+from xtrace._src.ops.elementwise.complex_numbers import conj
 from xtrace.numpy.operands import cast_to
 
 _MODES = ("full", "same", "valid")

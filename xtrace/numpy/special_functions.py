@@ -17,11 +17,11 @@ from xtrace._src.api.operators.promotion import as_inexact, promote
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
-from xtrace._src.ops import complex_numbers, trigonometry
-from xtrace._src.ops import elementwise as lax
-from xtrace._src.ops.comparisons import eq, ne
-from xtrace._src.ops.selection import select
-from xtrace._src.ops.special import bessel_i0e
+from xtrace._src.ops.elementwise import complex_numbers, trigonometry
+from xtrace._src.ops.elementwise import elementwise as lax
+from xtrace._src.ops.elementwise.comparisons import eq, ne
+from xtrace._src.ops.elementwise.selection import select
+from xtrace._src.ops.elementwise.special import bessel_i0e
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.operands import fill_as, refuse_complex
 from xtrace.numpy.ufunc_objects import as_ufunc

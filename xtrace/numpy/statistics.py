@@ -17,8 +17,9 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.settings import config
 from xtrace._src.core.settings.requested_dtypes import requested_dtype
-from xtrace._src.ops import complex_numbers, elementwise, reductions
-from xtrace._src.ops.comparisons import gt
+from xtrace._src.ops.elementwise import complex_numbers, elementwise
+from xtrace._src.ops.elementwise.comparisons import gt
+from xtrace._src.ops.reductions import reductions
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.creation import full, warn_of_lost_part
 from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill

@@ -17,12 +17,12 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.settings.requested_dtypes import requested_dtype
-from xtrace._src.ops import cumulative as scans
-from xtrace._src.ops import elementwise
-from xtrace._src.ops import reductions as operations
-from xtrace._src.ops.comparisons import bitwise_and, bitwise_or, bitwise_xor, eq
-from xtrace._src.ops.selection import select_n
-from xtrace._src.ops.stop_gradient import stop_gradient
+from xtrace._src.ops.elementwise import elementwise
+from xtrace._src.ops.elementwise.comparisons import bitwise_and, bitwise_or, bitwise_xor, eq
+from xtrace._src.ops.elementwise.selection import select_n
+from xtrace._src.ops.elementwise.stop_gradient import stop_gradient
+from xtrace._src.ops.reductions import cumulative as scans
+from xtrace._src.ops.reductions import reductions as operations
 from xtrace.numpy import cumulative, reductions
 from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.operands import axes_of, scalar_of, select_or_fill

@@ -26,11 +26,11 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.function_names import copy_with_name
 from xtrace._src.core.settings import jax_version
-from xtrace._src.ops import complex_numbers, trigonometry
-from xtrace._src.ops import elementwise as lax
-from xtrace._src.ops.comparisons import bitwise_or, eq, ne
-from xtrace._src.ops.constants import strong_scalar
-from xtrace._src.ops.selection import select
+from xtrace._src.ops.elementwise import complex_numbers, trigonometry
+from xtrace._src.ops.elementwise import elementwise as lax
+from xtrace._src.ops.elementwise.comparisons import bitwise_or, eq, ne
+from xtrace._src.ops.elementwise.constants import strong_scalar
+from xtrace._src.ops.elementwise.selection import select
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.operands import apply_to_parts, refuse_complex
 from xtrace.numpy.ufunc_objects import as_ufunc, ufunc_of

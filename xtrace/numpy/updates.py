@@ -19,12 +19,12 @@ from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.docstrings import write_docstring
 from xtrace._src.core.settings import config
 from xtrace._src.core.shardings.requested_shardings import requested_out_sharding
-from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import gathering, index_vectors, indexing
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import iota
 from xtrace._src.ops.arrays.gathering import Scatter
+from xtrace._src.ops.elementwise import elementwise
 from xtrace.numpy.conversion import asarray
 from xtrace.numpy.creation import ones_like, warn_of_lost_part, zeros
 from xtrace.numpy.indexing import Options, Plan, get_at, read_index, to_position

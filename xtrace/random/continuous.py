@@ -20,12 +20,12 @@ from xtrace._src.core.jaxprs.ir import Literal
 from xtrace._src.core.settings import config
 from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.core.sizes import is_symbolic
-from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.slicing import index_in_dim
-from xtrace._src.ops.comparisons import bitwise_or, ge, shift_right_logical
+from xtrace._src.ops.elementwise import elementwise as lax
+from xtrace._src.ops.elementwise.comparisons import bitwise_or, ge, shift_right_logical
+from xtrace._src.ops.elementwise.reinterpretation import bitcast_convert_type
+from xtrace._src.ops.elementwise.special import erf_inv
 from xtrace._src.ops.random.keys import random_bits
-from xtrace._src.ops.reinterpretation import bitcast_convert_type
-from xtrace._src.ops.special import erf_inv
 from xtrace.random.keys import check_key, needs_check
 from xtrace.random.sampling import (
     broadcast_parameters,

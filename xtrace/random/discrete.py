@@ -22,15 +22,15 @@ from xtrace._src.core.settings import config
 from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.core.sizes import is_symbolic, largest
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.arrays.sorting import sort, top_k
-from xtrace._src.ops.comparisons import bitwise_and, eq, gt, le, lt
-from xtrace._src.ops.cumulative import cumsum
+from xtrace._src.ops.elementwise import elementwise as lax
+from xtrace._src.ops.elementwise.comparisons import bitwise_and, eq, gt, le, lt
+from xtrace._src.ops.elementwise.selection import select
 from xtrace._src.ops.random.keys import random_bits
-from xtrace._src.ops.reductions import argmax
-from xtrace._src.ops.selection import select
+from xtrace._src.ops.reductions.cumulative import cumsum
+from xtrace._src.ops.reductions.reductions import argmax
 from xtrace.numpy.indexing import take
 from xtrace.random.continuous import choose_gumbel_mode, constant, draw_gumbel, draw_unit_uniform
 from xtrace.random.keys import check_key

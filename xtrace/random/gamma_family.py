@@ -17,15 +17,15 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.primitive import ArrayPrimitive
-from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.slicing import index_in_dim
-from xtrace._src.ops.comparisons import bitwise_and, bitwise_or, eq, ge, le
-from xtrace._src.ops.incomplete_functions import random_gamma_grad
-from xtrace._src.ops.lower_fun import lower_fun, repeat_while
+from xtrace._src.ops.calls.lower_fun import lower_fun, repeat_while
+from xtrace._src.ops.elementwise import elementwise as lax
+from xtrace._src.ops.elementwise.comparisons import bitwise_and, bitwise_or, eq, ge, le
+from xtrace._src.ops.elementwise.incomplete_functions import random_gamma_grad
+from xtrace._src.ops.elementwise.selection import select
+from xtrace._src.ops.elementwise.stop_gradient import stop_gradient
 from xtrace._src.ops.random.keys import is_key, random_split
-from xtrace._src.ops.reductions import add_elements, reduce_max, reduce_or
-from xtrace._src.ops.selection import select
-from xtrace._src.ops.stop_gradient import stop_gradient
+from xtrace._src.ops.reductions.reductions import add_elements, reduce_max, reduce_or
 from xtrace.random.continuous import constant, draw_normal, draw_unit_uniform
 from xtrace.random.discrete import draw_signs
 from xtrace.random.sampling import broadcast_parameters, draw, fit_parameter, sampler, split_key

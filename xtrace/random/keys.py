@@ -20,7 +20,7 @@ from xtrace._src.core.integers import to_integer
 from xtrace._src.core.jaxprs.ir import Literal
 from xtrace._src.core.settings import config
 from xtrace._src.core.trace import base_trace, current_trace
-from xtrace._src.ops import elementwise
+from xtrace._src.ops.elementwise import elementwise
 from xtrace._src.ops.random.keys import (
     Generator,
     check_words,

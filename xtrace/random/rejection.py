@@ -14,12 +14,12 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.settings import config
-from xtrace._src.ops import elementwise as lax
-from xtrace._src.ops.comparisons import bitwise_and, eq, ne
 from xtrace._src.ops.control_flow.while_loop import while_loop
+from xtrace._src.ops.elementwise import elementwise as lax
+from xtrace._src.ops.elementwise.comparisons import bitwise_and, eq, ne
+from xtrace._src.ops.elementwise.selection import select
+from xtrace._src.ops.elementwise.special import lgamma
 from xtrace._src.ops.random.keys import choose_generator, random_clone
-from xtrace._src.ops.selection import select
-from xtrace._src.ops.special import lgamma
 from xtrace.random.continuous import constant, draw_unit_uniform
 from xtrace.random.keys import check_key
 from xtrace.random.sampling import (

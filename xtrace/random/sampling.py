@@ -23,7 +23,7 @@ from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.core.shardings.requested_shardings import requested_out_sharding
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.random.keys import random_split
-from xtrace._src.ops.reductions import reduce_or
+from xtrace._src.ops.reductions.reductions import reduce_or
 from xtrace.random.keys import check_key, to_typed
 
 _Result = TypeVar("_Result")

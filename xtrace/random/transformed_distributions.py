@@ -13,14 +13,14 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, Shape, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.dtypes import DType
-from xtrace._src.ops import elementwise as lax
-from xtrace._src.ops import trigonometry
-from xtrace._src.ops.comparisons import le, lt
-from xtrace._src.ops.reductions import add_elements
-from xtrace._src.ops.reinterpretation import optimization_barrier
-from xtrace._src.ops.selection import select
-from xtrace._src.ops.special import erf, erf_inv
-from xtrace._src.ops.stop_gradient import stop_gradient
+from xtrace._src.ops.elementwise import elementwise as lax
+from xtrace._src.ops.elementwise import trigonometry
+from xtrace._src.ops.elementwise.comparisons import le, lt
+from xtrace._src.ops.elementwise.reinterpretation import optimization_barrier
+from xtrace._src.ops.elementwise.selection import select
+from xtrace._src.ops.elementwise.special import erf, erf_inv
+from xtrace._src.ops.elementwise.stop_gradient import stop_gradient
+from xtrace._src.ops.reductions.reductions import add_elements
 from xtrace.random.continuous import constant, draw_normal, draw_uniform, draw_unit_uniform
 from xtrace.random.discrete import draw_signs
 from xtrace.random.sampling import (

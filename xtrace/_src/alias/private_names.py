@@ -29,7 +29,7 @@ from xtrace._src.runtime.arrays import ConcreteArray as ArrayImpl  # noqa: F401
 from xtrace._src.runtime.callbacks import effects_barrier
 from xtrace._src.xla.clients import any_started as backends_are_initialized  # noqa: F401
 from xtrace._src.xla.clients import started_clients
-from xtrace._src.xla.distributed import connection
+from xtrace._src.xla.processes.distributed import connection
 from xtrace._src.xla.pytree_registry import is_node
 
 parse_flags_with_absl, update = config.config.parse_flags_with_absl, config.config.update

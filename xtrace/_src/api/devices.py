@@ -22,7 +22,7 @@ from xtrace._src.core.shardings.partition_spec import PartitionSpec
 from xtrace._src.core.shardings.requested_shardings import requested_sharding
 from xtrace._src.core.shardings.shardings import Sharding
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.device_put import CopySemantics, put
+from xtrace._src.ops.shardings.device_put import CopySemantics, put
 from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, get_layout, mesh_sharding
 from xtrace._src.runtime.transfer import array_from_host, current_device, in_layout, put_at, put_on, to_concrete
 from xtrace._src.xla import clients, guards

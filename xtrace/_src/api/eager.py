@@ -18,7 +18,7 @@ from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Jaxp
 from xtrace._src.core.primitive import MixedSums, Primitive
 from xtrace._src.core.settings import config
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.calls import jit_call
+from xtrace._src.ops.calls.calls import jit_call
 from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, describe_types, explain_failure
 from xtrace._src.runtime.execute import Assignment
 from xtrace._src.runtime.transfer import to_operand

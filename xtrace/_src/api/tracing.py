@@ -29,7 +29,7 @@ from xtrace._src.core.settings import config
 from xtrace._src.core.shardings.memory_layout import Format
 from xtrace._src.core.shardings.shardings import Sharding
 from xtrace._src.core.trace import use_named_axes
-from xtrace._src.ops.calls import NO_PLACES, jit_call
+from xtrace._src.ops.calls.calls import NO_PLACES, jit_call
 from xtrace._src.ops.references.binding import bind_with_references, check_results, unwrap, wrap
 from xtrace._src.transforms import dce
 from xtrace._src.transforms.discharge import discharge_jaxpr, has_references

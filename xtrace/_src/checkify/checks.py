@@ -28,7 +28,7 @@ from xtrace._src.core.jaxprs.ir import NEVER_PRINTED, Literal
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.pytrees import pytree, pytree_registration
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.elementwise.selection import select_n
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import to_concrete
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value

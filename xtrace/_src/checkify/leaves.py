@@ -16,10 +16,10 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.jaxprs.ir import Literal
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_index_in_dim
-from xtrace._src.ops.comparisons import bitwise_or, ne
+from xtrace._src.ops.elementwise.comparisons import bitwise_or, ne
+from xtrace._src.ops.elementwise.selection import select_n
 from xtrace._src.ops.random.keys import random_unwrap
-from xtrace._src.ops.reductions import argmax, reduce_or
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.reductions.reductions import argmax, reduce_or
 
 NUMBER = ShapedArray((), dtypes.int32)
 NO_ERROR = Literal(0, NUMBER)

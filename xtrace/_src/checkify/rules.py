@@ -25,8 +25,6 @@ from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.shardings.mesh import BaseMesh
 from xtrace._src.core.shardings.partition_spec import PartitionSpec
 from xtrace._src.core.tables import memoize_by_owner
-from xtrace._src.ops import complex_numbers, elementwise, selection
-from xtrace._src.ops.approx_top_k import approx_top_k
 from xtrace._src.ops.arrays.creation import broadcasted_iota, empty
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_index_in_dim, dynamic_slice, dynamic_update_slice
 from xtrace._src.ops.arrays.gathering import (
@@ -45,17 +43,28 @@ from xtrace._src.ops.arrays.index_vectors import (
     window_sizes,
 )
 from xtrace._src.ops.arrays.sorting import sort, top_k
-from xtrace._src.ops.call_primitives import call_p, closed_call_p
-from xtrace._src.ops.calls import bind_jit, close_jaxpr, constrain_row, evaluate_as_program, jit_call
-from xtrace._src.ops.collectives import pmax, pmin
-from xtrace._src.ops.comparisons import eq, ne
-from xtrace._src.ops.composites import composite_p
+from xtrace._src.ops.calls.call_primitives import call_p, closed_call_p
+from xtrace._src.ops.calls.calls import bind_jit, close_jaxpr, constrain_row, evaluate_as_program, jit_call
+from xtrace._src.ops.calls.composites import composite_p
+from xtrace._src.ops.collectives.collectives import pmax, pmin
+from xtrace._src.ops.collectives.exchanges import (
+    all_gather_invariant_p,
+    all_gather_p,
+    all_gather_reduced_p,
+    all_to_all_p,
+    ppermute_p,
+)
+from xtrace._src.ops.collectives.shard_map import (
+    add_leading_dimensions,
+    bind_shard_map,
+    manual_axes_in_scope,
+    shard_map_p,
+)
 from xtrace._src.ops.control_flow.bodies import open_jaxpr
 from xtrace._src.ops.control_flow.cond import bind_cond, cond_p
 from xtrace._src.ops.control_flow.scan import bind_scan, scan_p
 from xtrace._src.ops.control_flow.scan_parts import Loop
 from xtrace._src.ops.control_flow.while_loop import WhileLoop, bind_while, while_p
-from xtrace._src.ops.custom_partitioning import custom_partitioning_p
 from xtrace._src.ops.custom_rules.calls import drop_closed_over
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
 from xtrace._src.ops.custom_rules.custom_vjp import custom_lin, custom_vjp_call
@@ -63,23 +72,19 @@ from xtrace._src.ops.custom_rules.custom_vmap import custom_vmap_call
 from xtrace._src.ops.custom_rules.linear_call import linear_call
 from xtrace._src.ops.custom_rules.remat_opt import remat_opt
 from xtrace._src.ops.custom_rules.rule import Rule
-from xtrace._src.ops.device_put import device_put_p
-from xtrace._src.ops.exchanges import (
-    all_gather_invariant_p,
-    all_gather_p,
-    all_gather_reduced_p,
-    all_to_all_p,
-    ppermute_p,
-)
-from xtrace._src.ops.reductions import reduce_max, reduce_min
-from xtrace._src.ops.reinterpretation import bitcast_convert_type, optimization_barrier, reduce_precision
+from xtrace._src.ops.elementwise import complex_numbers, elementwise, selection
+from xtrace._src.ops.elementwise.comparisons import eq, ne
+from xtrace._src.ops.elementwise.reinterpretation import bitcast_convert_type, optimization_barrier, reduce_precision
+from xtrace._src.ops.elementwise.selection import select_n
+from xtrace._src.ops.elementwise.stop_gradient import stop_gradient_of_one
+from xtrace._src.ops.reductions.approx_top_k import approx_top_k
+from xtrace._src.ops.reductions.reductions import reduce_max, reduce_min
+from xtrace._src.ops.reductions.windows import reduce_window_max, reduce_window_min, select_and_gather_add
 from xtrace._src.ops.remat.rematerialization import bind_remat, checkpoint_name, remat_call
-from xtrace._src.ops.selection import select_n
-from xtrace._src.ops.shard_map import add_leading_dimensions, bind_shard_map, manual_axes_in_scope, shard_map_p
+from xtrace._src.ops.shardings.custom_partitioning import custom_partitioning_p
+from xtrace._src.ops.shardings.device_put import device_put_p
 from xtrace._src.ops.solvers import linear_solve
-from xtrace._src.ops.stop_gradient import stop_gradient_of_one
 from xtrace._src.ops.values import stage
-from xtrace._src.ops.windows import reduce_window_max, reduce_window_min, select_and_gather_add
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs, stage_to_jaxpr
 

@@ -25,11 +25,11 @@ from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.trace import Trace, current_trace, use_trace
 from xtrace._src.ops.arrays.slicing import index_in_dim
-from xtrace._src.ops.comparisons import bitwise_or, eq, gt, lt, ne
-from xtrace._src.ops.constants import constant_like
-from xtrace._src.ops.elementwise import add
-from xtrace._src.ops.selection import select_n
-from xtrace._src.ops.stop_gradient import stop_gradient
+from xtrace._src.ops.elementwise.comparisons import bitwise_or, eq, gt, lt, ne
+from xtrace._src.ops.elementwise.constants import constant_like
+from xtrace._src.ops.elementwise.elementwise import add
+from xtrace._src.ops.elementwise.selection import select_n
+from xtrace._src.ops.elementwise.stop_gradient import stop_gradient
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import stage_to_jaxpr
 

@@ -19,12 +19,12 @@ from xtrace._src.core.avals import aval_of
 from xtrace._src.core.jaxprs.ir import ClosedJaxpr
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.pytrees import pytree
+from xtrace._src.ops.collectives.shard_map import shard_map_p
 from xtrace._src.ops.control_flow.cond import cond_p
 from xtrace._src.ops.control_flow.scan import scan_p
 from xtrace._src.ops.control_flow.scan_parts import Loop, run_in_python
 from xtrace._src.ops.control_flow.while_loop import WhileLoop, while_p
-from xtrace._src.ops.selection import select_n
-from xtrace._src.ops.shard_map import shard_map_p
+from xtrace._src.ops.elementwise.selection import select_n
 from xtrace._src.ops.solvers import linear_solve, split_operands
 
 Run = Callable[..., list[Any]]

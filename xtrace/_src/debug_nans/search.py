@@ -26,7 +26,7 @@ from xtrace._src.core.pytrees import key_paths, pytree
 from xtrace._src.core.settings import config
 from xtrace._src.core.trace import base_trace, use_trace
 from xtrace._src.debug_nans.rules import RULES
-from xtrace._src.ops.calls import NO_PLACES, jit_call
+from xtrace._src.ops.calls.calls import NO_PLACES, jit_call
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import to_concrete
 from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs

@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from xtrace._src.xla.hlo_text import PrintedComputation, PrintedInstruction
-from xtrace._src.xla.hlo_types import ArrayType, read_array_types
+from xtrace._src.xla.hlo.hlo_text import PrintedComputation, PrintedInstruction
+from xtrace._src.xla.hlo.hlo_types import ArrayType, read_array_types
 
 
 class Device(NamedTuple):

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from xtrace._src.explorer.origins import ORIGINS, Origin
-from xtrace._src.xla.hlo_frames import Frames
-from xtrace._src.xla.hlo_text import PrintedComputation, PrintedInstruction
+from xtrace._src.xla.hlo.hlo_frames import Frames
+from xtrace._src.xla.hlo.hlo_text import PrintedComputation, PrintedInstruction
 from xtrace._src.xla.source_locations import Location
 
 # The evidence of a link, strongest first.

@@ -22,9 +22,9 @@ from xtrace._src.explorer.origins import (
     read_stablehlo,
 )
 from xtrace._src.stablehlo import attributes
-from xtrace._src.xla import hlo_text
-from xtrace._src.xla.hlo_collectives import Collective, count_runs, read_collectives
-from xtrace._src.xla.hlo_frames import Frames
+from xtrace._src.xla.hlo import hlo_text
+from xtrace._src.xla.hlo.hlo_collectives import Collective, count_runs, read_collectives
+from xtrace._src.xla.hlo.hlo_frames import Frames
 from xtrace._src.xla.source_locations import Location, name_file
 
 _WIDTH = 120

@@ -30,7 +30,7 @@ from xtrace._src.transforms.batch import MappedAxis
 
 with late_modules(globals()):
     from xtrace._src.extension import mlir_functions
-    from xtrace._src.xla import artifacts
+    from xtrace._src.xla.mlir import artifacts
 
 
 def call_exported(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

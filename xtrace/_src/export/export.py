@@ -26,7 +26,7 @@ from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.xla.clients import canonical_platform, default_platform
 
 with late_modules(globals()):
-    from xtrace._src.xla import artifacts
+    from xtrace._src.xla.mlir import artifacts
 
 
 def default_export_platform() -> str:

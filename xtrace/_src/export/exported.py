@@ -24,7 +24,7 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 
 with late_modules(globals()):
     # The import of jaxlib's MLIR bindings takes 30 ms; only the use of a program needs them, not the reading of a file.
-    from xtrace._src.xla import artifacts, modules
+    from xtrace._src.xla.mlir import artifacts, modules
 
 _Positions = tuple[int, ...]
 

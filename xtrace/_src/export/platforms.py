@@ -11,7 +11,7 @@ from xtrace._src.export.checks import PLATFORM_INDEX
 from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value, symbol
 
 with late_modules(globals()):
-    from xtrace._src.xla import mlir_rules
+    from xtrace._src.xla.mlir import mlir_rules
 
 
 def write_platforms_module(name: str, platforms: Sequence[str], lowered: ExportedTrace) -> str:

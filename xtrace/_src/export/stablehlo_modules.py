@@ -20,7 +20,7 @@ from xtrace._src.export.disabled_checks import DisabledSafetyCheck
 from xtrace._src.export.exported import Exported
 
 with late_modules(globals()):
-    from xtrace._src.xla import artifacts
+    from xtrace._src.xla.mlir import artifacts
 
 _TENSOR = re.compile(r"tensor<((?:(?:[0-9]+|\?)x)*)([\w<>]+)>")
 _ALL: list[Any] = list(dtypes.all_dtypes.values())

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from xtrace._src.core.jaxprs.effects import has_side_effects, join_effects
 from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.ops.call_primitives import call_p, closed_call_p
-from xtrace._src.ops.calls import close_jaxpr, jit_call
+from xtrace._src.ops.calls.call_primitives import call_p, closed_call_p
+from xtrace._src.ops.calls.calls import close_jaxpr, jit_call
 from xtrace._src.ops.control_flow.cond import cond_p
 from xtrace._src.ops.remat.rematerialization import remat_call
 from xtrace._src.transforms.dce import replace_equation

@@ -24,11 +24,11 @@ from xtrace._src.core.trace import Trace, Tracer, current_trace
 from xtrace._src.core.value_objects import EqualByKey
 from xtrace._src.extension.gradient_accumulators import ValAccum
 from xtrace._src.extension.rules import Zero, from_jax_axis_batcher, from_jax_jvp
+from xtrace._src.ops.calls.lower_fun import lower_fun
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
 from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call
 from xtrace._src.ops.custom_rules.rule import Rule, to_user_operand
-from xtrace._src.ops.lower_fun import lower_fun
-from xtrace._src.ops.reductions import add_elements
+from xtrace._src.ops.reductions.reductions import add_elements
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.replay import StackedTrace
 from xtrace._src.transforms.stage import StagingTrace

@@ -10,7 +10,7 @@ from xtrace._src.core.jaxprs.effects import NO_EFFECTS, Effects
 from xtrace._src.core.primitive import Parameters, Primitive
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.extension.lowering_contexts import LoweringRuleContext, lowerable_effects
-from xtrace._src.ops import lower_fun as lowered
+from xtrace._src.ops.calls import lower_fun as lowered
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value, symbol
 
 with late_modules(globals()):

@@ -17,10 +17,10 @@ from xtrace._src.extension.lowering_contexts import (
     SPMDAxisContext,
     TokenSet,
 )
-from xtrace._src.ops.ffi import ForeignLowering
+from xtrace._src.ops.calls.ffi import ForeignLowering
 from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value
 from xtrace._src.transforms import lower
-from xtrace._src.xla import mlir_rules
+from xtrace._src.xla.mlir import mlir_rules
 
 create_token = mlir_rules.create_token
 

@@ -19,13 +19,13 @@ from xtrace._src.extension.lowering_contexts import (
     TokenSet,
 )
 from xtrace._src.extension.mlir_functions import add_function, build_jaxpr_call, function_text, inline_text, jaxpr_text
-from xtrace._src.ops.calls import close_jaxpr
+from xtrace._src.ops.calls.calls import close_jaxpr
 from xtrace._src.ops.host.host_calls import emit_host_call
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.donation import pair_donations
 from xtrace._src.transforms.lower import TOKEN
-from xtrace._src.xla import mlir_rules
+from xtrace._src.xla.mlir import mlir_rules
 
 
 def merge_mlir_modules(dst_module: Any, sym_name: str, src_module: Any, dst_symtab: Any = None) -> str:

@@ -11,7 +11,7 @@ from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Va
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tables import Table
 from xtrace._src.extension.rules import RuleRegistry
-from xtrace._src.ops.call_primitives import closed_call_p
+from xtrace._src.ops.calls.call_primitives import closed_call_p
 from xtrace._src.transforms.jaxpr_transforms import filter_by_mask, partial_evaluate_jaxpr
 
 # The primitives of the parts that are being bound; these parts are not split again.

@@ -23,9 +23,9 @@ from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Va
 from xtrace._src.core.settings import config
 from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.host_evaluation.rules import EXACT, MOVES, ROUNDED, Declined
-from xtrace._src.ops.calls import jit_call
-from xtrace._src.ops.elementwise import div
-from xtrace._src.ops.lower_fun import emit_bitcast, find_formula_jaxpr
+from xtrace._src.ops.calls.calls import jit_call
+from xtrace._src.ops.calls.lower_fun import emit_bitcast, find_formula_jaxpr
+from xtrace._src.ops.elementwise.elementwise import div
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.execute import Assignment
 from xtrace._src.runtime.transfer import array_from_host, to_input

@@ -16,14 +16,14 @@ import numpy as np
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert, reshape, transpose
 from xtrace._src.core import dtypes
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.ops import comparisons, elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate, split, stack, unstack
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice, dynamic_update_slice
 from xtrace._src.ops.arrays.shape import copy, rev, squeeze
 from xtrace._src.ops.arrays.slicing import pad
 from xtrace._src.ops.arrays.slicing import slice as slice_p
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.elementwise import comparisons, elementwise
+from xtrace._src.ops.elementwise.selection import select_n
 
 _Values = np.ndarray[Any, Any]
 _Rules = dict[Primitive, Callable[..., Any]]

@@ -38,15 +38,23 @@ from xtrace._src.jet.series import (
     get_value,
     unflatten_terms,
 )
-from xtrace._src.ops import complex_numbers, elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate, split, stack, tile, unstack
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice, dynamic_update_slice
 from xtrace._src.ops.arrays.gathering import gather, scatter_add, scatter_sub
 from xtrace._src.ops.arrays.index_vectors import GatherScatterMode
 from xtrace._src.ops.arrays.shape import copy, rev, squeeze
 from xtrace._src.ops.arrays.slicing import pad, slice
-from xtrace._src.ops.calls import bind_jit, jit_call
-from xtrace._src.ops.collectives import psum, scale
+from xtrace._src.ops.calls.calls import bind_jit, jit_call
+from xtrace._src.ops.collectives.collectives import psum, scale
+from xtrace._src.ops.collectives.exchanges import (
+    all_gather_p,
+    all_gather_reduced_p,
+    all_to_all_p,
+    ppermute_p,
+    reduce_scatter_p,
+    unreduced_reduce_scatter_p,
+)
+from xtrace._src.ops.collectives.shard_map import bind_shard_map, manual_axes_in_scope, shard_map_p
 from xtrace._src.ops.contractions.contraction import dot_general
 from xtrace._src.ops.contractions.convolution import conv_general_dilated
 from xtrace._src.ops.contractions.ragged import ragged_dot_general
@@ -55,23 +63,15 @@ from xtrace._src.ops.control_flow.cond import bind_cond, cond_p
 from xtrace._src.ops.control_flow.scan import bind_scan, scan_p
 from xtrace._src.ops.control_flow.scan_parts import Loop
 from xtrace._src.ops.control_flow.while_loop import WhileLoop, bind_while, while_p
-from xtrace._src.ops.cumulative import cumsum
 from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call
-from xtrace._src.ops.exchanges import (
-    all_gather_p,
-    all_gather_reduced_p,
-    all_to_all_p,
-    ppermute_p,
-    reduce_scatter_p,
-    unreduced_reduce_scatter_p,
-)
+from xtrace._src.ops.elementwise import complex_numbers, elementwise
+from xtrace._src.ops.elementwise.reinterpretation import reduce_precision
+from xtrace._src.ops.elementwise.selection import select_n
 from xtrace._src.ops.fft import fft
-from xtrace._src.ops.reinterpretation import reduce_precision
+from xtrace._src.ops.reductions.cumulative import cumsum
+from xtrace._src.ops.reductions.windows import reduce_window_sum
 from xtrace._src.ops.remat.rematerialization import bind_remat, remat_call
-from xtrace._src.ops.selection import select_n
-from xtrace._src.ops.shard_map import bind_shard_map, manual_axes_in_scope, shard_map_p
-from xtrace._src.ops.sharding_constraints import sharding_constraint_p
-from xtrace._src.ops.windows import reduce_window_sum
+from xtrace._src.ops.shardings.sharding_constraints import sharding_constraint_p
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import find_fixpoint, stage_to_jaxpr
 

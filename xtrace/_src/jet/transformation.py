@@ -17,7 +17,7 @@ from xtrace._src.core.sentinels import Sentinel
 from xtrace._src.core.settings import config
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.jet.trace import expand
-from xtrace._src.ops.collectives import scale
+from xtrace._src.ops.collectives.collectives import scale
 from xtrace._src.runtime.transfer import as_value
 
 

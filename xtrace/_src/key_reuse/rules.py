@@ -30,17 +30,17 @@ from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice
 from xtrace._src.ops.arrays.gathering import gather
 from xtrace._src.ops.arrays.shape import copy, rev, squeeze
 from xtrace._src.ops.arrays.slicing import slice as slice_p
+from xtrace._src.ops.calls.metadata import xla_metadata_value_p
+from xtrace._src.ops.collectives.shard_map import shard_map_p
 from xtrace._src.ops.control_flow.cond import cond_p
 from xtrace._src.ops.control_flow.scan import scan_p
 from xtrace._src.ops.control_flow.scan_parts import Loop
 from xtrace._src.ops.control_flow.while_loop import WhileLoop, while_p
-from xtrace._src.ops.device_put import device_put_p, place_result_p
 from xtrace._src.ops.host.callbacks import debug_callback_p
 from xtrace._src.ops.host.debug_printing import debug_print_p
-from xtrace._src.ops.metadata import xla_metadata_value_p
 from xtrace._src.ops.random.keys import random_clone, random_fold_in, random_unwrap
 from xtrace._src.ops.remat.rematerialization import remat_call
-from xtrace._src.ops.shard_map import shard_map_p
+from xtrace._src.ops.shardings.device_put import device_put_p, place_result_p
 from xtrace._src.ops.solvers import linear_solve
 from xtrace._src.runtime.arrays import ConcreteArray
 

@@ -19,8 +19,8 @@ from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.jaxprs.ir import Literal, scalar_literal
 from xtrace._src.core.shardings.sharding_rules import leading
 from xtrace._src.ops.arrays.concatenation import concatenate
-from xtrace._src.ops.complex_numbers import conj
-from xtrace._src.ops.elementwise import div
+from xtrace._src.ops.elementwise.complex_numbers import conj
+from xtrace._src.ops.elementwise.elementwise import div
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 

@@ -19,9 +19,9 @@ from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Liter
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.shardings.mesh import BaseMesh
+from xtrace._src.ops.collectives.shard_map import shard_map_p
 from xtrace._src.ops.control_flow.cond import cond_p
 from xtrace._src.ops.control_flow.while_loop import while_p
-from xtrace._src.ops.shard_map import shard_map_p
 from xtrace._src.ops.solvers import linear_solve
 from xtrace._src.roofline.results import RooflineResult, RooflineRuleContext, RooflineShape, count_bytes
 from xtrace._src.roofline.rules import RULES, Rule, count_nothing

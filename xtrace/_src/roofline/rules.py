@@ -16,7 +16,6 @@ from xtrace._src.algebra.families import mul, neg
 from xtrace._src.algebra.varying import psum_invariant, unreduced_psum
 from xtrace._src.algebra.vector_space import reduce_sum
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.ops import comparisons, complex_numbers, elementwise, special, trigonometry
 from xtrace._src.ops.arrays.gathering import (
     gather,
     scatter,
@@ -27,11 +26,8 @@ from xtrace._src.ops.arrays.gathering import (
     scatter_sub,
 )
 from xtrace._src.ops.arrays.index_vectors import GatherScatterMode
-from xtrace._src.ops.collectives import pmax, pmin, psum
-from xtrace._src.ops.contractions.contraction import dot_general
-from xtrace._src.ops.contractions.convolution import conv_general_dilated
-from xtrace._src.ops.cumulative import cumlogsumexp, cummax, cummin, cumprod, cumsum
-from xtrace._src.ops.exchanges import (
+from xtrace._src.ops.collectives.collectives import pmax, pmin, psum
+from xtrace._src.ops.collectives.exchanges import (
     all_gather_invariant_p,
     all_gather_p,
     all_gather_reduced_p,
@@ -40,7 +36,11 @@ from xtrace._src.ops.exchanges import (
     reduce_scatter_p,
     unreduced_reduce_scatter_p,
 )
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.contractions.contraction import dot_general
+from xtrace._src.ops.contractions.convolution import conv_general_dilated
+from xtrace._src.ops.elementwise import comparisons, complex_numbers, elementwise, special, trigonometry
+from xtrace._src.ops.elementwise.selection import select_n
+from xtrace._src.ops.reductions.cumulative import cumlogsumexp, cummax, cummin, cumprod, cumsum
 from xtrace._src.roofline.results import RooflineResult, RooflineRuleContext, RooflineShape
 
 Rule = Callable[..., RooflineResult]

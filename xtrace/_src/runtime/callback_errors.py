@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
-from xtrace._src.xla.executables import CompileError
+from xtrace._src.xla.executables.executables import CompileError
 
 _MARK = re.compile(r"\[xtrace callback ([0-9]+)\]")
 _LIMIT = 16

@@ -17,9 +17,10 @@ from xtrace._src.core.settings import compilation_cache_settings as cache_settin
 from xtrace._src.core.tables import memoize
 from xtrace._src.runtime.checked_bytes import WrongBytesError
 from xtrace._src.runtime.disk_cache import PROGRAM, TRACE, DiskCache, Entry
-from xtrace._src.xla import distributed, executables
 from xtrace._src.xla.clients import Device
-from xtrace._src.xla.stripped_executables import StrippedExecutable, strip_executable
+from xtrace._src.xla.executables import executables
+from xtrace._src.xla.executables.stripped_executables import StrippedExecutable, strip_executable
+from xtrace._src.xla.processes import distributed
 
 REQUESTS = "/jax/compilation_cache/compile_requests_use_cache"
 HITS = "/jax/compilation_cache/cache_hits"

@@ -39,8 +39,9 @@ from xtrace._src.runtime.arrays import (
     placement,
     single_device_sharding,
 )
-from xtrace._src.xla import buffers, executables, shardings
+from xtrace._src.xla import buffers, shardings
 from xtrace._src.xla.clients import Device, lowering_platform
+from xtrace._src.xla.executables import executables
 
 with late_modules(globals()):
     from xtrace._src.runtime import callbacks, compilation_cache

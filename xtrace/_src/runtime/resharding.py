@@ -11,8 +11,9 @@ from xtrace._src.core.tables import memoize
 from xtrace._src.runtime.arrays import ConcreteArray, device_sharding, get_layout, known_layout, new_array, placement
 from xtrace._src.runtime.transfer import signature_on
 from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder
-from xtrace._src.xla import buffers, clients, executables
+from xtrace._src.xla import buffers, clients
 from xtrace._src.xla.buffers import Buffer
+from xtrace._src.xla.executables import executables
 
 
 def reshard(array: ConcreteArray, new: Sharding, layout: Layout | None = None) -> Buffer:

@@ -45,9 +45,10 @@ from xtrace._src.runtime.arrays import (
     new_array,
     placement,
 )
-from xtrace._src.xla import buffers, clients, distributed, guards
+from xtrace._src.xla import buffers, clients, guards
 from xtrace._src.xla.buffers import Buffer
 from xtrace._src.xla.clients import Device
+from xtrace._src.xla.processes import distributed
 
 with late_modules(globals()):
     from xtrace._src.runtime import resharding

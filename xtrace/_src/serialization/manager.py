@@ -17,7 +17,7 @@ from xtrace._src.serialization.arrays import (
     run_coroutine,
     run_deserialization,
 )
-from xtrace._src.xla import distributed
+from xtrace._src.xla.processes import distributed
 
 
 class BarrierTimeoutError(Exception):

@@ -17,9 +17,9 @@ from xtrace._src.api.mapping.vmap import vmap
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.shape import squeeze
-from xtrace._src.ops.comparisons import bitwise_and, eq
 from xtrace._src.ops.contractions.contraction import dot_general
-from xtrace._src.ops.reductions import reduce_and
+from xtrace._src.ops.elementwise.comparisons import bitwise_and, eq
+from xtrace._src.ops.reductions.reductions import reduce_and
 from xtrace._src.sparse import index_rows
 from xtrace._src.sparse.batch_axes import map_over_batch
 from xtrace._src.sparse.formula_primitives import formula_primitive

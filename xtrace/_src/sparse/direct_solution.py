@@ -7,9 +7,9 @@ from typing import Any
 
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapeDtypeStruct
+from xtrace._src.ops.elementwise.stop_gradient import stop_gradient
 from xtrace._src.ops.host.callbacks import pure_callback
 from xtrace._src.ops.solvers import custom_linear_solve
-from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.sparse.band_solver import solve_sparse
 from xtrace._src.sparse.formula_primitives import formula_primitive
 from xtrace._src.sparse.rows_and_columns import csr_matvec_p

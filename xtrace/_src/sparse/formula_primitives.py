@@ -9,7 +9,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.jaxprs.ir import DebugInfo
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tangents import UndefinedPrimal
-from xtrace._src.ops.lower_fun import lower_fun
+from xtrace._src.ops.calls.lower_fun import lower_fun
 from xtrace._src.transforms.batch import MappedAxis, batch
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import scatter_by_mask, stage_to_jaxpr, transpose_jaxpr

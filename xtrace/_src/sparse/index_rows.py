@@ -19,12 +19,12 @@ from xtrace._src.ops.arrays.index_vectors import GatherDimensionNumbers, GatherS
 from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.ops.arrays.slicing import index_in_dim, slice_in_dim
 from xtrace._src.ops.arrays.sorting import sort
-from xtrace._src.ops.comparisons import ge, ne
-from xtrace._src.ops.constants import constant_like
-from xtrace._src.ops.cumulative import cumsum
-from xtrace._src.ops.elementwise import div, rem
-from xtrace._src.ops.reductions import reduce_or
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.elementwise.comparisons import ge, ne
+from xtrace._src.ops.elementwise.constants import constant_like
+from xtrace._src.ops.elementwise.elementwise import div, rem
+from xtrace._src.ops.elementwise.selection import select_n
+from xtrace._src.ops.reductions.cumulative import cumsum
+from xtrace._src.ops.reductions.reductions import reduce_or
 
 # A gather reads zeros out of bounds; a scatter drops updates out of bounds.
 _MODE = GatherScatterMode.FILL_OR_DROP

@@ -11,8 +11,8 @@ from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import full
 from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.ops.arrays.slicing import index_in_dim, slice_in_dim
-from xtrace._src.ops.cumulative import cumsum
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.elementwise.selection import select_n
+from xtrace._src.ops.reductions.cumulative import cumsum
 from xtrace._src.sparse import coordinates, index_rows
 from xtrace._src.sparse.batch_axes import common_batch, map_over_batch
 from xtrace._src.sparse.contractions import Numbers, bcoo_dot_general_p

@@ -15,8 +15,9 @@ import ml_dtypes
 import numpy as np
 from jaxlib import _jax, xla_client
 
-from xtrace._src.xla import distributed, guards, versions
+from xtrace._src.xla import guards, versions
 from xtrace._src.xla.clients import Device
+from xtrace._src.xla.processes import distributed
 from xtrace._src.xla.shardings import DeviceSharding
 
 Buffer: TypeAlias = _jax.ArrayImpl

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, TypeAlias
 from jaxlib import _jax, xla_client
 
 from xtrace._late_imports import late_modules
-from xtrace._src.xla import distributed
+from xtrace._src.xla.processes import distributed
 
 with late_modules(globals()):
-    from xtrace._src.xla import plugins
+    from xtrace._src.xla.plugins import plugins
 
 Client: TypeAlias = _jax.Client
 Device: TypeAlias = _jax.Device

@@ -6,6 +6,9 @@ import os
 import sys
 from typing import NamedTuple
 
+# The folder of the package `xtrace`; code that xtrace generates has file names that begin with ``<xtrace ``.
+PACKAGE_FOLDER = os.path.join(os.path.abspath(__file__).rpartition(os.path.join("", "_src", ""))[0], "")
+
 
 def name_file(file: str) -> str:
     """Return a file's name as its user knows it: ``In[3]`` for a cell of a notebook, whose file is a temporary one."""

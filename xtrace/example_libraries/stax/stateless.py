@@ -10,9 +10,9 @@ from typing import Any
 
 from xtrace._src.core.callables import check_callable
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
-from xtrace._src.ops.elementwise import add
-from xtrace._src.ops.elementwise import max as maximum
-from xtrace._src.ops.windows import reduce_window, reduce_window_shape_tuple
+from xtrace._src.ops.elementwise.elementwise import add
+from xtrace._src.ops.elementwise.elementwise import max as maximum
+from xtrace._src.ops.reductions.windows import reduce_window, reduce_window_shape_tuple
 from xtrace.example_libraries.stax.layers import Function, Layer, build_layer, find_rank, get_first_shape
 from xtrace.nn.activations import elu, gelu, leaky_relu, relu, selu, sigmoid, softplus
 from xtrace.nn.normalization import log_softmax, softmax

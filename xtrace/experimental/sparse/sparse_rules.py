@@ -7,7 +7,7 @@ from typing import Any
 
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.ops.elementwise import div
+from xtrace._src.ops.elementwise.elementwise import div
 from xtrace.experimental.sparse.conversions import bcoo_sum_duplicates, bcoo_todense, bcoo_transpose
 from xtrace.experimental.sparse.coordinate_storage import CoordinateStorage
 from xtrace.experimental.sparse.indexing import (

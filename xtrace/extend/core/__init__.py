@@ -29,7 +29,7 @@ from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.core.trace import Trace, Tracer, axis_environment, base_trace, current_trace, use_trace
-from xtrace._src.ops.call_primitives import CallPrimitive, call_impl
+from xtrace._src.ops.calls.call_primitives import CallPrimitive, call_impl
 from xtrace._src.transforms.batch import BatchTrace
 from xtrace._src.transforms.linearize import Tape
 from xtrace._src.transforms.stage import StagingTrace

@@ -4,8 +4,8 @@ from xtrace import lax as _lax
 from xtrace._src.algebra.families import add_any as add_jaxvals_p
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.ops.arrays.creation import empty2_p
-from xtrace._src.ops.call_primitives import call_p, closed_call_p
-from xtrace._src.ops.calls import jit_call as jit_p
+from xtrace._src.ops.calls.call_primitives import call_p, closed_call_p
+from xtrace._src.ops.calls.calls import jit_call as jit_p
 from xtrace._src.ops.custom_rules.custom_vjp import custom_lin as custom_lin_p
 from xtrace._src.ops.random.keys import random_bits as random_bits_p
 from xtrace._src.ops.random.keys import random_fold_in as random_fold_in_p

@@ -11,7 +11,7 @@ from xtrace._src.core.diagnostics.messages import called_function as _called_fun
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.shardings.shardings import open_dimensions
 from xtrace._src.stablehlo.shardy import Meshes
-from xtrace._src.xla import mlir_names, mlir_rules
+from xtrace._src.xla.mlir import mlir_names, mlir_rules
 
 __all__ = [
     "deserialize_portable_artifact", "hlo_to_stablehlo", "lower_with_sharding_in_types", "refine_polymorphic_shapes",

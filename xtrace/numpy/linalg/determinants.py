@@ -14,20 +14,20 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
-from xtrace._src.ops import complex_numbers
-from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.creation import broadcasted_iota, full_like
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.arrays.slicing import slice_in_dim
-from xtrace._src.ops.comparisons import bitwise_and, eq, lt, ne
-from xtrace._src.ops.constants import constant_like
-from xtrace._src.ops.cumulative import cumsum
+from xtrace._src.ops.elementwise import complex_numbers
+from xtrace._src.ops.elementwise import elementwise as lax
+from xtrace._src.ops.elementwise.comparisons import bitwise_and, eq, lt, ne
+from xtrace._src.ops.elementwise.constants import constant_like
+from xtrace._src.ops.elementwise.selection import select
 from xtrace._src.ops.linalg.lu import lu, unpermute_rows
 from xtrace._src.ops.linalg.matrices import as_column, as_row, diagonal, identity, product, transpose_matrices
 from xtrace._src.ops.linalg.qr import geqrf
 from xtrace._src.ops.linalg.triangular import triangular_solve
-from xtrace._src.ops.reductions import reduce_or, reduce_prod
-from xtrace._src.ops.selection import select
+from xtrace._src.ops.reductions.cumulative import cumsum
+from xtrace._src.ops.reductions.reductions import reduce_or, reduce_prod
 from xtrace.numpy.linalg.operands import matrix_type, promote_to_inexact
 from xtrace.numpy.linalg.solutions import solve_by_factors, solve_systems
 

@@ -11,17 +11,17 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.shape import rev
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.arrays.sorting import sort
-from xtrace._src.ops.comparisons import lt
+from xtrace._src.ops.elementwise import elementwise as lax
+from xtrace._src.ops.elementwise.comparisons import lt
+from xtrace._src.ops.elementwise.selection import select_n
 from xtrace._src.ops.linalg import qr as qr_forms
 from xtrace._src.ops.linalg import spectral, triangular
 from xtrace._src.ops.linalg.lu import permute_rows
 from xtrace._src.ops.linalg.matrices import adjoint, conj_if_complex, transpose_matrices
-from xtrace._src.ops.selection import select_n
 from xtrace.numpy.linalg.operands import matrix_type, promote_to_inexact
 from xtrace.numpy.operands import scalar_of
 

@@ -17,12 +17,12 @@ from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.settings import config
 from xtrace._src.core.settings.jax_version import is_newer
-from xtrace._src.ops import complex_numbers
-from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.creation import full_like
-from xtrace._src.ops.comparisons import bitwise_and, bitwise_not, ne
-from xtrace._src.ops.reductions import reduce_or
-from xtrace._src.ops.selection import select
+from xtrace._src.ops.elementwise import complex_numbers
+from xtrace._src.ops.elementwise import elementwise as lax
+from xtrace._src.ops.elementwise.comparisons import bitwise_and, bitwise_not, ne
+from xtrace._src.ops.elementwise.selection import select
+from xtrace._src.ops.reductions.reductions import reduce_or
 from xtrace.numpy.linalg.factorizations import svd, svdvals
 from xtrace.numpy.linalg.operands import matrix_type, promote_to_inexact
 from xtrace.numpy.linalg.solutions import inv

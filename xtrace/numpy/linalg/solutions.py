@@ -28,17 +28,17 @@ from xtrace._src.core.integers import to_integer
 from xtrace._src.core.jaxprs.ir import Literal
 from xtrace._src.core.settings import config
 from xtrace._src.core.sizes import is_symbolic, largest
-from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.creation import full_like
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.arrays.slicing import slice_in_dim
-from xtrace._src.ops.comparisons import bitwise_and, ge, gt, lt
+from xtrace._src.ops.elementwise import elementwise as lax
+from xtrace._src.ops.elementwise.comparisons import bitwise_and, ge, gt, lt
+from xtrace._src.ops.elementwise.selection import select
+from xtrace._src.ops.elementwise.stop_gradient import stop_gradient
 from xtrace._src.ops.linalg.lu import lu, lu_solve
 from xtrace._src.ops.linalg.matrices import adjoint, as_column, conj_if_complex, identity, product
-from xtrace._src.ops.reductions import add_elements
-from xtrace._src.ops.selection import select
+from xtrace._src.ops.reductions.reductions import add_elements
 from xtrace._src.ops.solvers import custom_linear_solve
-from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy.linalg.factorizations import svd
 from xtrace.numpy.linalg.operands import matrix_type, promote_to_inexact
 from xtrace.numpy.manipulation import moveaxis

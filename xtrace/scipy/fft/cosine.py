@@ -20,7 +20,7 @@ from xtrace._src.core.annotations import ArrayLike, Axes, Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.ops.complex_numbers import complex as of_parts
+from xtrace._src.ops.elementwise.complex_numbers import complex as of_parts
 from xtrace.numpy import fft as fourier
 from xtrace.numpy.complex_parts import real
 from xtrace.numpy.joins_and_splits import concatenate, stack

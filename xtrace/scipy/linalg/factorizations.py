@@ -9,15 +9,16 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
-from xtrace._src.ops import complex_numbers
-from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice, dynamic_update_slice
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.arrays.slicing import slice_in_dim
-from xtrace._src.ops.comparisons import eq
-from xtrace._src.ops.constants import constant_like
 from xtrace._src.ops.control_flow.while_loop import fori_loop
+from xtrace._src.ops.elementwise import complex_numbers
+from xtrace._src.ops.elementwise import elementwise as lax
+from xtrace._src.ops.elementwise.comparisons import eq
+from xtrace._src.ops.elementwise.constants import constant_like
+from xtrace._src.ops.elementwise.selection import select
 from xtrace._src.ops.linalg import lu as lu_forms
 from xtrace._src.ops.linalg import qr as qr_forms
 from xtrace._src.ops.linalg import reduced, spectral, triangular
@@ -31,7 +32,6 @@ from xtrace._src.ops.linalg.matrices import (
     upper_triangle,
 )
 from xtrace._src.ops.linalg.polar import qdwh
-from xtrace._src.ops.selection import select
 from xtrace.numpy import linalg
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.contraction import matmul

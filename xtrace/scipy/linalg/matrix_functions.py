@@ -17,20 +17,20 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.ops import complex_numbers
-from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.creation import broadcasted_iota, full_like, iota
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
-from xtrace._src.ops.comparisons import bitwise_not, bitwise_or, eq, gt, lt, ne
-from xtrace._src.ops.constants import constant_like
 from xtrace._src.ops.control_flow.cond import cond
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import fori_loop
+from xtrace._src.ops.elementwise import complex_numbers
+from xtrace._src.ops.elementwise import elementwise as lax
+from xtrace._src.ops.elementwise.comparisons import bitwise_not, bitwise_or, eq, gt, lt, ne
+from xtrace._src.ops.elementwise.constants import constant_like
+from xtrace._src.ops.elementwise.selection import select
 from xtrace._src.ops.linalg import reduced, spectral
 from xtrace._src.ops.linalg.matrices import adjoint, as_column, as_row, diagonal, identity, product, upper_triangle
 from xtrace._src.ops.linalg.triangular import triangular_solve
-from xtrace._src.ops.reductions import reduce_max, reduce_sum
-from xtrace._src.ops.selection import select
+from xtrace._src.ops.reductions.reductions import reduce_max, reduce_sum
 from xtrace.numpy.conversion import asarray
 from xtrace.numpy.linalg.operands import for_each_matrix, matrix_type, promote_to_inexact
 from xtrace.numpy.linalg.solutions import solve_systems

@@ -12,11 +12,11 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops.arrays.shape import squeeze
+from xtrace._src.ops.elementwise.stop_gradient import stop_gradient
 from xtrace._src.ops.linalg import lu as lu_forms
 from xtrace._src.ops.linalg.matrices import as_column, conj_if_complex, product
 from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.ops.solvers import custom_linear_solve
-from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy import linalg
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.linalg.operands import matrix_type, promote_to_inexact

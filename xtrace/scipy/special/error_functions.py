@@ -12,8 +12,8 @@ from xtrace._src.api.operators.operators import cast_as, select_where
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.ops.complex_numbers import imag
-from xtrace._src.ops.special import erfc
+from xtrace._src.ops.elementwise.complex_numbers import imag
+from xtrace._src.ops.elementwise.special import erfc
 from xtrace.numpy.ufuncs import abs, exp, maximum, minimum
 from xtrace.scipy.special import fits
 from xtrace.scipy.special.normal import ndtri

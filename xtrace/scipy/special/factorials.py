@@ -18,8 +18,8 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.settings import config
 from xtrace._src.ops.arrays.creation import zeros_like
-from xtrace._src.ops.complex_numbers import complex as of_parts
-from xtrace._src.ops.complex_numbers import conj, imag, real
+from xtrace._src.ops.elementwise.complex_numbers import complex as of_parts
+from xtrace._src.ops.elementwise.complex_numbers import conj, imag, real
 from xtrace.numpy.conversion import asarray
 from xtrace.numpy.floating_point import signbit
 from xtrace.numpy.manipulation import expand_dims

@@ -15,7 +15,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.arrays.shape import broadcast
 from xtrace._src.ops.control_flow.scan import scan
-from xtrace._src.ops.cumulative import cumprod
+from xtrace._src.ops.reductions.cumulative import cumprod
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.ufuncs import sqrt
 

@@ -15,7 +15,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.settings import config
-from xtrace._src.ops.special import erf, erfc
+from xtrace._src.ops.elementwise.special import erf, erfc
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import abs, exp, minimum
 from xtrace.scipy.special.primitive import refuse_complex, to_operands

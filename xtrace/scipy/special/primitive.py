@@ -21,8 +21,8 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.ops import incomplete_functions, special
-from xtrace._src.ops.elementwise import logistic
+from xtrace._src.ops.elementwise import incomplete_functions, special
+from xtrace._src.ops.elementwise.elementwise import logistic
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.ufuncs import abs, exp, sign
 

@@ -13,8 +13,8 @@ from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_index_in_dim
 from xtrace._src.ops.control_flow.while_loop import fori_loop
-from xtrace._src.ops.reinterpretation import reduce_precision
-from xtrace._src.ops.special import chebyshev
+from xtrace._src.ops.elementwise.reinterpretation import reduce_precision
+from xtrace._src.ops.elementwise.special import chebyshev
 from xtrace.scipy.special.primitive import refuse_complex, to_operands
 
 

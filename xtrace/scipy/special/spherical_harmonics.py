@@ -16,8 +16,8 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.errors import ConcretizationTypeError
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.complex_numbers import complex as complex_of
 from xtrace._src.ops.control_flow.while_loop import fori_loop
+from xtrace._src.ops.elementwise.complex_numbers import complex as complex_of
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.ufuncs import abs, cos, maximum, minimum, sin, sqrt
 

@@ -17,7 +17,7 @@ from xtrace._src.core.settings import config
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.sorting import sort
-from xtrace._src.ops.cumulative import cummax, cummin, cumsum
+from xtrace._src.ops.reductions.cumulative import cummax, cummin, cumsum
 from xtrace.numpy.creation import full, ones, zeros
 from xtrace.numpy.floating_point import isnan
 from xtrace.numpy.joins_and_splits import concatenate

@@ -12,7 +12,7 @@ from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.jaxprs.ir import ClosedJaxpr
 from xtrace._src.core.settings import config
 from xtrace._src.transforms.lower import LoweredModule
-from xtrace._src.xla import executables
+from xtrace._src.xla.executables import executables
 
 _numbers = itertools.count()
 

@@ -9,8 +9,8 @@ from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.jaxprs.ir import Jaxpr
 from xtrace._src.core.shardings.memory_layout import Layout, Layouts, is_default, is_met
-from xtrace._src.ops.layout_constraints import layout_constraint
-from xtrace._src.ops.sharding_constraints import sharding_constraint_p
+from xtrace._src.ops.shardings.layout_constraints import layout_constraint
+from xtrace._src.ops.shardings.sharding_constraints import sharding_constraint_p
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import committed_layout, has_layout
 

@@ -16,9 +16,9 @@ from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Liter
 from xtrace._src.core.shardings.mesh import AbstractMesh, context_abstract_mesh, context_mesh
 from xtrace._src.core.shardings.sharding_rules import different_meshes
 from xtrace._src.core.shardings.shardings import NamedSharding
-from xtrace._src.ops.device_put import device_put_p
-from xtrace._src.ops.shard_map import shard_map_p
-from xtrace._src.ops.sharding_constraints import sharding_constraint_p
+from xtrace._src.ops.collectives.shard_map import shard_map_p
+from xtrace._src.ops.shardings.device_put import device_put_p
+from xtrace._src.ops.shardings.sharding_constraints import sharding_constraint_p
 
 _Meshes = Mapping[Any, AbstractMesh | None]
 _Sources = Mapping[Any, Atom]

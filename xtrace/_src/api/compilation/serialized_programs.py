@@ -32,7 +32,8 @@ from xtrace._src.runtime.checked_bytes import Format, WrongBytesError
 from xtrace._src.runtime.compilation_cache import KeptCode
 from xtrace._src.runtime.execute import Assignment, Program, request_partitioning
 from xtrace._src.runtime.transfer import array_from_host, put_at
-from xtrace._src.xla import clients, environments, executables
+from xtrace._src.xla import clients
+from xtrace._src.xla.executables import environments, executables
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _Part = TypeVar("_Part")

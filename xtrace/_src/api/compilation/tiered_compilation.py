@@ -23,8 +23,8 @@ from xtrace._src.runtime.arrays import ConcreteArray, placement
 from xtrace._src.runtime.execute import Origin, Program
 from xtrace._src.runtime.transfer import committed_layout, committed_sharding, current_device, place_type, signature_on
 from xtrace._src.xla import buffers
-from xtrace._src.xla.compile_threads import Task, background, foreground
-from xtrace._src.xla.executables import CompileError
+from xtrace._src.xla.executables.compile_threads import Task, background, foreground
+from xtrace._src.xla.executables.executables import CompileError
 
 if TYPE_CHECKING:
     from xtrace._src.api.jit.jit import Jitted

@@ -18,7 +18,7 @@ from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
 from xtrace._src.ops.custom_rules.rule import Rule, make_zero, to_user_operand
 from xtrace._src.ops.custom_rules.symbolic_zeros import SymbolicZero, symbolic_zero
-from xtrace._src.ops.stop_gradient import stop_gradient
+from xtrace._src.ops.elementwise.stop_gradient import stop_gradient
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _Arguments = ParamSpec("_Arguments")

@@ -22,7 +22,7 @@ from xtrace._src.core.pytrees import pytree, pytree_registration
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, is_differentiable
 from xtrace._src.ops.arrays.concatenation import split
 from xtrace._src.ops.arrays.creation import iota
-from xtrace._src.ops.comparisons import eq
+from xtrace._src.ops.elementwise.comparisons import eq
 from xtrace._src.transforms.backward import backward
 from xtrace._src.transforms.scopes import TRANSPOSE, scope
 from xtrace._src.transforms.stage import stage

@@ -16,7 +16,7 @@ from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.ops.references.binding import unwrap
 from xtrace._src.runtime.arrays import ConcreteArray
-from xtrace._src.xla.executables import CompileError
+from xtrace._src.xla.executables.executables import CompileError
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)

@@ -34,10 +34,10 @@ from xtrace._src.core.settings.compiler_choices import Inline, check_compilation
 from xtrace._src.core.shardings.memory_layout import Format, Layout, is_default
 from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
-from xtrace._src.ops.calls import Place, Places, jit_call
-from xtrace._src.ops.device_put import put
+from xtrace._src.ops.calls.calls import Place, Places, jit_call
 from xtrace._src.ops.references.binding import bind_with_references
-from xtrace._src.ops.sharding_constraints import constrain_all
+from xtrace._src.ops.shardings.device_put import put
+from xtrace._src.ops.shardings.sharding_constraints import constrain_all
 from xtrace._src.runtime.arrays import DELETED, ConcreteArray
 from xtrace._src.runtime.execute import Assignment, Program
 from xtrace._src.runtime.transfer import committed_sharding

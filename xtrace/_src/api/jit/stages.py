@@ -30,15 +30,16 @@ from xtrace._src.runtime.execute import Assignment, Program, find_shardings, req
 from xtrace._src.runtime.transfer import committed_layout, committed_sharding
 from xtrace._src.transforms import dce
 from xtrace._src.transforms.lower import LoweredModule
-from xtrace._src.xla import executables
 from xtrace._src.xla.clients import is_compile_only
+from xtrace._src.xla.executables import executables
 
 with late_modules(globals()):
     from xtrace._src.api.compilation import serialized_programs
     from xtrace._src.api.pages import explore, notebook_views
     from xtrace._src.api.reports import memory_reports, partition_reports
     from xtrace._src.debug_nans import search as debug_nans
-    from xtrace._src.xla import modules, targets
+    from xtrace._src.xla.mlir import modules
+    from xtrace._src.xla.plugins import targets
 
 if TYPE_CHECKING:
     from xtrace._src.api.jit.jit import Jitted

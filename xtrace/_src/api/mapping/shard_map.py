@@ -19,8 +19,14 @@ from xtrace._src.core.shardings.partition_spec import UNCONSTRAINED, PartitionSp
 from xtrace._src.core.shardings.shardings import NamedSharding, explicit_part
 from xtrace._src.core.shardings.sums import Sums
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
+from xtrace._src.ops.collectives.shard_map import (
+    bind_shard_map,
+    count_shards,
+    manual_axes_in_scope,
+    named_axes,
+    shard_aval,
+)
 from xtrace._src.ops.references.binding import check_results, unwrap, wrap
-from xtrace._src.ops.shard_map import bind_shard_map, count_shards, manual_axes_in_scope, named_axes, shard_aval
 from xtrace._src.transforms.jaxpr_transforms import stage_to_jaxpr
 
 

@@ -34,7 +34,7 @@ from xtrace._src.core.settings import config
 from xtrace._src.core.shardings.partition_spec import PartitionSpec, get_entry_axes
 from xtrace._src.core.shardings.shardings import NamedSharding
 from xtrace._src.core.sizes import to_size
-from xtrace._src.ops.reductions import add_elements
+from xtrace._src.ops.reductions.reductions import add_elements
 from xtrace._src.ops.references.binding import check_results, make_reference, read_reference, write_reference
 from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding
 from xtrace._src.runtime.transfer import as_value

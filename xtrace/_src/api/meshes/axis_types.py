@@ -19,7 +19,7 @@ from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.shardings.mesh import AbstractMesh, AxisType, naming_mesh, override_abstract_mesh
 from xtrace._src.core.shardings.partition_spec import PartitionSpec
 from xtrace._src.core.shardings.shardings import NamedSharding
-from xtrace._src.ops.sharding_constraints import reshard
+from xtrace._src.ops.shardings.sharding_constraints import reshard
 
 
 def auto_axes(

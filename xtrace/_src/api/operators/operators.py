@@ -29,9 +29,9 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.jaxprs.ir import Literal, scalar_literal
 from xtrace._src.core.trace import base_trace, current_trace
-from xtrace._src.ops import comparisons, complex_numbers
-from xtrace._src.ops import elementwise as lax
-from xtrace._src.ops.comparisons import (
+from xtrace._src.ops.elementwise import comparisons, complex_numbers
+from xtrace._src.ops.elementwise import elementwise as lax
+from xtrace._src.ops.elementwise.comparisons import (
     bitwise_not,
     eq,
     ge,
@@ -43,8 +43,8 @@ from xtrace._src.ops.comparisons import (
     shift_right_arithmetic,
     shift_right_logical,
 )
-from xtrace._src.ops.complex_numbers import imag, real
-from xtrace._src.ops.selection import select, select_n
+from xtrace._src.ops.elementwise.complex_numbers import imag, real
+from xtrace._src.ops.elementwise.selection import select, select_n
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import to_array
 

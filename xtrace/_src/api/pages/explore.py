@@ -22,7 +22,7 @@ from xtrace._src.transforms import dce
 from xtrace._src.xla.source_locations import name_file
 
 with late_modules(globals()):
-    from xtrace._src.xla import targets
+    from xtrace._src.xla.plugins import targets
 
 
 class Explored:

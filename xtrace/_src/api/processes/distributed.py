@@ -9,7 +9,8 @@ from xtrace._src.api.processes.clusters import detect_cluster
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.settings import config
-from xtrace._src.xla import clients, distributed
+from xtrace._src.xla import clients
+from xtrace._src.xla.processes import distributed
 
 
 def initialize(

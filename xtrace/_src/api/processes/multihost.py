@@ -17,7 +17,8 @@ from xtrace._src.core.shardings.partition_spec import PartitionSpec
 from xtrace._src.core.shardings.shardings import NamedSharding, pieces
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import array_on_mesh, put_at, put_in_format, to_concrete
-from xtrace._src.xla import buffers, clients, distributed
+from xtrace._src.xla import buffers, clients
+from xtrace._src.xla.processes import distributed
 
 __all__ = [
     "ProcessFailureError", "assert_equal", "broadcast_one_to_all", "global_array_to_host_local_array",

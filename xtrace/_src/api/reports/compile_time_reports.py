@@ -18,8 +18,8 @@ from xtrace._src.core.diagnostics.positions import resolve
 from xtrace._src.core.diagnostics.text_tables import format_count, format_size, format_table
 from xtrace._src.core.jaxprs.ir import Jaxpr, walk_equations
 from xtrace._src.core.settings import compilation_cache_settings as cache_settings
-from xtrace._src.xla import executables
-from xtrace._src.xla.hlo_programs import HloProgram, read_program
+from xtrace._src.xla.executables import executables
+from xtrace._src.xla.hlo.hlo_programs import HloProgram, read_program
 from xtrace._src.xla.source_locations import Place
 
 _MAX_ROWS = 10

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from xtrace._src.core.diagnostics.positions import resolve
 from xtrace._src.core.jaxprs.ir import Jaxpr, find_jaxprs
-from xtrace._src.xla.protobuf import write_field, write_varint
+from xtrace._src.xla.hlo.protobuf import write_field, write_varint
 from xtrace._src.xla.source_locations import Location
 
 # A line in a profile: its function, file and number.

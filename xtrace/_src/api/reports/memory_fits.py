@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from xtrace._src.api.reports.memory_reports import Fit, MemoryReport
-from xtrace._src.xla import targets
 from xtrace._src.xla.device_memory import find_memory_of_host
-from xtrace._src.xla.executables import CompileError
+from xtrace._src.xla.executables.executables import CompileError
+from xtrace._src.xla.plugins import targets
 
 # The number of bytes in the compilers' messages about too little memory.
 _USED = re.compile(r"(?:Used |required for [\w ]+ \()(\d+(?:\.\d+)?)([KMGT]?)")

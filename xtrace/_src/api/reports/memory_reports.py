@@ -14,11 +14,12 @@ from xtrace._src.api.tracing import TracedFunction
 from xtrace._src.core.callables import result_paths
 from xtrace._src.core.diagnostics.text_tables import format_size, format_table
 from xtrace._src.core.jaxprs.ir import ClosedJaxpr
-from xtrace._src.xla import executables, targets
-from xtrace._src.xla.buffer_assignment import read_assignment
 from xtrace._src.xla.device_memory import find_memory_of_each
-from xtrace._src.xla.hlo_programs import read_program
-from xtrace._src.xla.lifetimes import ARGUMENT, RESULT, TEMPORARY, Lifetimes, Value
+from xtrace._src.xla.executables import executables
+from xtrace._src.xla.hlo.buffer_assignment import read_assignment
+from xtrace._src.xla.hlo.hlo_programs import read_program
+from xtrace._src.xla.hlo.lifetimes import ARGUMENT, RESULT, TEMPORARY, Lifetimes, Value
+from xtrace._src.xla.plugins import targets
 from xtrace._src.xla.source_locations import Place
 
 with late_modules(globals()):

@@ -12,7 +12,7 @@ from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.diagnostics.text_tables import format_size, format_table
 from xtrace._src.core.shardings.mesh import BaseMesh
 from xtrace._src.core.shardings.shardings import Sharding
-from xtrace._src.xla.hlo_collectives import Collective, read_collectives
+from xtrace._src.xla.hlo.hlo_collectives import Collective, read_collectives
 from xtrace._src.xla.source_locations import name_file
 
 

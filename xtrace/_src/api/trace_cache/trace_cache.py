@@ -35,7 +35,8 @@ from xtrace._src.runtime.disk_cache import TRACE, DiskCache
 from xtrace._src.runtime.execute import Program, request_partitioning
 from xtrace._src.runtime.transfer import committed_sharding, current_device
 from xtrace._src.transforms.scopes import current_scopes
-from xtrace._src.xla import clients, executables, versions
+from xtrace._src.xla import clients, versions
+from xtrace._src.xla.executables import executables
 from xtrace._src.xla.pytree_registry import PyTreeDef, make_treedef
 
 if TYPE_CHECKING:

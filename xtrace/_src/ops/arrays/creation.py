@@ -29,7 +29,7 @@ from xtrace._src.core.settings import config
 from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.core.shardings.shardings import NamedSharding, Sharding
 from xtrace._src.core.trace import base_trace, current_trace
-from xtrace._src.ops.sharding_constraints import constrain
+from xtrace._src.ops.shardings.sharding_constraints import constrain
 from xtrace._src.runtime import transfer
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value

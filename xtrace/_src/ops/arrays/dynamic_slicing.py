@@ -23,7 +23,6 @@ from xtrace._src.core.shardings.sharding_rules import resize, update_slice
 from xtrace._src.core.shardings.sum_rules import linear_in
 from xtrace._src.core.sizes import is_known_to_exceed, is_symbolic
 from xtrace._src.core.tangents import UndefinedPrimal
-from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.concatenation import stack
 from xtrace._src.ops.arrays.gathering import gather, scatter
 from xtrace._src.ops.arrays.index_vectors import (
@@ -34,8 +33,9 @@ from xtrace._src.ops.arrays.index_vectors import (
 )
 from xtrace._src.ops.arrays.shape import shift_over, squeeze
 from xtrace._src.ops.arrays.slicing import index_in_dim, zero_like
-from xtrace._src.ops.comparisons import lt
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.elementwise import elementwise
+from xtrace._src.ops.elementwise.comparisons import lt
+from xtrace._src.ops.elementwise.selection import select_n
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 

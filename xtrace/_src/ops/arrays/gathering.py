@@ -33,7 +33,6 @@ from xtrace._src.core.shardings.sharding_rules import same
 from xtrace._src.core.shardings.sum_rules import linear_in, nonlinear
 from xtrace._src.core.tangents import UndefinedPrimal, unreduced_aval
 from xtrace._src.core.trace import current_trace
-from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.index_vectors import (
     GatherDimensionNumbers,
@@ -51,8 +50,9 @@ from xtrace._src.ops.arrays.index_vectors import (
     write_last_indices,
 )
 from xtrace._src.ops.arrays.shape import shift_over
-from xtrace._src.ops.comparisons import eq
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.elementwise import elementwise
+from xtrace._src.ops.elementwise.comparisons import eq
+from xtrace._src.ops.elementwise.selection import select_n
 from xtrace._src.stablehlo import symbolic_sizes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis

@@ -11,14 +11,14 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.jaxprs.ir import DebugInfo, Literal, scalar_literal
-from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import index_vectors
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import full
 from xtrace._src.ops.arrays.gathering import gather, scatter
 from xtrace._src.ops.arrays.shape import expand_dims
-from xtrace._src.ops.comparisons import lt
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.elementwise import elementwise
+from xtrace._src.ops.elementwise.comparisons import lt
+from xtrace._src.ops.elementwise.selection import select_n
 from xtrace._src.transforms.stage import stage
 
 

@@ -25,10 +25,10 @@ from xtrace._src.core.shardings.sharding_rules import resize
 from xtrace._src.core.shardings.sum_rules import linear_in
 from xtrace._src.core.sizes import has_symbolic, largest, to_size, to_sizes
 from xtrace._src.core.tangents import UndefinedPrimal
-from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.creation import full
 from xtrace._src.ops.arrays.shape import shift_over, squeeze
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.elementwise import elementwise
+from xtrace._src.ops.elementwise.selection import select_n
 from xtrace._src.stablehlo import attributes, symbolic_sizes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.stablehlo.symbolic_sizes import is_dynamic

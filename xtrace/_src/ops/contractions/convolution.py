@@ -35,7 +35,6 @@ from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.shape import rev
 from xtrace._src.ops.arrays.slicing import write_cropped
-from xtrace._src.ops.comparisons import eq
 from xtrace._src.ops.contractions.contraction import Precision, canonical_precision, dot_general, move_axes
 from xtrace._src.ops.contractions.convolution_shapes import (
     ConvDimensionNumbers,
@@ -48,6 +47,7 @@ from xtrace._src.ops.contractions.convolution_shapes import (
     reorder_sizes,
     transposed_pads,
 )
+from xtrace._src.ops.elementwise.comparisons import eq
 from xtrace._src.stablehlo import attributes, symbolic_sizes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis, remove_axis

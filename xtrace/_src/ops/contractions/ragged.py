@@ -32,7 +32,7 @@ from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.core.shardings.sum_rules import nonlinear
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.creation import broadcasted_iota
-from xtrace._src.ops.comparisons import bitwise_and, le, lt
+from xtrace._src.ops.calls.lower_fun import lower_fun
 from xtrace._src.ops.contractions.contraction import (
     AxisPairs,
     Precision,
@@ -41,10 +41,10 @@ from xtrace._src.ops.contractions.contraction import (
     dot_general,
     move_axes,
 )
-from xtrace._src.ops.cumulative import cumsum
-from xtrace._src.ops.elementwise import sub
-from xtrace._src.ops.lower_fun import lower_fun
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.elementwise.comparisons import bitwise_and, le, lt
+from xtrace._src.ops.elementwise.elementwise import sub
+from xtrace._src.ops.elementwise.selection import select_n
+from xtrace._src.ops.reductions.cumulative import cumsum
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis

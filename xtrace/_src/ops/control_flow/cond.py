@@ -25,11 +25,11 @@ from xtrace._src.core.settings import config
 from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
-from xtrace._src.ops.comparisons import eq, ne
 from xtrace._src.ops.control_flow.bodies import Body, describe_type_differences, flatten_argument, same_type, stage_body
+from xtrace._src.ops.elementwise.comparisons import eq, ne
+from xtrace._src.ops.elementwise.selection import clamp, select_n
+from xtrace._src.ops.elementwise.stop_gradient import stop_gradient
 from xtrace._src.ops.references.binding import bind_with_references
-from xtrace._src.ops.selection import clamp, select_n
-from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.runtime.transfer import to_array
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis

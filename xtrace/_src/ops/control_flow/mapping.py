@@ -20,12 +20,12 @@ from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.shape import rev
 from xtrace._src.ops.arrays.slicing import index_in_dim, pad, slice, slice_in_dim
-from xtrace._src.ops.calls import NO_PLACES, jit_call
-from xtrace._src.ops.comparisons import bitwise_or
+from xtrace._src.ops.calls.calls import NO_PLACES, jit_call
 from xtrace._src.ops.control_flow.bodies import check_function, flatten_argument, stage_body
 from xtrace._src.ops.control_flow.scan import find_length, run_scan, scan
 from xtrace._src.ops.control_flow.scan_parts import Loop
-from xtrace._src.ops.elementwise import add
+from xtrace._src.ops.elementwise.comparisons import bitwise_or
+from xtrace._src.ops.elementwise.elementwise import add
 from xtrace._src.transforms.batch import MappedAxis, batch, remove_axis
 from xtrace._src.transforms.scopes import VMAP, scope
 from xtrace._src.xla.pytree_registry import PyTreeDef

@@ -24,7 +24,7 @@ from xtrace._src.core.sizes import is_symbolic, largest, to_count, to_size
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, tangent_aval
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.calls import evaluate_as_program
+from xtrace._src.ops.calls.calls import evaluate_as_program
 from xtrace._src.ops.control_flow import bodies
 from xtrace._src.ops.control_flow.scan_parts import (
     Loop,

@@ -24,11 +24,11 @@ from xtrace._src.core.sizes import is_symbolic, largest
 from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.comparisons import lt
 from xtrace._src.ops.control_flow import bodies
 from xtrace._src.ops.control_flow.scan import run_scan
 from xtrace._src.ops.control_flow.scan_parts import Loop, choose_unroll
-from xtrace._src.ops.elementwise import add
+from xtrace._src.ops.elementwise.comparisons import lt
+from xtrace._src.ops.elementwise.elementwise import add
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.runtime.transfer import to_array
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value

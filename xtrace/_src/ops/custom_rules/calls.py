@@ -13,7 +13,7 @@ from xtrace._src.core.jaxprs.ir import ClosedJaxpr
 from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.trace import use_trace
 from xtrace._src.ops.arrays.slicing import index_in_dim
-from xtrace._src.ops.calls import NO_PLACES, jit_call, make_call_rules
+from xtrace._src.ops.calls.calls import NO_PLACES, jit_call, make_call_rules
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.discharge import discharge_call

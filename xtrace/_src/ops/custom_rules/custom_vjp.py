@@ -19,7 +19,7 @@ from xtrace._src.ops.custom_rules.calls import (
     drop_closed_over,
 )
 from xtrace._src.ops.custom_rules.rule import Rule, call_rule
-from xtrace._src.ops.reductions import add_elements
+from xtrace._src.ops.reductions.reductions import add_elements
 from xtrace._src.transforms.batch import MappedAxis, batch
 from xtrace._src.transforms.jaxpr_transforms import filter_by_mask, scatter_by_mask
 from xtrace._src.transforms.scopes import program_scopes

@@ -13,7 +13,7 @@ from xtrace._src.core.jaxprs.ir import NEVER_PRINTED, ClosedJaxpr
 from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.ops.arrays.slicing import index_in_dim
-from xtrace._src.ops.calls import jit_call, make_call_rules
+from xtrace._src.ops.calls.calls import jit_call, make_call_rules
 from xtrace._src.ops.custom_rules.calls import emit_inline, transpose_inline
 from xtrace._src.ops.custom_rules.rule import Rule, make_zero
 from xtrace._src.transforms.batch import MappedAxis, batch

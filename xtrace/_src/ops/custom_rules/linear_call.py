@@ -11,7 +11,7 @@ from xtrace._src.core.avals import aval_of
 from xtrace._src.core.jaxprs.ir import ClosedJaxpr
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals
-from xtrace._src.ops.calls import make_call_rules
+from xtrace._src.ops.calls.calls import make_call_rules
 from xtrace._src.ops.custom_rules.calls import emit_inline
 from xtrace._src.ops.custom_rules.rule import Rule, make_zero
 from xtrace._src.transforms.batch import MappedAxis

@@ -18,8 +18,8 @@ from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.positions import calling_frames, is_internal
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.trace import Trace, Tracer, current_trace
+from xtrace._src.ops.elementwise.stop_gradient import stop_gradient
 from xtrace._src.ops.host.callbacks import debug_callback, pure_callback
-from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.xla import pytree_registry
 
 _LINES_AROUND = 2

@@ -11,7 +11,8 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.stablehlo import symbolic_sizes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-from xtrace._src.xla import lapack, plugins
+from xtrace._src.xla.custom_calls import lapack
+from xtrace._src.xla.plugins import plugins
 
 
 def character(letter: str) -> str:

@@ -21,9 +21,11 @@ from xtrace._src.ops.arrays.gathering import gather
 from xtrace._src.ops.arrays.index_vectors import GatherDimensionNumbers
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.arrays.sorting import sort_key_val
-from xtrace._src.ops.comparisons import eq, lt
-from xtrace._src.ops.constants import constant_like
-from xtrace._src.ops.elementwise import add
+from xtrace._src.ops.calls.lower_fun import lower_fun, repeat_while
+from xtrace._src.ops.elementwise.comparisons import eq, lt
+from xtrace._src.ops.elementwise.constants import constant_like
+from xtrace._src.ops.elementwise.elementwise import add
+from xtrace._src.ops.elementwise.selection import select_n
 from xtrace._src.ops.linalg.ffi import foreign_call, keep_valid, lapack_call, xla_call
 from xtrace._src.ops.linalg.matrices import (
     LEADING,
@@ -36,8 +38,6 @@ from xtrace._src.ops.linalg.matrices import (
     weak_as_operands,
 )
 from xtrace._src.ops.linalg.triangular import triangular_solve
-from xtrace._src.ops.lower_fun import lower_fun, repeat_while
-from xtrace._src.ops.selection import select_n
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 

@@ -23,12 +23,12 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.jaxprs.ir import scalar_literal
 from xtrace._src.core.primitive import Derived, Primitive
 from xtrace._src.ops.arrays.creation import broadcasted_iota
-from xtrace._src.ops.comparisons import eq, ge
-from xtrace._src.ops.complex_numbers import conj, real
-from xtrace._src.ops.constants import constant_like
 from xtrace._src.ops.contractions.contraction import Precision, dot_general
-from xtrace._src.ops.elementwise import add, div
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.elementwise.comparisons import eq, ge
+from xtrace._src.ops.elementwise.complex_numbers import conj, real
+from xtrace._src.ops.elementwise.constants import constant_like
+from xtrace._src.ops.elementwise.elementwise import add, div
+from xtrace._src.ops.elementwise.selection import select_n
 from xtrace._src.transforms.batch import MappedAxis
 
 _EXACT = (Precision.HIGHEST, Precision.HIGHEST)

@@ -18,15 +18,15 @@ from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.slicing import slice_in_dim
-from xtrace._src.ops.comparisons import bitwise_and, bitwise_not, eq, gt, lt
-from xtrace._src.ops.constants import constant_like, constants_like
 from xtrace._src.ops.control_flow.while_loop import while_loop
-from xtrace._src.ops.elementwise import abs, add, rsqrt, sqrt, sub
+from xtrace._src.ops.elementwise.comparisons import bitwise_and, bitwise_not, eq, gt, lt
+from xtrace._src.ops.elementwise.constants import constant_like, constants_like
+from xtrace._src.ops.elementwise.elementwise import abs, add, rsqrt, sqrt, sub
+from xtrace._src.ops.elementwise.selection import select_n
 from xtrace._src.ops.linalg.matrices import adjoint, identity, product, symmetrize
 from xtrace._src.ops.linalg.qr import qr
 from xtrace._src.ops.linalg.triangular import cholesky, triangular_solve
-from xtrace._src.ops.reductions import reduce_max
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.reductions.reductions import reduce_max
 
 # Above this weight c, steps with a Cholesky factorisation are inaccurate.
 _LARGEST_WEIGHT = 100.0

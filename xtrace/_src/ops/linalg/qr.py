@@ -17,8 +17,9 @@ from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.core.shardings.sharding_rules import leading
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.slicing import pad, slice_in_dim
-from xtrace._src.ops.complex_numbers import complex, real
-from xtrace._src.ops.elementwise import add, sub
+from xtrace._src.ops.calls.lower_fun import lower_fun
+from xtrace._src.ops.elementwise.complex_numbers import complex, real
+from xtrace._src.ops.elementwise.elementwise import add, sub
 from xtrace._src.ops.linalg.ffi import flag, foreign_call, hybrid_call, lapack_call, xla_call
 from xtrace._src.ops.linalg.lu import lu, lu_solve, permute_rows
 from xtrace._src.ops.linalg.matrices import (
@@ -35,7 +36,6 @@ from xtrace._src.ops.linalg.matrices import (
 )
 from xtrace._src.ops.linalg.reflections import apply_reflections, pivoted_qr
 from xtrace._src.ops.linalg.triangular import triangular_solve
-from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 

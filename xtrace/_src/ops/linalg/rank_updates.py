@@ -16,9 +16,11 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.core.shardings.sharding_rules import leading
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
-from xtrace._src.ops.comparisons import eq, lt
-from xtrace._src.ops.constants import constant_like
-from xtrace._src.ops.elementwise import abs, add, div, max, sqrt, sub
+from xtrace._src.ops.calls.lower_fun import lower_fun, repeat_while
+from xtrace._src.ops.elementwise.comparisons import eq, lt
+from xtrace._src.ops.elementwise.constants import constant_like
+from xtrace._src.ops.elementwise.elementwise import abs, add, div, max, sqrt, sub
+from xtrace._src.ops.elementwise.selection import select_n
 from xtrace._src.ops.linalg.matrices import (
     LEADING,
     as_row,
@@ -28,8 +30,6 @@ from xtrace._src.ops.linalg.matrices import (
     transpose_matrices,
     weak_as_operands,
 )
-from xtrace._src.ops.lower_fun import lower_fun, repeat_while
-from xtrace._src.ops.selection import select_n
 
 
 def _check_update(name: str, avals: Sequence[ShapedArray], square: ShapedArray, size: int, ranks: Shape) -> None:

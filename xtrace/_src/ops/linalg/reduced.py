@@ -17,14 +17,14 @@ from xtrace._src.core.shardings.sharding_rules import leading
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.slicing import slice_in_dim
-from xtrace._src.ops.elementwise import add
+from xtrace._src.ops.calls.lower_fun import lower_fun
+from xtrace._src.ops.elementwise.elementwise import add
 from xtrace._src.ops.linalg import ffi
 from xtrace._src.ops.linalg.matrices import LEADING, as_column, check_batch, check_matrices, weak_as_operands
 from xtrace._src.ops.linalg.reflections import hessenberg_form, tridiagonal_form
 from xtrace._src.ops.linalg.tridiagonal import solve_by_elimination
-from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-from xtrace._src.xla import lapack
+from xtrace._src.xla.custom_calls import lapack
 
 
 @weak_as_operands

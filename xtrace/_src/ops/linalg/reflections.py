@@ -17,10 +17,12 @@ from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from xtrace._src.ops.arrays.shape import rev, squeeze
 from xtrace._src.ops.arrays.slicing import slice_in_dim
-from xtrace._src.ops.comparisons import bitwise_and, eq, gt, lt, ne
-from xtrace._src.ops.complex_numbers import complex, imag
-from xtrace._src.ops.constants import constant_like, constants_like
-from xtrace._src.ops.elementwise import abs, add, div, sqrt, sub
+from xtrace._src.ops.calls.lower_fun import repeat_while
+from xtrace._src.ops.elementwise.comparisons import bitwise_and, eq, gt, lt, ne
+from xtrace._src.ops.elementwise.complex_numbers import complex, imag
+from xtrace._src.ops.elementwise.constants import constant_like, constants_like
+from xtrace._src.ops.elementwise.elementwise import abs, add, div, sqrt, sub
+from xtrace._src.ops.elementwise.selection import select_n
 from xtrace._src.ops.linalg.matrices import (
     adjoint,
     as_column,
@@ -31,9 +33,7 @@ from xtrace._src.ops.linalg.matrices import (
     real_part,
     upper_triangle,
 )
-from xtrace._src.ops.lower_fun import repeat_while
-from xtrace._src.ops.reductions import argmax, reduce_max
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.reductions.reductions import argmax, reduce_max
 
 
 def _count(n: int) -> Any:

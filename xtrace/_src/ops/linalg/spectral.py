@@ -22,10 +22,12 @@ from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.shape import rev
 from xtrace._src.ops.arrays.slicing import slice_in_dim
-from xtrace._src.ops.comparisons import eq
-from xtrace._src.ops.complex_numbers import complex, conj, imag, real
-from xtrace._src.ops.constants import constant_like, constants_like
-from xtrace._src.ops.elementwise import abs, add, div, integer_pow, max, sign, sub
+from xtrace._src.ops.calls.lower_fun import lower_fun
+from xtrace._src.ops.elementwise.comparisons import eq
+from xtrace._src.ops.elementwise.complex_numbers import complex, conj, imag, real
+from xtrace._src.ops.elementwise.constants import constant_like, constants_like
+from xtrace._src.ops.elementwise.elementwise import abs, add, div, integer_pow, max, sign, sub
+from xtrace._src.ops.elementwise.selection import select_n
 from xtrace._src.ops.linalg import ffi
 from xtrace._src.ops.linalg.lu import lu, lu_solve
 from xtrace._src.ops.linalg.matrices import (
@@ -44,9 +46,7 @@ from xtrace._src.ops.linalg.matrices import (
 )
 from xtrace._src.ops.linalg.polar import unitary_factors
 from xtrace._src.ops.linalg.qr import qr
-from xtrace._src.ops.lower_fun import lower_fun
-from xtrace._src.ops.reductions import argmax
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.reductions.reductions import argmax
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 

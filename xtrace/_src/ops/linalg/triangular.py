@@ -14,8 +14,8 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.shardings.sharding_rules import Split, leading
 from xtrace._src.ops.arrays.shape import squeeze
-from xtrace._src.ops.constants import constant_like
-from xtrace._src.ops.elementwise import add, div
+from xtrace._src.ops.elementwise.constants import constant_like
+from xtrace._src.ops.elementwise.elementwise import add, div
 from xtrace._src.ops.linalg.ffi import character, flag, foreign_call, keep_valid, lapack_call
 from xtrace._src.ops.linalg.matrices import (
     LEADING,
@@ -34,7 +34,7 @@ from xtrace._src.ops.linalg.matrices import (
 )
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
-from xtrace._src.xla import lapack
+from xtrace._src.xla.custom_calls import lapack
 
 # Cholesky factorisation
 

@@ -17,12 +17,12 @@ from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.arrays.slicing import slice_in_dim
-from xtrace._src.ops.comparisons import eq, ge, lt
-from xtrace._src.ops.constants import constant_like, constants_like
-from xtrace._src.ops.elementwise import abs, add, div, max, sub
-from xtrace._src.ops.lower_fun import repeat_while
-from xtrace._src.ops.reductions import reduce_max
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.calls.lower_fun import repeat_while
+from xtrace._src.ops.elementwise.comparisons import eq, ge, lt
+from xtrace._src.ops.elementwise.constants import constant_like, constants_like
+from xtrace._src.ops.elementwise.elementwise import abs, add, div, max, sub
+from xtrace._src.ops.elementwise.selection import select_n
+from xtrace._src.ops.reductions.reductions import reduce_max
 
 
 def _row(x: Array, position: ArrayLike) -> Array:

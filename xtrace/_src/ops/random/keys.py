@@ -24,8 +24,8 @@ from xtrace._src.core.jaxprs.ir import scalar_literal
 from xtrace._src.core.primitive import ArrayPrimitive
 from xtrace._src.core.shardings.sharding_rules import append_axes, join
 from xtrace._src.ops.arrays.concatenation import concatenate
-from xtrace._src.ops.comparisons import shift_right_logical
-from xtrace._src.ops.lower_fun import emit_bitcast, lower_fun
+from xtrace._src.ops.calls.lower_fun import emit_bitcast, lower_fun
+from xtrace._src.ops.elementwise.comparisons import shift_right_logical
 from xtrace._src.ops.random import rbg, threefry
 from xtrace._src.runtime.arrays import ConcreteArray, new_array
 from xtrace._src.runtime.transfer import array_from_host, in_layout, signature_on

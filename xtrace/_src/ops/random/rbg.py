@@ -18,7 +18,7 @@ from xtrace._src.core.jaxprs.ir import scalar_literal
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import full
 from xtrace._src.ops.arrays.slicing import index_in_dim, slice
-from xtrace._src.ops.comparisons import bitwise_xor
+from xtrace._src.ops.elementwise.comparisons import bitwise_xor
 from xtrace._src.ops.random.threefry import threefry_fold_in, threefry_split
 from xtrace._src.ops.random.xla_generators import RandomAlgorithm, rng_bit_generator
 

@@ -20,12 +20,12 @@ from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.settings import config
 from xtrace._src.core.shardings.sharding_rules import join
 from xtrace._src.core.sizes import is_known_to_exceed
-from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import broadcasted_iota, full
 from xtrace._src.ops.arrays.slicing import index_in_dim, slice_in_dim
-from xtrace._src.ops.comparisons import bitwise_or, bitwise_xor, shift_left, shift_right_logical
-from xtrace._src.ops.lower_fun import lower_fun
+from xtrace._src.ops.calls.lower_fun import lower_fun
+from xtrace._src.ops.elementwise import elementwise
+from xtrace._src.ops.elementwise.comparisons import bitwise_or, bitwise_xor, shift_left, shift_right_logical
 from xtrace._src.transforms.batch import MappedAxis
 
 _WORD = ShapedArray((), dtypes.uint32)

@@ -22,9 +22,9 @@ from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice, dynamic_update
 from xtrace._src.ops.arrays.gathering import gather, scatter, scatter_add
 from xtrace._src.ops.arrays.index_vectors import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from xtrace._src.ops.arrays.slicing import pad, slice, zero_like
-from xtrace._src.ops.comparisons import lt
-from xtrace._src.ops.elementwise import add
-from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.elementwise.comparisons import lt
+from xtrace._src.ops.elementwise.elementwise import add
+from xtrace._src.ops.elementwise.selection import select_n
 
 _PythonSlice = type(np.s_[:])
 

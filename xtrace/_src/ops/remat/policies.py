@@ -12,11 +12,11 @@ from xtrace._src.core.diagnostics.positions import call_at
 from xtrace._src.core.jaxprs.effects import DEBUG_EFFECTS, NO_EFFECTS, has_side_effects
 from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.trace import current_trace
-from xtrace._src.ops.calls import constrain_row, jit_call
+from xtrace._src.ops.calls.calls import constrain_row, jit_call
 from xtrace._src.ops.control_flow.cond import cond_p
 from xtrace._src.ops.control_flow.scan import scan_p
 from xtrace._src.ops.control_flow.scan_parts import Loop
-from xtrace._src.ops.device_put import CopySemantics, device_put_p, put
+from xtrace._src.ops.shardings.device_put import CopySemantics, device_put_p, put
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import filter_by_mask, stage_to_jaxpr
 

@@ -20,7 +20,7 @@ from xtrace._src.core.shardings.sharding_rules import same
 from xtrace._src.core.shardings.sum_rules import linear_in_all
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal
-from xtrace._src.ops.calls import evaluate_as_program, jit_call, make_call_rules
+from xtrace._src.ops.calls.calls import evaluate_as_program, jit_call, make_call_rules
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
 from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call
 from xtrace._src.ops.references.binding import bind_with_references

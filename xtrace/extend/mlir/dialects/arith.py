@@ -1,5 +1,5 @@
 """Arithmetic on numbers of any width, as jaxlib builds them in MLIR (``jax.extend.mlir.dialects.arith``)."""
 
-from xtrace._src.xla.mlir_names import find_names as _names_of
+from xtrace._src.xla.mlir.mlir_names import find_names as _names_of
 
 __all__, __getattr__, __dir__ = _names_of("dialects.arith")

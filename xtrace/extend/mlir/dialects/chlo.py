@@ -1,5 +1,5 @@
 """Operations that StableHLO expands, as jaxlib builds them in MLIR (``jax.extend.mlir.dialects.chlo``)."""
 
-from xtrace._src.xla.mlir_names import find_names as _names_of
+from xtrace._src.xla.mlir.mlir_names import find_names as _names_of
 
 __all__, __getattr__, __dir__ = _names_of("dialects.chlo")

@@ -1,0 +1,1 @@
+"""Calls: of jitted functions, of composites, of foreign functions."""

@@ -1,0 +1,1 @@
+"""Operations along mapped axes, and the primitive of `shard_map`."""

@@ -1,0 +1,1 @@
+"""Operations on the devices, shardings and layouts of values."""

@@ -1,0 +1,1 @@
+"""Compiling, loading and running programs."""

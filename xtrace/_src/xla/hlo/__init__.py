@@ -1,0 +1,1 @@
+"""Compiled programs, read from XLA's messages and texts."""

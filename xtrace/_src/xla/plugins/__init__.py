@@ -1,0 +1,1 @@
+"""PJRT plugins, and compiling for devices that are not present."""

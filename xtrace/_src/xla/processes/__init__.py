@@ -1,0 +1,1 @@
+"""The processes of a program: their connection, and watching the others."""
