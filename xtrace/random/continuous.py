@@ -103,8 +103,11 @@ def draw_uniform(key: ArrayLike, low: Any, high: Any, *, shape: tuple[int, ...],
 def _uniform(key: Array, low: ArrayLike, high: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     low, high = convert_to(low, dtype), convert_to(high, dtype)
     own = aval_of(low).shape
-    low, high = [x if aval_of(x).ndim <= len(shape) else reshape(x, _drop_extra_axes(aval_of(x).shape, shape)) for x in (low, high)]
-    drawn = draw_uniform(key, low, high, shape=shape, dtype=dtype)
+    fitting = [
+        reshape(x, _drop_extra_axes(aval_of(x).shape, shape)) if aval_of(x).ndim > len(shape) else x
+        for x in (low, high)
+    ]
+    drawn = draw_uniform(key, *fitting, shape=shape, dtype=dtype)
     # A single number takes the shape of its lower bound.
     return drawn if shape or not own else reshape(drawn, own)
 
@@ -131,8 +134,8 @@ def uniform(
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        minval: the lower bound, included; a number or an array that broadcasts to `shape`. With the shape () it may have
-            axes of size 1, which the result then has, too.
+        minval: the lower bound, included; a number or an array that broadcasts to `shape`. With the shape () it may
+            have axes of size 1, which the result then has, too.
         maxval: the upper bound, excluded; a number or an array that broadcasts to `shape`.
         out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
