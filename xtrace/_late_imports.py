@@ -130,14 +130,17 @@ def set_public_form_maker(maker: Callable[[str, str, Any, bool], Any]) -> None:
 
 def _load(module: str, late: Mapping[str, _LateName], quick: tuple[str, ...], name: str) -> Any:
     """Load and return the object `name` of `module`; AttributeError if there is no such late name."""
+    is_jax = sys.modules.get("jax") is sys.modules["xtrace"]
     if name not in late:
         where = ""
-        if sys.modules.get("jax") is sys.modules["xtrace"]:
+        if is_jax:
             where = "; docs/compatibility.md in xtrace's repository lists the parts of JAX that are missing"
         raise AttributeError(f"module {module!r} has no attribute {name!r}{where}")
     origin, attribute = late[name]
     if origin == module:
-        return importlib.import_module(f"{module}.{attribute}")
+        # The import under jax's name enters the module into sys.modules under both names.
+        package = f"jax{module[6:]}" if is_jax and not module.startswith("xtrace._src") else module
+        return importlib.import_module(f"{package}.{attribute}")
     assemble_layers()
     value = getattr(importlib.import_module(origin), attribute)
     form = _make_public_form(module, name, value, name not in quick)

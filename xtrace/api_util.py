@@ -183,10 +183,9 @@ def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, 
         >>> xtrace.api_util.flatten_axes("in_axes", xtrace.tree.structure((1, (2, 3))), (0, None))
         [0, None, None]
     """
-    whole = pytree.tree_unflatten(treedef, range(treedef.num_leaves))
     prefix = (axis_tree, 0) if kws else axis_tree
     try:
-        return list(pytree.broadcast_prefix(prefix, whole, is_leaf=lambda x: x is None))
+        return list(pytree.broadcast_prefix_to_structure(prefix, treedef, is_leaf=lambda x: x is None))
     except ValueError as error:
         raise ValueError(f"{name} specification must be a tree prefix of the corresponding value: {error}") from None
 

@@ -34,6 +34,16 @@ def test_modules_are_one_object_under_both_names():
     """) == ["True True True True", "True True xtrace.numpy", "True True", "False []"]
 
 
+def test_modules_that_attributes_load_are_in_sys_modules():
+    assert run("""
+        import xtrace
+        xtrace.as_jax()
+        import jax, sys
+        print("jax.tree_util" in sys.modules)
+        print(jax.numpy is sys.modules["jax.numpy"], jax.scipy.stats is sys.modules["jax.scipy.stats"])
+    """) == ["True", "True True"]
+
+
 def test_versions_are_those_of_the_release_whose_behaviour_it_is():
     assert run("""
         import xtrace

@@ -21,6 +21,8 @@ CASES = [
     *[(name, ((3, 4),), {}) for name in ("exponential", "laplace", "logistic", "cauchy", "gumbel", "normal")],
     *[(name, ((3,), "bfloat16"), {}) for name in ("exponential", "laplace", "cauchy", "normal", "uniform")],
     ("normal", ((2,), "complex64"), {}), ("normal", ((), "float16"), {}), ("uniform", ((2, 2), None, -1, SIZES), {}),
+    ("uniform", ((), None, SIZES[:1], SIZES[1:]), {}), ("uniform", ((), "bfloat16", SIZES[:1, None]), {}),
+    ("uniform", ((2,), None, SIZES, 5 + SIZES[None]), {}), ("uniform", ((), None, 0, SIZES[None, :1]), {}),
     ("gumbel", ((3,),), {"mode": "high"}), ("rademacher", ((3,),), {}), ("rademacher", ((3,), "float32"), {}),
     *[(name, (CHANCES, (3, 2)), {}) for name in ("pareto", "rayleigh", "wald", "geometric")],
     *[(name, (0.5,), {}) for name in ("pareto", "rayleigh", "wald", "lognormal", "geometric")],

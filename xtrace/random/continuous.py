@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.resharding import with_out_sharding
-from xtrace._src.algebra.vector_space import canonical_shape, convert_to
+from xtrace._src.algebra.vector_space import canonical_shape, convert_to, reshape
 from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.api.operators.operators import broadcast_to_shape, select_where
 from xtrace._src.core import dtypes
@@ -101,7 +101,21 @@ def draw_uniform(key: ArrayLike, low: Any, high: Any, *, shape: tuple[int, ...],
 
 @sampler
 def _uniform(key: Array, low: ArrayLike, high: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    return draw_uniform(key, convert_to(low, dtype), convert_to(high, dtype), shape=shape, dtype=dtype)
+    low, high = convert_to(low, dtype), convert_to(high, dtype)
+    own = aval_of(low).shape
+    fitting = [
+        reshape(x, _drop_extra_axes(aval_of(x).shape, shape)) if aval_of(x).ndim > len(shape) else x
+        for x in (low, high)
+    ]
+    drawn = draw_uniform(key, *fitting, shape=shape, dtype=dtype)
+    # A single number takes the shape of its lower bound.
+    return drawn if shape or not own else reshape(drawn, own)
+
+
+def _drop_extra_axes(own: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of a bound without its leading axes of size 1 that the result lacks."""
+    extra = max(0, len(own) - len(shape))
+    return own[extra:] if own[:extra] == (1,) * extra else own
 
 
 def draw_unit_uniform(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, low: ArrayLike = 0) -> Array:
@@ -120,7 +134,8 @@ def uniform(
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        minval: the lower bound, included; a number or an array that broadcasts to `shape`.
+        minval: the lower bound, included; a number or an array that broadcasts to `shape`. With the shape () it may
+            have axes of size 1, which the result then has, too.
         maxval: the upper bound, excluded; a number or an array that broadcasts to `shape`.
         out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
@@ -147,7 +162,11 @@ def uniform(
     shape = canonical_shape(shape)
     if type(minval) is not float or type(maxval) is not float:
         own = {name: get_parameter_shape(name, v) for name, v in (("minval", minval), ("maxval", maxval))}
-        if broadcast_parameters({**own, "shape": shape}) != shape:
+        fitting = {
+            "minval": _drop_extra_axes(own["minval"], shape) if shape == () else own["minval"],
+            "maxval": _drop_extra_axes(own["maxval"], shape),
+        }
+        if broadcast_parameters({**fitting, "shape": shape}) != shape:
             raise ValueError(f"uniform: minval and maxval of shapes {own} do not broadcast to the shape {shape}")
     return _uniform(key, minval, maxval, shape=shape, dtype=dtype)
 

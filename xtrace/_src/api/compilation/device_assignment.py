@@ -62,9 +62,8 @@ class ShardingTree(NamedTuple):
 
     def _broadcast(self, full_tree: Any) -> list[Any]:
         """Return, for each leaf of `full_tree`, the prefix's leaf above it; ValueError if the prefix does not fit."""
-        whole = pytree.tree_unflatten(full_tree, range(full_tree.num_leaves))
         prefix = pytree.tree_unflatten(self.tree, self.leaves)
-        return pytree.broadcast_prefix(prefix, whole, is_leaf=_is_none)
+        return pytree.broadcast_prefix_to_structure(prefix, full_tree, is_leaf=_is_none)
 
     def list_leaf_spaces(self, full_tree: Any) -> list[MemorySpace | None]:
         """Return the memory for each leaf of a tree of the structure `full_tree`, or None; ValueError if it differs."""

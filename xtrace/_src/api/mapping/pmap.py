@@ -97,8 +97,7 @@ def pmap(
             rest = iter(inner)
             whole = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
             results, out_tree = pytree.tree_flatten(fun(*whole, **named))
-            numbered = pytree.tree_unflatten(out_tree, range(out_tree.num_leaves))
-            wanted = pytree.broadcast_prefix(out_axes, numbered, is_leaf=_is_none)
+            wanted = pytree.broadcast_prefix_to_structure(out_axes, out_tree, is_leaf=_is_none)
             out_places[:] = [
                 None if axis is None else _check_out_axis(axis, x) for axis, x in zip(wanted, results, strict=True)
             ]

@@ -294,9 +294,8 @@ class ShardMap:
         if callable(self.out_specs):
             specs: Any = self.out_specs(tree)
             return list(specs)
-        whole = pytree.tree_unflatten(tree, range(tree.num_leaves))
         try:
-            return pytree.broadcast_prefix(self.out_specs, whole)
+            return pytree.broadcast_prefix_to_structure(self.out_specs, tree)
         except ValueError as error:
             raise ValueError(
                 f"shard_map out_specs, pytree structure error: a PartitionSpec, or a tree prefix of the result of "

@@ -112,8 +112,7 @@ def vmap(
         def paths() -> list[str]:
             return call_arguments.argument_paths(fun, NO_STATIC, in_tree)
 
-        tree = (args, kwargs) if is_leaf is None else in_tree.unflatten([0] * len(leaves))
-        axes = _expand_prefix("in_axes", (in_axes, 0 if kwargs else {}), tree, name)
+        axes = _expand_prefix("in_axes", (in_axes, 0 if kwargs else {}), in_tree, name)
         objects = {i: axes[i] for i, x in enumerate(leaves) if is_mapped_object(x)} if is_leaf else {}
         own_sizes = {i: n for i, axis in objects.items() if (n := size_along(leaves[i], axis)) is not None}
         axes = [None if i in objects else axis for i, axis in enumerate(axes)] if objects else axes
@@ -150,8 +149,7 @@ def vmap(
             return [*results, *map(read_reference, copies.values())] if copies else results
 
         def expand_out_axes(results: list[Any]) -> list[Any]:
-            tree = out_tree.unflatten(results if is_leaf is None else [0] * len(results))
-            return _expand_prefix("out_axes", out_axes, tree, name)
+            return _expand_prefix("out_axes", out_axes, out_tree, name)
 
         def place_result(position: int, x: Any, place: int | None, target: int | None) -> Any:
             x = materialize_literal(x)
@@ -200,10 +198,10 @@ def _sum_along(x: Array, axis: int) -> Array:
     return add_elements(x, (axis,))
 
 
-def _expand_prefix(parameter: str, axes: object, tree: object, name: str) -> list[Any]:
-    """Return the entry of the tree prefix `axes` for each leaf of `tree`."""
+def _expand_prefix(parameter: str, axes: object, tree: Any, name: str) -> list[Any]:
+    """Return the entry of the tree prefix `axes` for each leaf of a tree of the structure `tree`."""
     try:
-        flat_axes = pytree.broadcast_prefix(axes, tree, is_leaf=lambda x: x is None)
+        flat_axes = pytree.broadcast_prefix_to_structure(axes, tree, is_leaf=lambda x: x is None)
     except ValueError as error:
         raise ValueError(
             f"vmap {parameter} specification must be a tree prefix of the corresponding value of {name}: {error}"

@@ -440,6 +440,31 @@ def broadcast_prefix(prefix_tree: object, full_tree: object, is_leaf: Callable[[
     return result
 
 
+def broadcast_prefix_to_structure(
+    prefix_tree: object, structure: PyTreeDef, is_leaf: Callable[[Any], bool] | None = None
+) -> list[Any]:
+    """Return, for every leaf of a tree of `structure`, the leaf of `prefix_tree` above it; ValueError if there is none.
+
+    No tree of the structure is built, unless for the message: users' classes may refuse leaves of other shapes.
+    """
+    leaves, treedef = tree_flatten(prefix_tree, is_leaf)
+    counts = _count_leaves_below(treedef, structure)
+    if counts is None:
+        return broadcast_prefix(prefix_tree, structure.unflatten([object()] * structure.num_leaves), is_leaf)
+    return [leaf for leaf, count in zip(leaves, counts, strict=True) for _ in range(count)]
+
+
+def _count_leaves_below(prefix: PyTreeDef, structure: PyTreeDef) -> list[int] | None:
+    """Return how many leaves of `structure` are below each leaf of `prefix`; None where it seems to be no prefix."""
+    if prefix.node_data() is None:
+        return [structure.num_leaves]
+    parts, whole = prefix.children(), structure.children()
+    if prefix.node_data() != structure.node_data() or len(parts) != len(whole):
+        return None
+    counts = list(map(_count_leaves_below, parts, whole))
+    return None if None in counts else [n for each in counts if each is not None for n in each]
+
+
 def _structures_below(
     treedef: PyTreeDef, prefix_tree: object, full_tree: object, is_leaf: _IsLeaf,
     refusal: str = "tree_broadcast: prefix_tree is not a prefix of full_tree",

@@ -107,7 +107,7 @@ class PartitionFunction:
         return lowered.text(), *[[(t.parts, t.numbers) for t in row] for row in rows]  # type: ignore[return-value]
 
     def _shardings(self, name: str, given: Any, tree: Any) -> list[Sharding]:
-        leaves = pytree.broadcast_prefix(given, pytree.tree_unflatten(tree, range(tree.num_leaves)))
+        leaves = pytree.broadcast_prefix_to_structure(given, tree)
         for leaf in leaves:
             if not isinstance(leaf, Sharding):
                 raise TypeError(
