@@ -501,6 +501,16 @@ def test_a_call_of_another_signature_runs_the_function_once():
     assert seen == [jnp.float32, jnp.int32] and caught.value.__context__ is None
 
 
+def test_a_new_jit_of_a_function_runs_its_code():
+    def f(x):
+        return x + 1
+
+    for _ in range(3 * CALLS):
+        jit(f)(jnp.ones(3))
+    (entry,) = jit(f).cache_info().entries
+    assert entry.calls == dispatch.CALLS_BEFORE_SPECIALISING
+
+
 @pytest.mark.parametrize("count", [1, 2, 8, 9, 12])
 def test_calls_with_other_numbers_of_arguments(count):
     f = jit(lambda *args, **kwargs: sum(args) + sum(kwargs.values()))

@@ -63,12 +63,11 @@ _lock = threading.RLock()
 # The end of each function, for a failed call; see ``core/diagnostics/tracebacks.py``.
 _BOUNDARY = " except BaseException as error:\n  hide_frames(error)\n  raise"
 
-# The code for arguments of other signatures.
-_OTHERWISE = (
-    "  result = run(args, kwargs, True)\n  return slow(args, kwargs) if result is MISS else result\n" + _BOUNDARY
-)
+_ELSE_SLOW = "  return slow(args, kwargs) if result is MISS else result\n" + _BOUNDARY
 
-_UNSPECIALISED = "def jitted(*args, **kwargs):\n try:\n" + _OTHERWISE
+# The code for arguments of other signatures than the body's, and the code of a function without a body.
+_OTHERWISE = "  result = run(args, kwargs, True)\n" + _ELSE_SLOW
+_UNSPECIALISED = "def jitted(*args, **kwargs):\n try:\n  result = run(args, kwargs)\n" + _ELSE_SLOW
 
 _Slow = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
