@@ -13,9 +13,8 @@ with collection_paused():
     import xtrace._src.core.settings.inert_settings
     import xtrace._src.core.settings.logging_settings
 
-    # The classes of these modules are defined in lower layers; cloudpickle looks for them in loaded modules only.
+    # The class of random keys has the name of this module, and cloudpickle looks for classes in loaded modules only.
     import xtrace.dtypes
-    import xtrace.errors
     from xtrace._src.api.eager import evaluate
     from xtrace._src.api.operators.late_methods import install_late_methods
     from xtrace._src.api.operators.operators import install_operators

@@ -154,7 +154,7 @@ def as_jax() -> None:
     freeze_until_tracing()
     sys.modules["jax.version"] = package.version = _find_module("jax.version")  # type: ignore[attr-defined]
     # Libraries look it up in sys.modules, where the import of jax enters it.
-    importlib.import_module("jax.tree_util")
+    sys.modules["jax.tree_util"] = _find_module("jax.tree_util")
     # Programs read private names as attributes; xtrace's own modules read none of xtrace._src so.
     sys.modules["jax._src"] = package._src = _find_module("jax._src")  # type: ignore[attr-defined]
 
