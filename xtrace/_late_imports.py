@@ -115,11 +115,8 @@ def assemble_layers() -> None:
     importlib.import_module(f"{__package__}._src")
 
 
-def _keep_value(module: str, name: str, value: object, with_boundary: bool) -> Any:
-    return value
-
-
-_make_public_form: Callable[[str, str, Any, bool], Any] = _keep_value
+# The layers set it when they are assembled.
+_make_public_form: Callable[[str, str, Any, bool], Any]
 
 
 def set_public_form_maker(maker: Callable[[str, str, Any, bool], Any]) -> None:
@@ -139,7 +136,7 @@ def _load(module: str, late: Mapping[str, _LateName], quick: tuple[str, ...], na
     origin, attribute = late[name]
     if origin == module:
         # The import under jax's name enters the module into sys.modules under both names.
-        package = f"jax{module[6:]}" if is_jax and not module.startswith("xtrace._src") else module
+        package = f"jax{module[6:]}" if is_jax else module
         return importlib.import_module(f"{package}.{attribute}")
     assemble_layers()
     value = getattr(importlib.import_module(origin), attribute)

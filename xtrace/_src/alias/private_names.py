@@ -101,26 +101,21 @@ class _TypedNumber:
     def __getnewargs__(self) -> tuple[Any, ...]:
         return type(self).__bases__[1](self), self.dtype
 
+    def __repr__(self) -> str:
+        number, dtype = self.__getnewargs__()
+        return f"{type(self).__name__}({number}, dtype={dtype.name})"
+
 
 class TypedInt(_TypedNumber, int):
     """The class of jax's Python integers with a dtype."""
-
-    def __repr__(self) -> str:
-        return f"TypedInt({int(self)}, dtype={self.dtype.name})"
 
 
 class TypedFloat(_TypedNumber, float):
     """The class of jax's Python floats with a dtype."""
 
-    def __repr__(self) -> str:
-        return f"TypedFloat({float(self)}, dtype={self.dtype.name})"
-
 
 class TypedComplex(_TypedNumber, complex):
     """The class of jax's Python complex numbers with a dtype."""
-
-    def __repr__(self) -> str:
-        return f"TypedComplex({complex(self)}, dtype={self.dtype.name})"
 
 
 for _class in (TypedInt, TypedFloat, TypedComplex):
