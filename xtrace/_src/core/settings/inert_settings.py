@@ -5,7 +5,15 @@ A row is a setting's name, its default, its kind, and the reason.
 
 from __future__ import annotations
 
-from xtrace._src.core.settings.setting import BOOLEAN, INTEGER, TEXT, Setting, declare_setting, one_of
+from xtrace._src.core.settings.setting import (
+    BOOLEAN,
+    INTEGER,
+    TEXT,
+    Setting,
+    declare_setting,
+    declared_settings,
+    one_of,
+)
 
 _TRANSITION = "it switches between two implementations within JAX, and xtrace has one"
 _TRANSFERS = "arrays go between processes by collectives"
@@ -89,8 +97,7 @@ INERT: tuple[Setting, ...] = tuple([
 ])
 
 # JAX has context managers for some of these.
-_by_name = {setting.name.removeprefix("jax_"): setting for setting in INERT}
-auto_pcast = _by_name["auto_pcast"]
-jax2tf_associative_scan_reductions = _by_name["jax2tf_associative_scan_reductions"]
-remove_size_one_mesh_axis_from_type = _by_name["remove_size_one_mesh_axis_from_type"]
-softmax_custom_jvp = _by_name["softmax_custom_jvp"]
+auto_pcast = declared_settings["jax_auto_pcast"]
+jax2tf_associative_scan_reductions = declared_settings["jax2tf_associative_scan_reductions"]
+remove_size_one_mesh_axis_from_type = declared_settings["jax_remove_size_one_mesh_axis_from_type"]
+softmax_custom_jvp = declared_settings["jax_softmax_custom_jvp"]
