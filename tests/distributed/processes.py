@@ -8,7 +8,13 @@ import textwrap
 import time
 
 _START = """
+import os
 import sys
+
+# Gloo's threads write to descriptor 1 at any moment, also in the middle of a line of Python's.
+sys.stdout = os.fdopen(os.dup(1), "w", buffering=1)
+os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
 import numpy as np
 import xtrace
 import xtrace.numpy as jnp
