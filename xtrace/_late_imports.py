@@ -19,11 +19,6 @@ class _LateName(NamedTuple):
     origin: str
     attribute: str
 
-    @property
-    def full_name(self) -> str:
-        """The full name, if the name is a module."""
-        return f"{self.origin}.{self.attribute}"
-
 
 class _Origin:
     """The placeholder of a module from which a recorded block imports names."""
@@ -35,16 +30,30 @@ class _Origin:
         return _LateName(self.full_name, attribute)
 
 
-class _LateModule(ModuleType):
-    """The placeholder of a module in a namespace; at its first use it is replaced by the module."""
+class _LateValue(ModuleType):
+    """The placeholder of a module, function or class in a namespace; its first use puts the value in its place."""
 
-    def __init__(self, module: str, namespace: dict[str, Any], name: str) -> None:
-        super().__init__(module)
-        self._namespace, self._bound_name = namespace, name
+    def __init__(self, namespace: dict[str, Any], name: str, origin: str, attribute: str | None) -> None:
+        super().__init__(name)
+        self._namespace, self._origin, self._attribute = namespace, origin, attribute
+
+    def _load(self) -> Any:
+        value: Any = importlib.import_module(self._origin)
+        if self._attribute is not None:
+            full_name = f"{self._origin}.{self._attribute}"
+            is_there = hasattr(value, self._attribute)
+            value = getattr(value, self._attribute) if is_there else importlib.import_module(full_name)
+        self._namespace[self.__name__] = value
+        return value
 
     def __getattr__(self, attribute: str) -> Any:
-        module = self._namespace[self._bound_name] = importlib.import_module(self.__name__)
-        return getattr(module, attribute)
+        return getattr(self._load(), attribute)
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self._load()(*arguments, **keywords)
+
+    def __instancecheck__(self, instance: object) -> bool:
+        return isinstance(instance, self._load())
 
 
 # Maps the module and the name of a function or class to its public name.
@@ -149,10 +158,14 @@ def _load(module: str, late: Mapping[str, _LateName], quick: tuple[str, ...], na
 def late_modules(namespace: dict[str, Any]) -> Iterator[None]:
     """Let each module that a block imports into the module of `namespace` load at its first use.
 
-    Its lines are ``from package import module`` or ``import module``. Type checkers see ordinary imports.
+    Its lines are ``import module``, ``from package import module`` or ``from module import function``. The name of a
+    function or class is called, has its attributes read, or is an argument of `isinstance`; it is not passed on or
+    compared. Type checkers see ordinary imports.
     """
     with _record_imports(namespace):
         yield
     for name, value in list(namespace.items()):
-        if isinstance(value, (_LateName, _Origin)):
-            namespace[name] = _LateModule(value.full_name, namespace, name)
+        if isinstance(value, _LateName):
+            namespace[name] = _LateValue(namespace, name, value.origin, value.attribute)
+        elif isinstance(value, _Origin):
+            namespace[name] = _LateValue(namespace, name, value.full_name, None)

@@ -174,6 +174,36 @@ def upward_imports(modules: Mapping[str, Module]) -> list[str]:
     return found
 
 
+def passed_late_names(modules: Mapping[str, Module]) -> list[str]:
+    """Late names of functions and classes in places that see their placeholder.
+
+    They may be called, have attributes read, and stand in annotations and as the second argument of `isinstance`.
+    """
+    late = {
+        (module.name, item.bound): item
+        for module in modules.values() for block in module.tree.body
+        if isinstance(block, ast.With) and ast.unparse(block.items[0]).startswith("late_modules(")
+        for item in _imports(block.body, None, True) if of_package(item) and item.full not in modules
+    }
+    found = []
+    for module in modules.values():
+        for item in imports(module):
+            if (item.target, item.name) in late:
+                found.append(f"{module.name}:{item.line} imports {item.full}, which {item.target} loads late")
+        allowed: set[ast.AST] = set()
+        for node in ast.walk(module.tree):
+            for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+                allowed.update(ast.walk(annotation) if isinstance(annotation, ast.AST) else ())
+            if isinstance(node, ast.Attribute):
+                allowed.add(node.value)
+            elif isinstance(node, ast.Call):
+                allowed.update((node.func, *(node.args[1:2] if _called_name(node) == "isinstance" else ())))
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Name) and (module.name, node.id) in late and node not in allowed:
+                found.append(f"{module.name}:{node.lineno} passes {node.id} on, which loads late")
+    return found
+
+
 def local_imports(modules: Mapping[str, Module]) -> list[str]:
     """Imports inside functions, but for marked third-party ones and a module-level ``__getattr__``."""
     found = []

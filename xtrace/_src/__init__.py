@@ -22,7 +22,9 @@ with collection_paused():
     from xtrace._src.core.public_modules import make_public_form
     from xtrace._src.core.trace import Tracer, set_base_trace
     from xtrace._src.runtime.arrays import ConcreteArray
-age_objects()
+
+    # In the block, because the end of it starts a collection of what is young.
+    age_objects()
 
 set_public_form_maker(make_public_form)
 set_base_trace(evaluate)

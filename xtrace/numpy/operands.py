@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
     canonical_axis,
@@ -21,18 +22,20 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics import explain
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
-from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.jaxprs.ir import Literal
 from xtrace._src.core.shardings.partition_spec import full_entries
 from xtrace._src.core.shardings.requested_shardings import requested_out_sharding
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.arrays.slicing import slice_in_dim
-from xtrace._src.ops.elementwise import complex_numbers
 from xtrace._src.ops.elementwise.comparisons import lt
 from xtrace._src.ops.elementwise.elementwise import add, rem
 from xtrace._src.ops.elementwise.selection import select_n
+
+with late_modules(globals()):
+    from xtrace._src.core.diagnostics.messages import called_function
+    from xtrace._src.ops.arrays.slicing import slice_in_dim
+    from xtrace._src.ops.elementwise import complex_numbers
 
 
 def to_known_integer(argument: str, value: object, *, function: str = "") -> int:

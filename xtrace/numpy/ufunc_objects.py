@@ -28,17 +28,17 @@ from xtrace._src.core.dtypes import DType
 from xtrace._src.core.function_names import set_function_name
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.settings.requested_dtypes import requested_dtype
-from xtrace._src.ops.arrays.concatenation import concatenate
-from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.ops.elementwise import elementwise
 from xtrace._src.ops.elementwise.comparisons import bitwise_and, gt, lt
 from xtrace._src.ops.elementwise.selection import select_n
-from xtrace.numpy.conversion import to_array_operand
-from xtrace.numpy.creation import full
 from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of
 
 with late_modules(globals()):
+    from xtrace._src.ops.arrays.concatenation import concatenate
+    from xtrace._src.ops.arrays.shape import expand_dims
     from xtrace.numpy import indexing, manipulation, ranges, ufunc_methods, vectorization
+    from xtrace.numpy.conversion import to_array_operand
+    from xtrace.numpy.creation import full
 
 _Method = Callable[..., Array] | None
 

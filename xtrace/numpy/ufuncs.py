@@ -26,8 +26,8 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.function_names import copy_with_name
 from xtrace._src.core.settings import jax_version
-from xtrace._src.ops.elementwise import complex_numbers, trigonometry
 from xtrace._src.ops.elementwise import elementwise as lax
+from xtrace._src.ops.elementwise import trigonometry
 from xtrace._src.ops.elementwise.comparisons import bitwise_or, eq, ne
 from xtrace._src.ops.elementwise.constants import strong_scalar
 from xtrace._src.ops.elementwise.selection import select
@@ -36,6 +36,7 @@ from xtrace.numpy.operands import apply_to_parts, refuse_complex
 from xtrace.numpy.ufunc_objects import as_ufunc, ufunc_of
 
 with late_modules(globals()):
+    from xtrace._src.ops.elementwise import complex_numbers
     from xtrace.numpy import nonzero_elements
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.kinds import NUMBER
 from xtrace._src.algebra.monoids import SUM, Reduction
 from xtrace._src.core import dtypes
@@ -17,7 +18,6 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, not_an_array
 from xtrace._src.core.diagnostics import explain
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
-from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.errors import BroadcastError, InconclusiveDimensionOperation, refusal_class
 from xtrace._src.core.integers import integer_tuple
@@ -32,6 +32,9 @@ from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.core.trace import Tracer, current_trace
 from xtrace._src.runtime.transfer import array_from_host
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+with late_modules(globals()):
+    from xtrace._src.core.diagnostics.messages import called_function
 
 if TYPE_CHECKING:
     from xtrace._src.core.primitive import Operation

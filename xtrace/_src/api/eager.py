@@ -18,7 +18,6 @@ from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Jaxp
 from xtrace._src.core.primitive import MixedSums, Primitive
 from xtrace._src.core.settings import config
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.calls.calls import jit_call
 from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, describe_types, explain_failure
 from xtrace._src.runtime.execute import Assignment
 from xtrace._src.runtime.transfer import to_operand
@@ -30,6 +29,7 @@ with late_modules(globals()):
     from xtrace._src.debug_nans import search as debug_nans
     from xtrace._src.host_evaluation import programs as host_programs
     from xtrace._src.key_reuse import check as key_reuse
+    from xtrace._src.ops.calls import calls
 
 _lock = threading.RLock()
 
@@ -139,7 +139,7 @@ def _keep(primitive: Primitive, key: object, run: _Run) -> _Run:
 
 def _get_call_layouts(primitive: Primitive, parameters: tuple[Any, ...]) -> Sequence[Any]:
     """Return the user's layouts for the results of a jitted function, if `primitive` is its call."""
-    return tuple(parameters[primitive.parameters.index("out_layouts")]) if primitive is jit_call else ()
+    return tuple(parameters[primitive.parameters.index("out_layouts")]) if primitive is calls.jit_call else ()
 
 
 def wrap_in_jaxpr(primitive: Primitive, avals: Sequence[ShapedArray], parameters: tuple[Any, ...]) -> ClosedJaxpr:

@@ -22,24 +22,24 @@ from xtrace._src.core.avals import (
 )
 from xtrace._src.core.callables import check_callable, function_name, make_debug_info, wraps
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.high_types.high_values import lower_result
 from xtrace._src.core.jaxprs.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal, walk_equations
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.settings import config
 from xtrace._src.core.shardings.memory_layout import Format
 from xtrace._src.core.shardings.shardings import Sharding
 from xtrace._src.core.trace import use_named_axes
-from xtrace._src.ops.calls.calls import NO_PLACES, jit_call
 from xtrace._src.ops.references.binding import bind_with_references, check_results, unwrap, wrap
 from xtrace._src.transforms import dce
 from xtrace._src.transforms.discharge import discharge_jaxpr, has_references
-from xtrace._src.transforms.evaluate import evaluate
-from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs
 from xtrace._src.transforms.stage import stage
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 with late_modules(globals()):
+    from xtrace._src.core.high_types.high_values import lower_result
     from xtrace._src.key_reuse import check as key_reuse
+    from xtrace._src.ops.calls import calls
+    from xtrace._src.transforms.evaluate import evaluate
+    from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs
 
 
 _MAY_FAIL = frozenset(("pure_callback", "io_callback", "debug_callback", "debug_print", "ffi_call"))
@@ -327,8 +327,8 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: object, propagate_sou
     if has_references(jaxpr):
         closed = move_constants_to_inputs(ClosedJaxpr(jaxpr, consts))
         operands = [*consts, *unwrap(list(args))]
-        parameters = ("jaxpr", closed, (), False, None, True, *NO_PLACES)
-        return bind_with_references(jit_call, operands, parameters, closed.effects)
+        parameters = ("jaxpr", closed, (), False, None, True, *calls.NO_PLACES)
+        return bind_with_references(calls.jit_call, operands, parameters, closed.effects)
     return [x.val if isinstance(x, Literal) else x for x in evaluate(jaxpr, consts, args)]
 
 

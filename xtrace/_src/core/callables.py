@@ -8,11 +8,14 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
+from xtrace._late_imports import late_modules
 from xtrace._src.core.avals import short_repr
-from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.jaxprs.ir import DebugInfo
 from xtrace._src.core.pytrees import key_paths, pytree
 from xtrace._src.xla.pytree_registry import PyTreeDef
+
+with late_modules(globals()):
+    from xtrace._src.core.diagnostics.messages import called_function
 
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from xtrace._late_imports import late_modules
 from xtrace._src.core.diagnostics import explain
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
-from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.errors import InconclusiveDimensionOperation
 from xtrace._src.core.sizes import to_sizes
 from xtrace._src.core.trace import Tracer
+
+with late_modules(globals()):
+    from xtrace._src.core.diagnostics.messages import called_function
 
 
 def to_integer(argument: str, value: Any, *, function: str = "") -> int:

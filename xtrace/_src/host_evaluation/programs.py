@@ -29,7 +29,6 @@ from xtrace._src.ops.elementwise.elementwise import div
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.execute import Assignment
 from xtrace._src.runtime.transfer import array_from_host, to_input
-from xtrace._src.transforms.dce import eliminate_dead_code
 from xtrace._src.xla import buffers
 
 # The number of calls that are evaluated before the program is compiled.
@@ -83,14 +82,9 @@ def host_program(
 ) -> HostProgram | None:
     """Return the program of `closed` on the device of `assignment`; None if NumPy's results may differ from XLA's.
 
-    reads: whether it may read its arguments.
+    reads: whether it reads its arguments; otherwise `closed` has none.
     """
     is_placed = assignment.mesh is not None or assignment.layouts is not None
-    if not reads:
-        jaxpr, read = eliminate_dead_code(closed.jaxpr)
-        if any(read) or closed.consts:
-            return None
-        closed = ClosedJaxpr(jaxpr.replace(invars=[]), [])
     if is_placed or (closed.in_avals and assignment.platform != "cpu"):
         return None
     # XLA knows all numbers of a program that reads none, so that it may simplify any operation that rounds.

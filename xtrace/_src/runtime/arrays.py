@@ -30,7 +30,6 @@ from xtrace._src.core.dtypes import DType
 from xtrace._src.core.shardings.memory_layout import Format, Layout, is_default
 from xtrace._src.core.shardings.shardings import NamedSharding, Sharding, SingleDeviceSharding, pieces
 from xtrace._src.core.tables import memoize
-from xtrace._src.runtime.callback_errors import find_callback_error
 from xtrace._src.xla import buffers
 from xtrace._src.xla.buffers import Buffer
 from xtrace._src.xla.clients import Device, lowering_platform
@@ -39,6 +38,7 @@ from xtrace._src.xla.shardings import DeviceSharding
 with late_modules(globals()):
     from xtrace._src.core.shardings import sharding_pictures
     from xtrace._src.runtime import resharding
+    from xtrace._src.runtime.callback_errors import find_callback_error
 
 
 class Shard:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xtrace._src.core.jaxprs.effects import NO_EFFECTS, has_side_effects, join_effects
-from xtrace._src.core.jaxprs.ir import Atom, DropVar, Jaxpr, JaxprEqn
+from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn
 from xtrace._src.core.primitive import Primitive
 
 # Maps an operation to a function ``(is_read, equation) -> equation`` that simplifies equations with unread results.
@@ -40,6 +40,12 @@ def eliminate_dead_code(jaxpr: Jaxpr) -> tuple[Jaxpr, list[bool]]:
     if len(kept) == len(jaxpr.eqns) and not changed:
         return jaxpr, read
     return jaxpr.replace(eqns=kept[::-1], effects=join_effects(kept) if jaxpr.effects else NO_EFFECTS), read
+
+
+def drop_inputs(closed: ClosedJaxpr) -> ClosedJaxpr | None:
+    """Return the live equations of a jaxpr without inputs and constants; None if they read one."""
+    jaxpr, read = eliminate_dead_code(closed.jaxpr)
+    return None if any(read) or closed.consts else ClosedJaxpr(jaxpr.replace(invars=[]), [])
 
 
 def name_dropped(jaxpr: Jaxpr) -> Jaxpr:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.algebra.varying import vary
+from xtrace._late_imports import late_modules
 from xtrace._src.core.avals import AbstractRef, array_type
 from xtrace._src.core.diagnostics.positions import call_at, describe
 from xtrace._src.core.jaxprs.effects import REFERENCE_EFFECT
@@ -13,7 +13,10 @@ from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Va
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.trace import current_trace
-from xtrace._src.transforms.jaxpr_transforms import cast_weak_type, move_constants_to_inputs, stage_to_jaxpr
+
+with late_modules(globals()):
+    from xtrace._src.algebra.varying import vary
+    from xtrace._src.transforms.jaxpr_transforms import cast_weak_type, move_constants_to_inputs, stage_to_jaxpr
 
 
 def has_references(jaxpr: Jaxpr) -> bool:

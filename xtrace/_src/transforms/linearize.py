@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from xtrace._late_imports import late_modules
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics import explain
 from xtrace._src.core.diagnostics.positions import Position, Scopes, add_scopes
-from xtrace._src.core.jaxprs.check import check_jaxpr
 from xtrace._src.core.jaxprs.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.settings import config
@@ -20,6 +20,9 @@ from xtrace._src.transforms.equation_templates import EquationTemplate
 from xtrace._src.transforms.inlined_calls import call_template, inline_calls, inlined_call
 from xtrace._src.transforms.jvp import JVPTrace, JVPTracer
 from xtrace._src.transforms.stage import StagedTracer, StagingTrace
+
+with late_modules(globals()):
+    from xtrace._src.core.jaxprs.check import check_jaxpr
 
 if TYPE_CHECKING:
     from xtrace._src.core.diagnostics.provenance import Provenance

@@ -23,7 +23,6 @@ from xtrace._src.core.diagnostics.positions import (
     format_scopes,
     merge_annotations,
 )
-from xtrace._src.core.diagnostics.rule_error_notes import note_rule
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.garbage_collection import collection_paused
@@ -40,13 +39,14 @@ from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.execute import Assignment, get_constant_sharding
 from xtrace._src.stablehlo.builder import Constant, FunctionBuilder, ModuleBuilder, Value, symbol
 from xtrace._src.stablehlo.emission_templates import record_emission_template
-from xtrace._src.stablehlo.frontend_attributes import annotate, annotate_lines, is_broadcast
 from xtrace._src.stablehlo.repeated_calls import keep_calls
 from xtrace._src.transforms.donation import pair_donations
-from xtrace._src.transforms.physical_types import stage_on_physical_types
 
 with late_modules(globals()):
+    from xtrace._src.core.diagnostics.rule_error_notes import note_rule
+    from xtrace._src.stablehlo.frontend_attributes import annotate, annotate_lines, is_broadcast
     from xtrace._src.transforms import symbolic_arguments
+    from xtrace._src.transforms.physical_types import stage_on_physical_types
 
 # Larger constants are arguments of the program, because text is slow to parse, and XLA spends long folding it.
 HIDDEN_ARGUMENT_BYTES = 1024

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.resharding import reshard_p
-from xtrace._src.algebra.varying import preduced, pvary, reduced_vary_cast
 from xtrace._src.core import dtypes
 from xtrace._src.core.aligned_arrays import aligned_array
 from xtrace._src.core.arrays import Array
@@ -25,7 +25,6 @@ from xtrace._src.core.avals import (
 from xtrace._src.core.diagnostics import explain
 from xtrace._src.core.diagnostics.positions import Position, Scopes, add_scopes, user_position
 from xtrace._src.core.garbage_collection import collection_paused
-from xtrace._src.core.jaxprs.check import check_jaxpr
 from xtrace._src.core.jaxprs.effects import NO_EFFECTS, REFERENCE_EFFECT, Effects
 from xtrace._src.core.jaxprs.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import MixedSums, MixedVarying, Primitive
@@ -34,6 +33,10 @@ from xtrace._src.core.shardings.sums import Sums
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace._src.transforms.equation_templates import EquationTemplate
+
+with late_modules(globals()):
+    from xtrace._src.algebra import varying
+    from xtrace._src.core.jaxprs.check import check_jaxpr
 
 if TYPE_CHECKING:
     from xtrace._src.core.diagnostics.provenance import Provenance
@@ -159,7 +162,7 @@ class StagingTrace(Trace):
         if type(atom) is Literal:
             return Literal(atom.value, atom.aval.update(varying=axes))
         formed = missing & atom.aval.manual_sums.reduced
-        for primitive, names in ((reduced_vary_cast, formed), (pvary, missing - formed)):
+        for primitive, names in ((varying.reduced_vary_cast, formed), (varying.pvary, missing - formed)):
             if names:
                 atom = self._apply(primitive, atom, tuple(sorted(names, key=str)))
         return atom
@@ -171,7 +174,7 @@ class StagingTrace(Trace):
         if mixed.manual and type(atom) is Literal:
             return Literal(atom.value, atom.aval.update(manual_sums=Sums(reduced=mixed.manual)))
         if mixed.manual:
-            atom = self._apply(preduced, atom, tuple(sorted(mixed.manual, key=str)))
+            atom = self._apply(varying.preduced, atom, tuple(sorted(mixed.manual, key=str)))
         return atom
 
     def append(self, template: EquationTemplate, inputs: list[Atom], source: Position | None) -> Sequence[Atom]:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.api.compilation.layout_assignment import assign_layouts
-from xtrace._src.api.compilation.mesh_agreement import check_meshes
 from xtrace._src.core.avals import MemorySpace, ShapedArray, find_memory_space
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr
@@ -31,6 +31,9 @@ from xtrace._src.runtime.execute import Assignment
 from xtrace._src.runtime.transfer import committed_sharding, current_device
 from xtrace._src.xla import clients
 from xtrace._src.xla.clients import Device
+
+with late_modules(globals()):
+    from xtrace._src.api.compilation.mesh_agreement import check_meshes
 
 _Names = Callable[[], Sequence[str]]
 

@@ -14,10 +14,9 @@ from xtrace._src.api.caches import find_table
 from xtrace._src.api.compilation import device_assignment
 from xtrace._src.api.compilation.compilation import Compilation, check_execution, evaluates_on_host
 from xtrace._src.api.eager import check_live
-from xtrace._src.api.jit import call_arguments, dispatch, jitted_type, stages
+from xtrace._src.api.jit import call_arguments, dispatch
 from xtrace._src.api.jit.call_arguments import Selection, Static
 from xtrace._src.api.jit.jit_cache import Cache, CompiledCall, Options, Prepared
-from xtrace._src.api.jit.reference_programs import ReferenceProgram
 from xtrace._src.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, trace
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_of_value, high_types, is_high
@@ -34,17 +33,13 @@ from xtrace._src.core.settings.compiler_choices import Inline, check_compilation
 from xtrace._src.core.shardings.memory_layout import Format, Layout, is_default
 from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
-from xtrace._src.ops.calls.calls import Place, Places, jit_call
 from xtrace._src.ops.references.binding import bind_with_references
-from xtrace._src.ops.shardings.device_put import put
 from xtrace._src.ops.shardings.sharding_constraints import constrain_all
 from xtrace._src.runtime.arrays import DELETED, ConcreteArray
 from xtrace._src.runtime.execute import Assignment, Program
 from xtrace._src.runtime.transfer import committed_sharding
 from xtrace._src.transforms import dce
 from xtrace._src.transforms.discharge import has_references
-from xtrace._src.transforms.evaluate import evaluate
-from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs
 from xtrace._src.transforms.lower import LoweredModule
 from xtrace._src.transforms.lower import lower as lower_to_stablehlo
 from xtrace._src.transforms.stage import StagingTrace
@@ -53,12 +48,18 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 
 with late_modules(globals()):
     from xtrace._src.api.compilation import tiered_compilation
+    from xtrace._src.api.jit import jitted_type, stages
+    from xtrace._src.api.jit.reference_programs import ReferenceProgram
     from xtrace._src.api.reports import cache_info, cache_miss_reports
     from xtrace._src.api.trace_cache import trace_cache
     from xtrace._src.core.high_types import high_nodes
     from xtrace._src.debug_nans import search as debug_nans
     from xtrace._src.host_evaluation import programs as host_programs
     from xtrace._src.key_reuse import check as key_reuse
+    from xtrace._src.ops.calls import calls
+    from xtrace._src.ops.shardings.device_put import put
+    from xtrace._src.transforms.evaluate import evaluate
+    from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -328,25 +329,25 @@ class Jitted:
             self.options.inline, *self._make_places(traced, in_tree),
         )
         if has_references(jaxpr.jaxpr):
-            results = bind_with_references(jit_call, operands, parameters, jaxpr.effects)
+            results = bind_with_references(calls.jit_call, operands, parameters, jaxpr.effects)
         else:
-            results = jit_call.bind_positional(operands, parameters)
+            results = calls.jit_call.bind_positional(operands, parameters)
         if self.options.has_shardings and self.inlines:
             results = constrain_all(results, self.list_given_shardings(None, traced.out_tree)[1])
         return pytree.tree_unflatten(traced.out_tree, results)
 
-    def _make_places(self, traced: TracedFunction, in_tree: PyTreeDef) -> Places:
+    def _make_places(self, traced: TracedFunction, in_tree: PyTreeDef) -> calls.Places:
         """Return the shardings in the parameters of a call's equation, and the mesh in force."""
-        places = Places(ctx_mesh=config.mesh.value)
+        places = calls.Places(ctx_mesh=config.mesh.value)
         if not self.options.has_shardings or self.inlines:
             return places
         sides = []
         rows = self.list_given_shardings(in_tree, traced.out_tree), self._list_given_layouts(in_tree, traced.out_tree)
         for shardings, layouts in zip(*rows, strict=True):
             pairs = zip(shardings, layouts or [None] * len(shardings), strict=True)
-            sides.append([Place(UNSPECIFIED if s is None else s, layout) for s, layout in pairs])
-        before = [Place()] * len(traced.consts) if sides[0] else []
-        return Places.of([*before, *sides[0]], sides[1], config.mesh.value)
+            sides.append([calls.Place(UNSPECIFIED if s is None else s, layout) for s, layout in pairs])
+        before = [calls.Place()] * len(traced.consts) if sides[0] else []
+        return calls.Places.of([*before, *sides[0]], sides[1], config.mesh.value)
 
     def get_trace(self, static: Static, in_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> TracedFunction:
         """Return the trace for a signature; a new signature is traced."""
@@ -419,7 +420,8 @@ class Jitted:
     ) -> CompiledCall | None:
         """Return a program that the host evaluates at its first calls; None if the signature must be compiled."""
         traced = self.get_trace(static, in_tree, abstract_leaves(self.fun, static, leaves, in_tree, aval_of_value))
-        if traced.takes_references:
+        closed = traced.closed if self.of_library else dce.drop_inputs(traced.closed)
+        if traced.takes_references or closed is None:
             return None
 
         def compile_for(values: Sequence[Any]) -> Any:
@@ -427,7 +429,7 @@ class Jitted:
             return prepared.program if isinstance(prepared, CompiledCall) else self._compile_fully(prepared)
 
         assignment = self._assign_devices(leaves, traced)
-        host = host_programs.host_program(traced.closed, assignment, compile_for, self.of_library)
+        host = host_programs.host_program(closed, assignment, compile_for, self.of_library)
         return None if host is None else CompiledCall(None, host, traced, (traced.seconds, 0.0, 0.0), host)
 
     def prepare(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.kinds import ANY, BOOL, COMPLEX, INTEGER, UNSIGNED, check_kind
 from xtrace._src.algebra.vector_space import broadcast_in_dim, check_broadcast, convert_to, operand_aval
 from xtrace._src.api.jit.inline_jit import inline_jit
@@ -29,7 +30,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.jaxprs.ir import Literal, scalar_literal
 from xtrace._src.core.trace import base_trace, current_trace
-from xtrace._src.ops.elementwise import comparisons, complex_numbers
+from xtrace._src.ops.elementwise import comparisons
 from xtrace._src.ops.elementwise import elementwise as lax
 from xtrace._src.ops.elementwise.comparisons import (
     bitwise_not,
@@ -43,10 +44,13 @@ from xtrace._src.ops.elementwise.comparisons import (
     shift_right_arithmetic,
     shift_right_logical,
 )
-from xtrace._src.ops.elementwise.complex_numbers import imag, real
 from xtrace._src.ops.elementwise.selection import select, select_n
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import to_array
+
+with late_modules(globals()):
+    from xtrace._src.ops.elementwise import complex_numbers
+    from xtrace._src.ops.elementwise.complex_numbers import imag, real
 
 # Choice
 
@@ -442,7 +446,8 @@ def round_decimals(x: ArrayLike, *, decimals: int) -> Array:
     (x,) = promotion.promote(x, function="round")
     dtype = aval_of(x).dtype
     if dtypes.is_complex(dtype):
-        return complex_numbers.complex(*[round_decimals(part(x), decimals=decimals) for part in (real, imag)])
+        parts = round_decimals(real(x), decimals=decimals), round_decimals(imag(x), decimals=decimals)
+        return complex_numbers.complex(*parts)
     if dtypes.is_boolean(dtype):
         raise ValueError("round does not accept dtype bool. Convert with x.astype(...) first.")
     if dtypes.is_integer(dtype):

@@ -7,18 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.vector_space import broadcast_in_dim, check_broadcast, convert, operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, scalar_aval
-from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.jaxprs.ir import Literal
 from xtrace._src.core.settings import config
 from xtrace._src.core.tables import Table
 from xtrace._src.runtime.transfer import scalar_to_host
+
+with late_modules(globals()):
+    from xtrace._src.core.diagnostics.messages import called_function
 
 _SCALARS = frozenset((bool, int, float, complex))
 

@@ -15,9 +15,12 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
 
-from xtrace._src.core.diagnostics.messages import cut_long_lines, name_public_function
+from xtrace._late_imports import late_modules
 from xtrace._src.core.diagnostics.positions import is_internal
 from xtrace._src.core.settings import config
+
+with late_modules(globals()):
+    from xtrace._src.core.diagnostics.messages import cut_long_lines, name_public_function
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

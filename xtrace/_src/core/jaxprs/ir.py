@@ -6,17 +6,24 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
+from xtrace._late_imports import late_modules
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_rules, own_aval
 from xtrace._src.core.diagnostics.positions import Position
 from xtrace._src.core.errors import InconclusiveDimensionOperation
 from xtrace._src.core.jaxprs.effects import NO_EFFECTS, Effects
-from xtrace._src.core.jaxprs.source_info import SourceInfo, source_info
 from xtrace._src.core.settings import config
 from xtrace._src.xla.source_locations import name_file
 
+with late_modules(globals()):
+    from xtrace._src.core.jaxprs import jaxpr_views, printer
+    from xtrace._src.core.jaxprs import source_info as sources
+
 if TYPE_CHECKING:
     from xtrace._src.core.primitive import Primitive
+
+# The number of columns of a jaxpr's text.
+PRINTED_WIDTH = 80
 
 # In a primitive's `unprinted`: the parameter follows from the result's type and is never shown.
 NEVER_PRINTED = object()
@@ -138,9 +145,12 @@ class JaxprEqn:
         return self.primitive.given_parameters(dict(zip(self.primitive.parameters, self.parameters, strict=True)))
 
     @property
-    def source_info(self) -> SourceInfo:
+    def source_info(self) -> sources.SourceInfo:
         """The origin of the equation: the user's line, and the scopes around it."""
-        return source_info(self.source)
+        return sources.source_info(self.source)
+
+    def __repr__(self) -> str:
+        return printer.format_equation(self)
 
     @property
     def ctx(self) -> EquationContext:
@@ -212,7 +222,35 @@ class DebugInfo:
         return f"{self.function}{place} for {self.transformation}"
 
 
-class Jaxpr:
+class _Printed:
+    """A jaxpr, closed or not."""
+
+    __slots__ = ()
+
+    def __repr__(self: Jaxpr | ClosedJaxpr) -> str:
+        return printer.format_jaxpr(self.jaxpr if isinstance(self, ClosedJaxpr) else self)
+
+    def _repr_html_(self: Jaxpr | ClosedJaxpr) -> str:
+        return jaxpr_views.write_jaxpr_html(self.jaxpr if isinstance(self, ClosedJaxpr) else self)
+
+    def pretty_print(
+        self: Jaxpr | ClosedJaxpr, *, source_info: bool = False, print_shapes: bool = True, name_stack: bool = False,
+        custom_pp_eqn_rules: bool = True, print_effects: bool = False, use_color: bool | None = None,
+        width: int = PRINTED_WIDTH,
+    ) -> str:
+        """Return the text of the jaxpr.
+
+        source_info, name_stack: show the user's line and the `named_scope` names behind the first line of each
+        equation. print_shapes: show the types of variables. custom_pp_eqn_rules: leave out parameters with default
+        values. print_effects: show the effects of each jaxpr. use_color: colour keywords and types, by escape codes of
+        terminals. width: the number of columns.
+        """
+        style = printer.Style(source_info, name_stack, print_shapes, print_effects, not custom_pp_eqn_rules, width)
+        text = printer.format_jaxpr(self.jaxpr if isinstance(self, ClosedJaxpr) else self, style)
+        return printer.colour(text) if use_color else text
+
+
+class Jaxpr(_Printed):
     """A typed program: ``{ lambda constvars ; invars. let eqns in outvars }``.
 
     Args:
@@ -257,7 +295,7 @@ class Jaxpr:
         return Jaxpr(**(fields | changes))
 
 
-class ClosedJaxpr:
+class ClosedJaxpr(_Printed):
     """A jaxpr with the values of its constants.
 
     Args:

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._late_imports import late_modules
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import physical_aval
 from xtrace._src.core.diagnostics.positions import describe, format_scopes, get_scopes
 from xtrace._src.core.jaxprs.ir import (
     NEVER_PRINTED,
+    PRINTED_WIDTH,
     Atom,
     ClosedJaxpr,
     DropVar,
@@ -29,10 +29,6 @@ from xtrace._src.core.jaxprs.ir import (
 from xtrace._src.core.jaxprs.text_layout import Break, Document, Group, Nest, Remark, lay_out
 from xtrace._src.core.sizes import is_symbolic
 
-with late_modules(globals()):
-    from xtrace._src.core.jaxprs import jaxpr_views
-
-_WIDTH = 80
 # An inner jaxpr with more equations is shown before the outer one, under a name.
 _LONG = 10
 
@@ -45,7 +41,7 @@ class Style(NamedTuple):
     print_shapes: bool = True
     print_effects: bool = False
     all_parameters: bool = False
-    width: int = _WIDTH
+    width: int = PRINTED_WIDTH
 
 
 _PLAIN = Style()
@@ -62,7 +58,7 @@ def format_jaxpr(jaxpr: Jaxpr, style: Style = _PLAIN) -> str:
 
 def format_equation(equation: JaxprEqn) -> str:
     """Return the text of one equation, its variables named from ``a`` on."""
-    return lay_out(_Printer(Jaxpr([], [], [], [equation]), _PLAIN).equation(equation), _WIDTH)
+    return lay_out(_Printer(Jaxpr([], [], [], [equation]), _PLAIN).equation(equation), PRINTED_WIDTH)
 
 
 def format_equations(equations: Sequence[JaxprEqn], names: Mapping[Var, str]) -> list[str]:
@@ -71,10 +67,10 @@ def format_equations(equations: Sequence[JaxprEqn], names: Mapping[Var, str]) ->
     printer.names.update(names)
     printer.fresh = _names(frozenset(names.values()))
     printer.named = {inner: "..." for e in equations for inner in find_jaxprs(e.parameters)}
-    return [lay_out(printer.equation(e), _WIDTH) for e in equations]
+    return [lay_out(printer.equation(e), PRINTED_WIDTH) for e in equations]
 
 
-def format_lines(jaxpr: Jaxpr, width: int = _WIDTH) -> tuple[list[str], dict[int, JaxprEqn], dict[Var, str]]:
+def format_lines(jaxpr: Jaxpr, width: int = PRINTED_WIDTH) -> tuple[list[str], dict[int, JaxprEqn], dict[Var, str]]:
     """Return the lines of `jaxpr`, the equation that begins on a line by line number, and the names of variables."""
     printer = _LinePrinter(jaxpr, Style(source_info=True))
     parts: list[Document] = []
@@ -266,54 +262,15 @@ def _literal(literal: Literal) -> str:
     return str(value.item() if isinstance(value, np.generic) else value)
 
 
-# The printer imports the classes of jaxprs, so it defines their printing methods.
-def _print_jaxpr(self: Jaxpr) -> str:
-    return format_jaxpr(self)
-
-
-def _print_closed(self: ClosedJaxpr) -> str:
-    return format_jaxpr(self.jaxpr)
-
-
-def _print_equation(self: JaxprEqn) -> str:
-    return format_equation(self)
-
-
-def _pretty_print(
-    self: Jaxpr | ClosedJaxpr, *, source_info: bool = False, print_shapes: bool = True, name_stack: bool = False,
-    custom_pp_eqn_rules: bool = True, print_effects: bool = False, use_color: bool | None = None, width: int = _WIDTH,
-) -> str:
-    """Return the text of the jaxpr.
-
-    source_info, name_stack: show the user's line and the `named_scope` names behind the first line of each equation.
-    print_shapes: show the types of variables. custom_pp_eqn_rules: leave out parameters with default values.
-    print_effects: show the effects of each jaxpr. use_color: colour keywords and types, by escape codes of terminals.
-    width: the number of columns.
-    """
-    style = Style(source_info, name_stack, print_shapes, print_effects, not custom_pp_eqn_rules, width)
-    text = format_jaxpr(self.jaxpr if isinstance(self, ClosedJaxpr) else self, style)
-    return _colour(text) if use_color else text
-
-
 # A keyword in its place, or the type of a variable.
 _COLOURED = re.compile(r"(?<=\{ )lambda(?= )|(?<=\. )let\b|(?<=\s)in(?= \()|:~?\w+\[[^\]\s]*\]")
 _BLUE, _MAGENTA, _PLAIN_AGAIN = "\x1b[34;1m", "\x1b[35m", "\x1b[39;22m"
 
 
-def _colour(text: str) -> str:
-    def colour(match: re.Match[str]) -> str:
+def colour(text: str) -> str:
+    """Return the text of a jaxpr with coloured keywords and types, by escape codes of terminals."""
+
+    def replace(match: re.Match[str]) -> str:
         return f"{_MAGENTA if match[0].startswith(':') else _BLUE}{match[0]}{_PLAIN_AGAIN}"
 
-    return _COLOURED.sub(colour, text)
-
-
-def _jaxpr_html(self: Jaxpr | ClosedJaxpr) -> str:
-    # Only notebooks need this module.
-    return jaxpr_views.write_jaxpr_html(self.jaxpr if isinstance(self, ClosedJaxpr) else self)
-
-
-Jaxpr.__repr__ = _print_jaxpr  # type: ignore[method-assign, assignment]
-ClosedJaxpr.__repr__ = _print_closed  # type: ignore[method-assign, assignment]
-JaxprEqn.__repr__ = _print_equation  # type: ignore[method-assign, assignment]
-Jaxpr._repr_html_ = ClosedJaxpr._repr_html_ = _jaxpr_html  # type: ignore[attr-defined]
-Jaxpr.pretty_print = ClosedJaxpr.pretty_print = _pretty_print  # type: ignore[attr-defined]
+    return _COLOURED.sub(replace, text)

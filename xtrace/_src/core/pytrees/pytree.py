@@ -12,9 +12,9 @@ import functools
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar
 
+from xtrace._late_imports import late_modules
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.pytrees.key_paths import ignore_path
-from xtrace._src.core.pytrees.pytree_differences import explain_flatten_error, structure_difference
 from xtrace._src.core.sentinels import UNSPECIFIED, Unspecified
 from xtrace._src.xla import pytree_registry
 from xtrace._src.xla.pytree_registry import (
@@ -25,6 +25,9 @@ from xtrace._src.xla.pytree_registry import (
     flatten,
     flatten_with_path,
 )
+
+with late_modules(globals()):
+    from xtrace._src.core.pytrees.pytree_differences import explain_flatten_error, structure_difference
 
 default_registry = pytree_registry.registry
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from xtrace._late_imports import late_modules
 from xtrace._src.core import dtypes
-from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.settings import config
+
+with late_modules(globals()):
+    from xtrace._src.core.diagnostics.messages import called_function
 
 _PYTHON_TYPES = frozenset((bool, int, float, complex))
 

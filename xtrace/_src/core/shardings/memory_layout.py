@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from xtrace._late_imports import late_modules
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
-from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.sentinels import Sentinel
 from xtrace._src.core.shardings.shardings import Sharding
 from xtrace._src.xla import buffers
+
+with late_modules(globals()):
+    from xtrace._src.core.diagnostics.messages import called_function
 
 
 class _Auto(Sentinel):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from xtrace._late_imports import late_modules
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
-from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.errors import NoMeshError
 from xtrace._src.core.shardings.memory_layout import Format, refuse_layout
 from xtrace._src.core.shardings.mesh import naming_mesh
 from xtrace._src.core.shardings.partition_spec import PartitionSpec, get_entry_axes
 from xtrace._src.core.shardings.shardings import NamedSharding, Sharding
+
+with late_modules(globals()):
+    from xtrace._src.core.diagnostics.messages import called_function
 
 
 def requested_sharding(

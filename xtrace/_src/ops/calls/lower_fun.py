@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.vector_space import zeros
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -16,9 +17,11 @@ from xtrace._src.core.settings import config
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-from xtrace._src.transforms.jvp import jvp
 from xtrace._src.transforms.lower import emit_call, emit_jaxpr
 from xtrace._src.transforms.stage import stage
+
+with late_modules(globals()):
+    from xtrace._src.transforms.jvp import jvp
 
 
 @overload

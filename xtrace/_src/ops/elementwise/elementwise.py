@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.families import AccuracyMode, Binary, Elementwise, Tolerance, Unary, as_bool
 from xtrace._src.algebra.families import mul as mul
 from xtrace._src.algebra.families import neg as neg
@@ -32,10 +33,12 @@ from xtrace._src.ops.elementwise.comparisons import (
     shift_right_arithmetic,
     shift_right_logical,
 )
-from xtrace._src.ops.elementwise.complex_numbers import complex, conj, imag, real
 from xtrace._src.ops.elementwise.constants import constant, constant_like, constants_like, number_like
 from xtrace._src.ops.elementwise.selection import select
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+with late_modules(globals()):
+    from xtrace._src.ops.elementwise.complex_numbers import complex, conj, imag, real
 
 # In derivatives t is the tangent, x and y are the operands, r is the result.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.families import add_any
 from xtrace._src.algebra.kinds import ANY, check_kind, check_same_dtype
 from xtrace._src.algebra.vector_space import LINEAR, broadcast_in_dim, broadcast_like, zeros
@@ -19,7 +20,9 @@ from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.elementwise.comparisons import bitwise_and, gt, lt
 from xtrace._src.ops.elementwise.constants import constant, constants_like
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-from xtrace._src.transforms.batch import MappedAxis
+
+with late_modules(globals()):
+    from xtrace._src.transforms.batch import MappedAxis
 
 
 def _select_abstract(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.families import (
     AccuracyMode,
     Binary,
@@ -20,10 +21,12 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.jaxprs.ir import Literal
 from xtrace._src.ops.calls.lower_fun import lower_fun
-from xtrace._src.ops.elementwise.complex_numbers import complex, imag, real
 from xtrace._src.ops.elementwise.constants import constant_like, constants_like, number_like
 from xtrace._src.ops.elementwise.elementwise import add, div, expm1, reciprocal, rsqrt, square, sub
 from xtrace._src.ops.elementwise.selection import select
+
+with late_modules(globals()):
+    from xtrace._src.ops.elementwise.complex_numbers import complex, imag, real
 
 # In derivatives t is the tangent, x and y are the operands, r is the result.
 

@@ -16,13 +16,13 @@ from xtrace._src.core.pytrees import key_paths, pytree
 from xtrace._src.core.references import Reference
 from xtrace._src.core.trace import Trace, Tracer, current_trace
 from xtrace._src.transforms.discharge import apply_rule
-from xtrace._src.transforms.linearize import Tape
 from xtrace._src.transforms.replay import StackedTrace
 from xtrace._src.transforms.stage import StagingTrace
 
 with late_modules(globals()):
     from xtrace._src.ops.references import operations
     from xtrace._src.ops.references import reference as references
+    from xtrace._src.transforms.linearize import Tape
 
 
 def innermost_stage() -> Trace | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.vector_space import linear
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
@@ -13,7 +14,9 @@ from xtrace._src.core.shardings.memory_layout import Layout
 from xtrace._src.core.shardings.sharding_rules import same
 from xtrace._src.core.shardings.sum_rules import linear_in_all
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-from xtrace._src.transforms.batch import MappedAxis
+
+with late_modules(globals()):
+    from xtrace._src.transforms.batch import MappedAxis
 
 
 def _abstract(operand: ShapedArray, *, layout: Layout) -> ShapedArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.resharding import cast_to_auto, reshard_p
 from xtrace._src.algebra.vector_space import LINEAR
 from xtrace._src.core.arrays import Array
@@ -29,8 +30,10 @@ from xtrace._src.ops.shardings.layout_constraints import batch_layout, emit_layo
 from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding
 from xtrace._src.runtime.transfer import in_layout, put_at
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.xla import guards
+
+with late_modules(globals()):
+    from xtrace._src.transforms.batch import MappedAxis
 
 
 def _abstract(operand: ShapedArray, *, sharding: Sharding, layout: Any, **_: object) -> ShapedArray:

@@ -17,12 +17,12 @@ from xtrace._late_imports import late_modules
 from xtrace._src.xla import buffers, clients, versions
 from xtrace._src.xla.clients import Client, Device
 from xtrace._src.xla.custom_calls import lapack
-from xtrace._src.xla.executables import environments
 from xtrace._src.xla.executables.compile_threads import compile_interruptibly
-from xtrace._src.xla.executables.stripped_executables import StrippedExecutable
 from xtrace._src.xla.processes import distributed
 
 with late_modules(globals()):
+    from xtrace._src.xla.executables import environments
+    from xtrace._src.xla.executables.stripped_executables import StrippedExecutable
     from xtrace._src.xla.mlir import modules
 
 CompileError = _jax.JaxRuntimeError
