@@ -110,6 +110,7 @@ class Elementwise(ArrayPrimitive):
         self.cases = dict(cases or {})
         self.kinds = [tuple(kinds)] * len(operand_names) if isinstance(kinds[0], str) else list(kinds)
         self.operand_names = operand_names
+        self.default_parameters = tuple((function.__kwdefaults__ or {}).values())
         if not has_body:
             self._declare_elementwise(function, returns)
 
@@ -199,13 +200,13 @@ class Elementwise(ArrayPrimitive):
         try:
             if self.operation is not None:
                 return self.operation(*operands, **keywords)
-            if keywords or len(operands) != len(self.operand_names) or self.parameters:
+            if keywords or len(operands) != len(self.operand_names):
                 bound = self.__signature__.bind(*operands, **keywords)
                 bound.apply_defaults()
                 values = tuple(bound.arguments.values())
                 operands = values[: len(self.operand_names)]
                 return current_trace.get().process(self, operands, tuple(values[len(self.operand_names) :]))
-            return current_trace.get().process(self, operands, ())
+            return current_trace.get().process(self, operands, self.default_parameters)
         except BaseException as error:
             hide_frames(error)
             ready = convert_array_objects(error, operands, keywords)

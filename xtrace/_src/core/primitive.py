@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, overload
 
@@ -11,6 +10,7 @@ from xtrace._src.core.array_protocol import convert_array_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, common_memory_space
 from xtrace._src.core.boolean_parameters import check_flags, find_flags
+from xtrace._src.core.callables import LazySignature
 from xtrace._src.core.diagnostics.positions import describe, user_position
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.docstrings import complete_docstring
@@ -227,7 +227,7 @@ class Primitive:
         self.operation = operation
         if operation is not None:
             self.__name__ = self.__qualname__ = operation.__name__
-            self.__doc__, self.__signature__ = operation.__doc__, inspect.signature(operation)
+            self.__doc__, self.__signature__ = operation.__doc__, LazySignature(operation)
             self.flags = find_flags(operation)
         if not self.is_users:
             _primitives[name] = self
@@ -255,7 +255,7 @@ class Primitive:
         The other arguments are the parts of the docstring that all operations of a family share.
         """
         self.__name__ = self.__qualname__ = declaration.__name__
-        self.__signature__ = inspect.signature(declaration)
+        self.__signature__ = LazySignature(declaration)
         self.__doc__ = complete_docstring(declaration.__doc__, arguments, returns, raises)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:

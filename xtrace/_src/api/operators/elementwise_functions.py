@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -18,6 +17,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import convert_array_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, int_aval, is_array_like, not_an_array
+from xtrace._src.core.callables import LazySignature
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.docstrings import complete_docstring
 from xtrace._src.core.function_names import set_function_name
@@ -365,9 +365,8 @@ def elementwise_function(
     """
 
     def decorate(declaration: _Function) -> _Function:
-        signature = inspect.signature(declaration)
-        names = tuple(signature.parameters)
-        by_keyword = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in signature.parameters.values())
+        code = declaration.__code__
+        names, by_keyword = code.co_varnames, not (code.co_posonlyargcount or code.co_kwonlyargcount)
         sections = _shared_sections(names, domain, returns or _DTYPES[adjust], raises or {})
         doc = complete_docstring(declaration.__doc__, *sections)
 
@@ -375,7 +374,8 @@ def elementwise_function(
             made = _NumpyFunction(name, operation, adjust, cases)
             function: Any = made.unary(by_keyword) if len(names) == 1 else made.binary()
             function.__name__ = function.__qualname__ = name
-            function.__doc__, function.__module__, function.__signature__ = doc, "xtrace.numpy", signature
+            function.__doc__, function.__module__ = doc, "xtrace.numpy"
+            function.__signature__ = LazySignature(declaration)
             function.methods, function.defined_as, function.shared_sections = made.methods, define, sections
             return function  # type: ignore[no-any-return]
 

@@ -64,13 +64,13 @@ def _entry_points(folder: str) -> Iterator[tuple[str, str]]:
         if not entry.endswith(".dist-info"):
             continue
         try:
-            with open(os.path.join(folder, entry, "entry_points.txt"), encoding="utf-8") as file:
+            with open(os.path.join(folder, entry, "entry_points.txt"), "rb", buffering=0) as file:
                 text = file.read()
         except OSError:
             continue
         # Loading configparser takes longer than reading all files.
-        group = text.partition("[jax_plugins]")[2].partition("\n[")[0]
-        for line in group.splitlines():
+        group = text.partition(b"[jax_plugins]")[2].partition(b"\n[")[0]
+        for line in group.decode().splitlines():
             name, separator, target = line.partition("=")
             if separator and not name.startswith(("#", ";")):
                 yield name.strip().lower(), os.path.join(folder, *target.partition(":")[0].strip().split("."))
