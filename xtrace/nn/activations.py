@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xtrace import numpy as jnp
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.vector_space import canonical_axis, convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.jit.inline_jit import inline_jit
@@ -19,8 +20,10 @@ from xtrace._src.ops.arrays.concatenation import split
 from xtrace._src.ops.elementwise.constants import constants_like
 from xtrace._src.ops.elementwise.elementwise import logistic
 from xtrace._src.ops.elementwise.selection import select
-from xtrace._src.ops.elementwise.special import erfc
 from xtrace._src.runtime.transfer import to_array
+
+with late_modules(globals()):
+    from xtrace._src.ops.elementwise.special import erfc
 
 
 def to_operand(x: ArrayLike, adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None) -> Array:

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
 from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
@@ -33,13 +34,15 @@ from xtrace._src.ops.arrays.concatenation import split
 from xtrace._src.ops.arrays.creation import zeros_like
 from xtrace._src.ops.arrays.shape import expand_dims, squeeze
 from xtrace._src.ops.contractions.contraction import choose_product_sharding, multiply_shards
-from xtrace._src.ops.elementwise.complex_numbers import conj
 from xtrace.numpy import reductions
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import diagonal_mask
-from xtrace.numpy.joins_and_splits import stack
-from xtrace.numpy.manipulation import moveaxis
 from xtrace.numpy.operands import only_axis, refuse, select_or_fill
+
+with late_modules(globals()):
+    from xtrace._src.ops.elementwise.complex_numbers import conj
+    from xtrace.numpy.joins_and_splits import stack
+    from xtrace.numpy.manipulation import moveaxis
 
 _Axes = tuple[int, ...]
 

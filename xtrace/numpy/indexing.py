@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.vector_space import canonical_axis, check_broadcast, convert_to, operand_aval, reshape
 from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.core import dtypes
@@ -35,7 +36,6 @@ from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.ops.arrays import gathering, index_vectors, slicing
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays.concatenation import concatenate
-from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice
 from xtrace._src.ops.elementwise import elementwise
 from xtrace._src.ops.elementwise.comparisons import lt
 from xtrace._src.ops.elementwise.selection import select_n
@@ -43,6 +43,9 @@ from xtrace._src.runtime.transfer import current_device, scalar_array
 from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.creation import zeros
 from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of, wrap_indices
+
+with late_modules(globals()):
+    from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice
 
 _ACCEPTED = "integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are valid indices"
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, operand_aval, transpose
 from xtrace._src.api.jit.inline_jit import inline_jit, to_number_operand
 from xtrace._src.api.operators.operators import multiply, true_divide
@@ -17,13 +18,16 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.settings import config
 from xtrace._src.core.settings.requested_dtypes import requested_dtype
-from xtrace._src.ops.elementwise import complex_numbers, elementwise
+from xtrace._src.ops.elementwise import elementwise
 from xtrace._src.ops.elementwise.comparisons import gt
 from xtrace._src.ops.reductions import reductions
-from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.creation import full, warn_of_lost_part
 from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill
 from xtrace.numpy.reductions import accumulator_dtype, check_divides, check_mask, keep_axes, sum, to_strong
+
+with late_modules(globals()):
+    from xtrace._src.ops.elementwise import complex_numbers
+    from xtrace.numpy.broadcasting import broadcast_to
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import canonical_shape, convert_to, reshape
 from xtrace._src.api.jit.inline_jit import inline_jit
@@ -23,8 +24,6 @@ from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.elementwise import elementwise as lax
 from xtrace._src.ops.elementwise.comparisons import bitwise_or, ge, shift_right_logical
-from xtrace._src.ops.elementwise.reinterpretation import bitcast_convert_type
-from xtrace._src.ops.elementwise.special import erf_inv
 from xtrace._src.ops.random.keys import random_bits
 from xtrace.random.keys import check_key, needs_check
 from xtrace.random.sampling import (
@@ -35,6 +34,10 @@ from xtrace.random.sampling import (
     split_key,
     to_float_dtype,
 )
+
+with late_modules(globals()):
+    from xtrace._src.ops.elementwise.reinterpretation import bitcast_convert_type
+    from xtrace._src.ops.elementwise.special import erf_inv
 
 
 def constant(value: object, dtype: DTypeLike) -> Any:

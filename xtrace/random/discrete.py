@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import canonical_axis, canonical_shape, convert_to, move_axis
 from xtrace._src.api.operators.operators import broadcast_to_shape
@@ -24,12 +25,10 @@ from xtrace._src.core.sizes import is_symbolic, largest
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.slicing import index_in_dim
-from xtrace._src.ops.arrays.sorting import sort, top_k
 from xtrace._src.ops.elementwise import elementwise as lax
 from xtrace._src.ops.elementwise.comparisons import bitwise_and, eq, gt, le, lt
 from xtrace._src.ops.elementwise.selection import select
 from xtrace._src.ops.random.keys import random_bits
-from xtrace._src.ops.reductions.cumulative import cumsum
 from xtrace._src.ops.reductions.reductions import argmax
 from xtrace.numpy.indexing import take
 from xtrace.random.continuous import choose_gumbel_mode, constant, draw_gumbel, draw_unit_uniform
@@ -44,6 +43,10 @@ from xtrace.random.sampling import (
     to_float_dtype,
     to_int_dtype,
 )
+
+with late_modules(globals()):
+    from xtrace._src.ops.arrays.sorting import sort, top_k
+    from xtrace._src.ops.reductions.cumulative import cumsum
 
 # Integers
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.core import dtypes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, aval_of
@@ -22,11 +23,13 @@ from xtrace._src.core.shardings.partition_spec import PartitionSpec
 from xtrace._src.core.shardings.requested_shardings import requested_sharding
 from xtrace._src.core.shardings.shardings import Sharding
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.shardings.device_put import CopySemantics, put
 from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, get_layout, mesh_sharding
 from xtrace._src.runtime.transfer import array_from_host, current_device, in_layout, put_at, put_on, to_concrete
 from xtrace._src.xla import clients, guards
 from xtrace._src.xla.versions import JAXLIB_VERSION_TEXT
+
+with late_modules(globals()):
+    from xtrace._src.ops.shardings.device_put import CopySemantics, put
 
 
 def devices(backend: str | None = None) -> list[Any]:

@@ -426,7 +426,7 @@ def emit_computation(inner: FunctionBuilder, jaxpr: Jaxpr, name: str) -> list[Va
     return returned
 
 
-_WHOLE_ARRAYS = re.compile(
+_WHOLE_ARRAYS = (
     r"stablehlo\.(while|sort|custom_call|fft|scatter|dynamic_update_slice|rng_bit_generator)\b"
     r"|stablehlo\.(dot_general).* -> tensor<[0-9?]"
 )
@@ -436,7 +436,7 @@ def _find_uncompilable(builder: FunctionBuilder) -> str | None:
     """Return the first operation of a function or region that XLA cannot compile inside a function of elements."""
     depths: list[int] = []
     for line in builder.lines:
-        match = _WHOLE_ARRAYS.search(line)
+        match = re.search(_WHOLE_ARRAYS, line)
         if match is not None:
             return f"stablehlo.{match[1] or match[2]}"
         if '"stablehlo.case"' in line:
@@ -447,7 +447,7 @@ def _find_uncompilable(builder: FunctionBuilder) -> str | None:
                 return "a choice between more than two branches"
         elif depths and line.lstrip().startswith("})"):
             depths.pop()
-        called = _CALLED.search(line)
+        called = re.search(_CALLED, line)
         if called is not None:
             functions = builder.module.functions
             inside = next((_find_uncompilable(f) for f in functions if f.name == called[1]), None)
@@ -456,7 +456,7 @@ def _find_uncompilable(builder: FunctionBuilder) -> str | None:
     return None
 
 
-_CALLED = re.compile(r"call @([^(]+)\(")
+_CALLED = r"call @([^(]+)\("
 
 
 def _check_computation(jaxpr: Jaxpr, name: str) -> None:

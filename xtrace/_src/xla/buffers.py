@@ -57,8 +57,8 @@ def read_layout(layout: Any) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ..
     """Return the parts of one of jaxlib's layouts, in the order of `get_layout`."""
     order, _, tiles = str(layout).strip("{}").partition(":")
     minor_to_major = tuple([int(n) for n in order.split(",") if n.strip()])
-    bits = _PACKED.search(tiles)
-    groups = _TILES.findall(_PACKED.sub("", tiles))
+    bits = re.search(_PACKED, tiles)
+    groups = re.findall(_TILES, re.sub(_PACKED, "", tiles))
     tiling = tuple([tuple([int(n) for n in group.split(",")]) for group in groups])
     return minor_to_major[::-1], tiling, int(bits[1]) if bits else 0
 
@@ -69,8 +69,8 @@ def default_layout(shape: Sequence[int], dtype: np.dtype[Any], device: Device) -
 
 
 # As in {1,0:T(8,128)(2,1)E(4)}.
-_TILES = re.compile(r"\((\d+(?:,\d+)*)\)")
-_PACKED = re.compile(r"E\((\d+)\)")
+_TILES = r"\((\d+(?:,\d+)*)\)"
+_PACKED = r"E\((\d+)\)"
 
 
 def unstorable_error(name: str) -> TypeError:

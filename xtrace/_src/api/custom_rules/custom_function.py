@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
+from xtrace._late_imports import late_modules
 from xtrace._src.api.jit import call_arguments
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.array_protocol import array_boundary
@@ -13,16 +14,19 @@ from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of, is_array_l
 from xtrace._src.core.callables import POSITIONAL, check_callable, find_signature, function_name, wraps
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.jaxprs.effects import OWN_DERIVATIVE_EFFECT
-from xtrace._src.core.pytrees import key_paths, pytree, pytree_differences
+from xtrace._src.core.pytrees import key_paths, pytree
 from xtrace._src.core.references import Reference
 from xtrace._src.core.trace import base_trace, current_trace
-from xtrace._src.ops.control_flow.bodies import stage_body
-from xtrace._src.ops.custom_rules.rule import Rule, is_recorded, to_user_operand
 from xtrace._src.ops.references.binding import unwrap, wrap
 from xtrace._src.transforms.batch import BatchTrace
 from xtrace._src.transforms.replay import StackedTrace
 from xtrace._src.transforms.stage import StagingTrace
 from xtrace._src.xla.pytree_registry import PyTreeDef
+
+with late_modules(globals()):
+    from xtrace._src.core.pytrees import pytree_differences
+    from xtrace._src.ops.control_flow.bodies import stage_body
+    from xtrace._src.ops.custom_rules.rule import Rule, is_recorded, to_user_operand
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar, cast
 
+from xtrace._late_imports import late_modules
 from xtrace._src.api.custom_rules.custom_function import Call, CustomFunction, Expected, Same, check_pair
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
@@ -15,11 +16,13 @@ from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.pytrees import key_paths, pytree
 from xtrace._src.core.tangents import is_differentiable, tangent_aval
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
-from xtrace._src.ops.custom_rules.rule import Rule, make_zero, to_user_operand
-from xtrace._src.ops.custom_rules.symbolic_zeros import SymbolicZero, symbolic_zero
 from xtrace._src.ops.elementwise.stop_gradient import stop_gradient
 from xtrace._src.xla.pytree_registry import PyTreeDef
+
+with late_modules(globals()):
+    from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
+    from xtrace._src.ops.custom_rules.rule import Rule, make_zero, to_user_operand
+    from xtrace._src.ops.custom_rules.symbolic_zeros import SymbolicZero, symbolic_zero
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -100,12 +103,12 @@ class custom_jvp(CustomFunction[_Arguments, _Result]):
         assert rule is not None
         name, nondiff = function_name(rule), list(call.fixed.values())
 
+        def zero(value: Any) -> Any:
+            return symbolic_zero(aval_of(value)) if symbolic_zeros else make_zero(aval_of(value))
+
         def flat(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-            zero = symbolic_zero if symbolic_zeros else make_zero
             values = [to_user_operand(x) for x in primals]
-            moved = [
-                zero(aval_of(x)) if t is None else to_user_operand(t) for x, t in zip(values, tangents, strict=True)
-            ]
+            moved = [zero(x) if t is None else to_user_operand(t) for x, t in zip(values, tangents, strict=True)]
             args, directions = (pytree.tree_unflatten(call.in_tree, x) for x in (values, moved))
             outputs = rule(*nondiff, args, directions)
             result, tangent = check_pair(outputs, lambda: (

@@ -8,11 +8,11 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.resharding import reshard_as
 from xtrace._src.algebra.vector_space import broadcast_in_dim, materialize_literal, zeros
 from xtrace._src.api.differentiation.argnums import find_positions, read_argnums, restrict
 from xtrace._src.api.differentiation.pullback import find_mesh_place, make_pullback, put_on_place, saveable_leaves
-from xtrace._src.api.differentiation.reference_pullback import make_vjp_with_references
 from xtrace._src.api.jit import call_arguments
 from xtrace._src.api.jit.call_arguments import NO_STATIC
 from xtrace._src.core import dtypes
@@ -21,7 +21,7 @@ from xtrace._src.core.callables import check_callable, function_name, make_debug
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.jaxprs.ir import DebugInfo, Literal
-from xtrace._src.core.pytrees import key_paths, pytree, pytree_differences, pytree_registration
+from xtrace._src.core.pytrees import key_paths, pytree, pytree_registration
 from xtrace._src.core.references import Reference
 from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, is_differentiable, tangent_aval
@@ -34,6 +34,10 @@ from xtrace._src.transforms.jvp import jvp as jvp_of_flat
 from xtrace._src.transforms.linearize import LinearMap
 from xtrace._src.transforms.linearize import linearize as linearize_flat
 from xtrace._src.transforms.scopes import JVP, TRANSPOSE, scope
+
+with late_modules(globals()):
+    from xtrace._src.api.differentiation.reference_pullback import make_vjp_with_references
+    from xtrace._src.core.pytrees import pytree_differences
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")

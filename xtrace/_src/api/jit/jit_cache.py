@@ -34,7 +34,7 @@ with late_modules(globals()):
 _lock = threading.RLock()
 # The number of programs of one function that `Cache.programs` keeps.
 _MOST_PROGRAMS = 64
-_CONSTANT = re.compile("dense<[^>]*>")
+_CONSTANT = "dense<[^>]*>"
 
 
 class Options(NamedTuple):
@@ -248,7 +248,7 @@ class Cache:
             return
         if number == 1:
             # Functions that differ in constants only count as one.
-            again = count_repetitions((info.file, info.line, info.function), hash(_CONSTANT.sub("", text)))
+            again = count_repetitions((info.file, info.line, info.function), hash(re.sub(_CONSTANT, "", text)))
             if again == limit + 1:
                 cache_miss_reports.warn_of_new_objects(function, again)
             return

@@ -10,10 +10,10 @@ from xtrace._late_imports import public_names
 from xtrace._src.core.diagnostics.positions import calling_frames, is_internal
 
 # The start of messages of operations, and of Python's messages about arguments; the name may be private.
-_HEAD = re.compile(r"(?:lax\.)?(_?[a-z][\w.]*(?:<locals>\.\w+)*)(?=: | requires ndarray| does not accept dtype|\(\) )")
-_PRIVATE = re.compile(r"<locals>|(?:^|\.)_(?!_)|__call__")
+_HEAD = r"(?:lax\.)?(_?[a-z][\w.]*(?:<locals>\.\w+)*)(?=: | requires ndarray| does not accept dtype|\(\) )"
+_PRIVATE = r"<locals>|(?:^|\.)_(?!_)|__call__"
 # Arguments of an inner function may have other numbers than the arguments of the called function.
-_LATER = re.compile(r"(?:argument|position) [1-9]")
+_LATER = r"(?:argument|position) [1-9]"
 _OPERATORS = "xtrace._src.api.operators.operators"
 _ELEMENTWISE = "xtrace._src.api.operators.elementwise_functions"
 _CALLS_OF_PRIMITIVES = ("Primitive.__call__", "operation", "reduction")
@@ -32,7 +32,7 @@ def name_public_function(error: BaseException, entry: TracebackType | None) -> N
     if len(error.args) != 1 or not isinstance(error.args[0], str):
         return
     message = error.args[0]
-    beginning = _HEAD.match(message)
+    beginning = re.match(_HEAD, message)
     if beginning is None:
         return
     public = ""
@@ -49,7 +49,7 @@ def name_public_function(error: BaseException, entry: TracebackType | None) -> N
     if not public or f".{last}." in f".{head}.":
         return
     rest = message[beginning.end() :]
-    if _LATER.search(rest) and not _PRIVATE.search(head):
+    if re.search(_LATER, rest) and not re.search(_PRIVATE, head):
         error.args = (f"{public}: {message}",)
     else:
         error.args = (public + rest,)

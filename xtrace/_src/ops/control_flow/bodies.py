@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.vector_space import convert_element_type
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -16,15 +17,18 @@ from xtrace._src.core.callables import describe_leaf_paths, make_debug_info, pos
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, Var
-from xtrace._src.core.pytrees import key_paths, pytree, pytree_differences
+from xtrace._src.core.pytrees import key_paths, pytree
 from xtrace._src.core.settings import config
 from xtrace._src.core.tables import Table, memoize_by_owner
 from xtrace._src.core.trace import Tracer, axis_environment, current_trace
 from xtrace._src.ops.references.binding import check_results, unwrap, wrap
-from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs
 from xtrace._src.transforms.linearize import Tape
 from xtrace._src.transforms.stage import StagingTrace, stage
 from xtrace._src.xla.pytree_registry import PyTreeDef
+
+with late_modules(globals()):
+    from xtrace._src.core.pytrees import pytree_differences
+    from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs
 
 
 class Body(NamedTuple):

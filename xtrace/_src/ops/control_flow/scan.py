@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.families import add_cotangents
 from xtrace._src.algebra.vector_space import move_axis, zeros
 from xtrace._src.core import dtypes
@@ -18,7 +19,7 @@ from xtrace._src.core.high_types.high_values import call_on_lowered, has_high_va
 from xtrace._src.core.jaxprs.effects import Effects, ordered_effects
 from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.primitive import ListPrimitive
-from xtrace._src.core.pytrees import pytree, pytree_differences
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.settings import config
 from xtrace._src.core.sizes import is_symbolic, largest, to_count, to_size
 from xtrace._src.core.tables import memoize_by_owner
@@ -62,6 +63,9 @@ from xtrace._src.transforms.jaxpr_transforms import (
 )
 from xtrace._src.transforms.lower import emit_call, emit_jaxpr, get_tokens, is_unreduced, occurs_again, with_tokens
 from xtrace._src.xla.pytree_registry import PyTreeDef
+
+with late_modules(globals()):
+    from xtrace._src.core.pytrees import pytree_differences
 
 _Carry = TypeVar("_Carry")
 _Outputs = TypeVar("_Outputs")

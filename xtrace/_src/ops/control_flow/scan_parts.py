@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics import explain
@@ -19,11 +20,13 @@ from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays.concatenation import stack
-from xtrace._src.ops.arrays.dynamic_slicing import dynamic_index_in_dim
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.control_flow.bodies import open_jaxpr
 from xtrace._src.transforms.dce import eliminate_dead_code
 from xtrace._src.transforms.jaxpr_transforms import PartitionedJaxpr, filter_by_mask, find_fixpoint, or_masks
+
+with late_modules(globals()):
+    from xtrace._src.ops.arrays.dynamic_slicing import dynamic_index_in_dim
 
 
 class Loop(NamedTuple):

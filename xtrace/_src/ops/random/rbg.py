@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.vector_space import broadcast_in_dim, reshape, transpose
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
@@ -20,7 +21,9 @@ from xtrace._src.ops.arrays.creation import full
 from xtrace._src.ops.arrays.slicing import index_in_dim, slice
 from xtrace._src.ops.elementwise.comparisons import bitwise_xor
 from xtrace._src.ops.random.threefry import threefry_fold_in, threefry_split
-from xtrace._src.ops.random.xla_generators import RandomAlgorithm, rng_bit_generator
+
+with late_modules(globals()):
+    from xtrace._src.ops.random.xla_generators import RandomAlgorithm, rng_bit_generator
 
 # `unsafe_rbg` draws this many keys for each key that it returns.
 _SPACING = 10

@@ -29,7 +29,7 @@ CompileError = _jax.JaxRuntimeError
 LoadedExecutable: TypeAlias = _jax.LoadedExecutable
 
 # Arrays with more axes than YNNPACK reduces safely. Any array counts, because XLA moves reshapes past reductions.
-_MANY_AXES = re.compile(r"tensor<(?:\d+x){7,}b?f(?:16|32)>")
+_MANY_AXES = r"tensor<(?:\d+x){7,}b?f(?:16|32)>"
 
 
 def compile_text(
@@ -127,7 +127,7 @@ def with_safe_fusions(
     """Return the compiler options, without fused reductions where these abort the process; users' options stay."""
     if not versions.HAS_UNSAFE_YNN_FUSIONS or device.platform != "cpu":
         return compiler_options
-    if "stablehlo.reduce" not in text or "stablehlo.multiply" not in text or not _MANY_AXES.search(text):
+    if "stablehlo.reduce" not in text or "stablehlo.multiply" not in text or not re.search(_MANY_AXES, text):
         return compiler_options
     return {"xla_cpu_experimental_ynn_fusion_type": "", **(compiler_options or {})}
 
@@ -259,7 +259,7 @@ def executor_with_end(executable: LoadedExecutable) -> Callable[[Sequence[Any]],
 
 
 # The operations in which a device waits for others.
-_COLLECTIVE = re.compile(r" (all-reduce|all-gather|all-to-all|ragged-all-to-all|collective-|reduce-scatter)[\w-]*\(")
+_COLLECTIVE = r" (all-reduce|all-gather|all-to-all|ragged-all-to-all|collective-|reduce-scatter)[\w-]*\("
 
 
 def _takes_turns(executable: LoadedExecutable) -> bool:
@@ -268,7 +268,7 @@ def _takes_turns(executable: LoadedExecutable) -> bool:
         return False
     # A stripped program has all of its collectives.
     running = executable.running if isinstance(executable, StrippedExecutable) else executable
-    return any(_COLLECTIVE.search(module.to_string()) for module in running.hlo_modules())
+    return any(re.search(_COLLECTIVE, module.to_string()) for module in running.hlo_modules())
 
 
 def hlo_text(executable: LoadedExecutable) -> str:

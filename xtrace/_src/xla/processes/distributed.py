@@ -54,7 +54,7 @@ class Connection(NamedTuple):
 connections: list[Connection] = []
 # The number of the next exchange, for each kind and its processes.
 _calls: dict[tuple[str, tuple[int, ...]], Any] = {}
-_LOOPBACK = re.compile(r"(localhost|127\.[\d.]+|\[::1\])")
+_LOOPBACK = r"(localhost|127\.[\d.]+|\[::1\])"
 
 
 def connection() -> Connection | None:
@@ -97,7 +97,7 @@ def connect(
         if service is not None:
             service.shutdown()
         raise
-    loopback = _LOOPBACK.fullmatch(address.rpartition(":")[0])
+    loopback = re.fullmatch(_LOOPBACK, address.rpartition(":")[0])
     host = "127.0.0.1" if loopback else None
     held = Connection(client, service, address, process, processes, host, timeout, shutdown, relay)
     connections[:] = [held]
