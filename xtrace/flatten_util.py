@@ -19,7 +19,7 @@ from xtrace._src.core.pytrees.pytree import tree_flatten, tree_unflatten
 from xtrace._src.core.settings import config
 from xtrace._src.ops.arrays.concatenation import concatenate, split
 from xtrace._src.runtime.transfer import to_array
-from xtrace.numpy.creation import zeros
+from xtrace.numpy.arrays.creation import zeros
 
 __all__ = ["ravel_pytree"]
 

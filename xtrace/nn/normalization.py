@@ -36,7 +36,7 @@ from xtrace._src.ops.elementwise.stop_gradient import stop_gradient
 from xtrace._src.ops.reductions.reductions import add_elements, reduce_max
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.operands import axes_of, select_or_fill
-from xtrace.numpy.reductions import check_mask, keep_axes
+from xtrace.numpy.reductions.reductions import check_mask, keep_axes
 
 _INFINITY = math.inf
 

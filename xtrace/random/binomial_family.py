@@ -21,7 +21,7 @@ from xtrace._src.ops.elementwise import elementwise as lax
 from xtrace._src.ops.elementwise import selection
 from xtrace._src.ops.random.keys import random_clone, random_split
 from xtrace._src.ops.reductions.cumulative import cumsum
-from xtrace.numpy.indexing import take
+from xtrace.numpy.indexing.indexing import take
 from xtrace.random.continuous import constant, draw_unit_uniform
 from xtrace.random.keys import check_key
 from xtrace.random.sampling import (

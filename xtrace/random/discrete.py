@@ -31,7 +31,7 @@ from xtrace._src.ops.elementwise.selection import select
 from xtrace._src.ops.random.keys import random_bits
 from xtrace._src.ops.reductions.cumulative import cumsum
 from xtrace._src.ops.reductions.reductions import argmax
-from xtrace.numpy.indexing import take
+from xtrace.numpy.indexing.indexing import take
 from xtrace.random.continuous import choose_gumbel_mode, constant, draw_gumbel, draw_unit_uniform
 from xtrace.random.keys import check_key
 from xtrace.random.sampling import (

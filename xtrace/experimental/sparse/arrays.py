@@ -36,10 +36,10 @@ from xtrace.experimental.sparse.row_functions import (
     to_coordinates,
 )
 from xtrace.experimental.sparse.row_storage import RowStorage
-from xtrace.numpy.conversion import asarray
-from xtrace.numpy.creation import ones, zeros
-from xtrace.numpy.joins_and_splits import concatenate
-from xtrace.numpy.ranges import arange
+from xtrace.numpy.arrays.conversion import asarray
+from xtrace.numpy.arrays.creation import ones, zeros
+from xtrace.numpy.arrays.ranges import arange
+from xtrace.numpy.manipulation.joins_and_splits import concatenate
 
 __all__ = ["BCOO", "BCSR", "bcoo_fromdense", "bcsr_fromdense"]
 
