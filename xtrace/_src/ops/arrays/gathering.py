@@ -56,7 +56,7 @@ from xtrace._src.ops.elementwise.selection import select_n
 from xtrace._src.stablehlo import symbolic_sizes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
-from xtrace._src.transforms.lower import emit_computation
+from xtrace._src.transforms.element_functions import emit_element_function
 
 
 def _gather_abstract(
@@ -363,7 +363,7 @@ class Scatter(ArrayPrimitive):
         if self.monoid is not None:
             returned = self.monoid.combine(inner, *inner.arguments)
         elif update_jaxpr is not None:
-            (returned,) = emit_computation(inner, update_jaxpr, "scatter_apply")
+            (returned,) = emit_element_function(inner, update_jaxpr, "scatter_apply")
         else:
             returned = inner.arguments[1]
         scattered = builder.op_with_regions(

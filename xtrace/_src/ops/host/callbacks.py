@@ -35,7 +35,7 @@ from xtrace._src.runtime.callbacks import inside_callback
 from xtrace._src.runtime.transfer import committed_device, in_layout, to_concrete
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
-from xtrace._src.transforms.lower import CALLING_PYTHON
+from xtrace._src.transforms.element_functions import CALLING_PYTHON
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 

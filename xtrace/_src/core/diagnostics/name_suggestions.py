@@ -1,27 +1,14 @@
-"""Names of axes that users give, and suggestions for unknown names."""
+"""Suggestions for unknown names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from xtrace._late_imports import late_modules
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 
 with late_modules(globals()):
     import difflib
-
-
-def name_tuple(function: str, argument: str, names: Any) -> tuple[Any, ...]:
-    """Return names as a tuple; a string is one name. TypeError for no sequence, or an unhashable element."""
-    try:
-        given = (names,) if isinstance(names, str) else tuple(names)
-        hash(given)
-    except TypeError:
-        raise TypeError(
-            f"{function}: {argument} must be a name or a sequence of names such as ('x', 'y'), got {abbreviate(names)}"
-        ) from None
-    return given
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
