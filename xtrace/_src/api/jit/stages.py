@@ -42,7 +42,7 @@ with late_modules(globals()):
     from xtrace._src.xla.plugins import targets
 
 if TYPE_CHECKING:
-    from xtrace._src.api.jit.jit import Jitted
+    from xtrace._src.api.jit.jitted import Jitted
     from xtrace._src.api.pages.explore import Explored
     from xtrace._src.api.reports.memory_reports import Fit, MemoryReport
     from xtrace._src.api.reports.partition_reports import PartitionReport

@@ -40,7 +40,7 @@ from xtrace._src.xla.executables import executables
 from xtrace._src.xla.pytree_registry import PyTreeDef, make_treedef
 
 if TYPE_CHECKING:
-    from xtrace._src.api.jit.jit import Jitted
+    from xtrace._src.api.jit.jitted import Jitted
 
 _logger = logging.getLogger("xtrace")
 # Part of every key; increase it with every change of the format.
