@@ -5,7 +5,6 @@ import sys
 
 import pytest
 
-from xtrace import _late_imports
 from xtrace._late_imports import late_imports
 
 BLOCK = """
@@ -46,7 +45,8 @@ def test_each_block_has_its_own_quick_names(namespace, monkeypatch):
     """Quick functions have no boundary; that a later block has none changes nothing."""
     given = {}
     monkeypatch.setattr(
-        _late_imports, "_make_public_form", lambda module, name, value, has_boundary: given.update({name: has_boundary})
+        sys.modules[late_imports.__module__], "_make_public_form",
+        lambda module, name, value, has_boundary: given.update({name: has_boundary}),
     )
     exec(
         "with late_imports(globals(), quick=('open_wave',)):\n"
