@@ -48,7 +48,7 @@ DEFINED = [
     ("lax.tanh", "xtrace._src.ops.elementwise.trigonometry", True),
     ("lax.reduce_max", "xtrace._src.ops.reductions.reductions", True),
     ("lax.psum", "xtrace._src.ops.collectives.collectives", True),
-    ("lax.scatter_add", "xtrace._src.ops.arrays.gathering", True),
+    ("lax.scatter_add", "xtrace._src.ops.arrays.gather_scatter", True),
     ("random.normal", "xtrace.random.continuous", True),
     ("nn.softmax", "xtrace.nn.normalization", True),
     ("xtrace.export.export", "xtrace._src.export.export", True),

@@ -20,7 +20,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.ops.contractions.contraction import Precision, dot_general
 from xtrace._src.ops.elementwise.reinterpretation import bitcast_convert_type, optimization_barrier
 from xtrace._src.runtime.transfer import to_array

@@ -27,7 +27,7 @@ from xtrace._src.core.shardings.partition_spec import PartitionSpec
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.ops.arrays.creation import broadcasted_iota, empty
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_index_in_dim, dynamic_slice, dynamic_update_slice
-from xtrace._src.ops.arrays.gathering import (
+from xtrace._src.ops.arrays.gather_scatter import (
     gather,
     scatter,
     scatter_add,

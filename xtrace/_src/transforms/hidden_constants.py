@@ -7,6 +7,7 @@ from typing import Any
 
 from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_of_value
 from xtrace._src.core.diagnostics.warn import warn_user
+from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, Var
 from xtrace._src.core.settings import config
 
 # Larger constants are arguments of the program, because text is slow to parse, and XLA spends long folding it.
@@ -16,6 +17,30 @@ HIDDEN_ARGUMENT_BYTES = 1024
 def is_hidden(aval: ShapedArray) -> bool:
     """Whether a constant of type `aval` is a hidden argument: it is large, or a token."""
     return type(aval) is AbstractToken or aval.size * aval.dtype.itemsize > HIDDEN_ARGUMENT_BYTES
+
+
+def split_constants(closed: ClosedJaxpr, hides: bool) -> tuple[list[tuple[Var, Any]], list[tuple[Var, Any]]]:
+    """Return the constants that a program reads, with their variables: those that are hidden, and the others.
+
+    hides: whether large constants are hidden; tokens always are.
+    """
+    hidden: list[tuple[Var, Any]] = []
+    others: list[tuple[Var, Any]] = []
+    read = _list_read_atoms(closed.jaxpr) if closed.consts else set()
+    for variable, constant in zip(closed.jaxpr.constvars, closed.consts, strict=True):
+        if variable in read:
+            aval = aval_of_value(constant)
+            is_argument = is_hidden(aval) and (hides or type(aval) is AbstractToken)
+            (hidden if is_argument else others).append((variable, constant))
+    return hidden, others
+
+
+def _list_read_atoms(jaxpr: Jaxpr) -> set[Atom]:
+    """Return the variables that the equations and the results of `jaxpr` read."""
+    read: set[Atom] = set(jaxpr.outvars)
+    for equation in jaxpr.eqns:
+        read.update(equation.invars)
+    return read
 
 
 def warn_of_large_constants(constants: Sequence[Any], name: str) -> None:

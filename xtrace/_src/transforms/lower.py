@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from xtrace._late_imports import late_modules
-from xtrace._src.core import dtypes, monitoring
-from xtrace._src.core.avals import AbstractToken, MemorySpace, ShapedArray, aval_of_value, check_size, physical_aval
+from xtrace._src.core import monitoring
+from xtrace._src.core.avals import MemorySpace, ShapedArray, check_size, physical_aval
 from xtrace._src.core.diagnostics.positions import (
     Annotation,
     Position,
@@ -24,7 +24,7 @@ from xtrace._src.core.diagnostics.positions import (
 from xtrace._src.core.diagnostics.rule_error_notes import note_rule
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.garbage_collection import collection_paused
-from xtrace._src.core.jaxprs.effects import Effect, Effects, ordered_effects
+from xtrace._src.core.jaxprs.effects import Effects, ordered_effects
 from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, are_cacheable, find_jaxprs
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.settings import config
@@ -40,13 +40,12 @@ from xtrace._src.stablehlo.emission_templates import record_emission_template
 from xtrace._src.stablehlo.frontend_attributes import annotate, annotate_lines, is_broadcast
 from xtrace._src.stablehlo.repeated_calls import keep_calls
 from xtrace._src.transforms.donation import pair_donations
-from xtrace._src.transforms.hidden_constants import is_hidden, warn_of_large_constants
+from xtrace._src.transforms.effect_tokens import TOKEN, get_tokens, with_tokens
+from xtrace._src.transforms.hidden_constants import split_constants, warn_of_large_constants
 from xtrace._src.transforms.physical_types import stage_on_physical_types
 
 with late_modules(globals()):
     from xtrace._src.transforms import symbolic_arguments
-
-TOKEN = ShapedArray((), dtypes.token)
 
 _numbers = itertools.count()
 
@@ -108,23 +107,15 @@ def lower(
     module.functions.append(main)
     jaxpr = closed.jaxpr
     count_occurrences_in(module, jaxpr)
-    hidden, small = [], []
     values: dict[Atom, Value] = {}
-    read = _read(jaxpr) if jaxpr.constvars else set()
-    for variable, constant in zip(jaxpr.constvars, closed.consts, strict=True):
-        if variable not in read:
-            continue
-        aval = aval_of_value(constant)
-        if is_hidden(aval) and (hides_constants or type(aval) is AbstractToken):
-            # XLA would choose a split for an argument without a sharding.
-            place = get_constant_sharding(constant, mesh) if mesh is not None else None
-            attribute = module.meshes.attribute(place, physical_aval(variable.aval).ndim)
-            values[variable] = main.argument(variable.aval, attribute)
-            hidden.append(constant)
-        else:
-            small.append((variable, constant))
+    hidden, small = split_constants(closed, hides_constants)
+    for variable, constant in hidden:
+        # XLA would choose a split for an argument without a sharding.
+        place = get_constant_sharding(constant, mesh) if mesh is not None else None
+        attribute = module.meshes.attribute(place, physical_aval(variable.aval).ndim)
+        values[variable] = main.argument(variable.aval, attribute)
     if hidden:
-        warn_of_large_constants(hidden, name)
+        warn_of_large_constants([constant for _, constant in hidden], name)
     donors = list(donated) or [False] * len(jaxpr.invars)
     layouts = assignment.layouts if assignment is not None else None
     aliases = pair_donations(jaxpr, donors, layouts)
@@ -157,7 +148,7 @@ def lower(
     module.finish()
     unusable = [i for i, donor in enumerate(donors) if donor and i not in aliases] if layouts is None else []
     monitoring.record_step(monitoring.LOWERING, time.perf_counter() - start, main.scope)
-    return LoweredModule(module, hidden, unusable, jaxpr.effects)
+    return LoweredModule(module, [constant for _, constant in hidden], unusable, jaxpr.effects)
 
 
 def _shardings(
@@ -194,14 +185,6 @@ def emit_program_constant(builder: FunctionBuilder, constant: object, aval: Shap
 def _to_numpy(constant: object) -> Any:
     """Return a constant of the program as a NumPy array."""
     return constant.physical_array() if isinstance(constant, ConcreteArray) else np.asarray(constant)
-
-
-def _read(jaxpr: Jaxpr) -> set[Atom]:
-    """Return the variables that the equations and the results of `jaxpr` read."""
-    read: set[Atom] = set(jaxpr.outvars)
-    for equation in jaxpr.eqns:
-        read.update(equation.invars)
-    return read
 
 
 def is_unreduced(x: Value) -> bool:
@@ -383,19 +366,6 @@ def emit_call(
     line = f"{operation} @{function.name}({names}){attributes} : {builder.function_type(operands, results)}"
     called = builder.line_of_many(line, results)
     return with_tokens(builder, effects, called)
-
-
-def get_tokens(builder: FunctionBuilder, effects: Sequence[Effect]) -> list[Value]:
-    """Return the tokens on which the next operations with these ordered effects wait."""
-    return [builder.tokens[e] for e in effects]
-
-
-def with_tokens(builder: FunctionBuilder, effects: Sequence[Effect], values: Sequence[Value]) -> list[Value]:
-    """Store the new tokens of these ordered effects, which are the first of `values`; return the rest."""
-    if not effects:
-        return list(values)
-    builder.tokens.update(zip(effects, values, strict=False))
-    return list(values[len(effects) :])
 
 
 # The key in a module's memo for the number of equations that hold each jaxpr, or for the function that counts them.

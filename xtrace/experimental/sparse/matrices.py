@@ -14,7 +14,7 @@ from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.pytrees.pytree_registration import register_pytree_node_class
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.sparse.layouts import COOInfo, row_layout
 from xtrace._src.sparse.rows_and_columns import (
     coo_fromdense_p,

@@ -9,7 +9,7 @@ import numpy as np
 from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api.devices import device_put
 from xtrace._src.api.jit.inline_jit import inline_jit
-from xtrace._src.core import dtypes
+from xtrace._src.core import dtypes, type_promotion
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, check_unmasked, not_an_array, scalar_aval
@@ -19,7 +19,7 @@ from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.settings import config
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.shardings.mesh import context_mesh
 from xtrace._src.core.shardings.partition_spec import PartitionSpec
 from xtrace._src.core.shardings.shardings import NamedSharding
@@ -212,7 +212,7 @@ def _convert_list(value: object, dtype: np.dtype[Any] | None, *, function: str =
         x64 = config.enable_x64.value
         if kinds:
             pairs = tuple((x.dtype, x.weak_type) if isinstance(x, ShapedArray) else _find_scalar_type(x) for x in kinds)
-            dtype = dtypes.promote(pairs, *config.promotion_settings())[0]
+            dtype = type_promotion.promote(pairs, *config.promotion_settings())[0]
         else:
             dtype = dtypes.default_float(x64)
     if traced:

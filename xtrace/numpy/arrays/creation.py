@@ -23,7 +23,7 @@ from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.jaxprs.ir import Literal
 from xtrace._src.core.settings import config
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.shardings.shardings import NamedSharding, Sharding
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays.creation import broadcasted_iota, fill_operand, scalar_operand

@@ -19,14 +19,14 @@ from xtrace._src.api.devices import device_put
 from xtrace._src.api.jit.inline_jit import inline_jit, to_number_operand
 from xtrace._src.api.operators.operators import add, multiply, power, subtract, true_divide
 from xtrace._src.api.operators.promotion import as_inexact, check_mapped_ranks, common_dtype
-from xtrace._src.core import dtypes
+from xtrace._src.core import dtypes, type_promotion
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics import explain
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.settings import config
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.sizes import has_symbolic, is_symbolic, largest
 from xtrace._src.core.tables import memoize
 from xtrace._src.core.trace import Tracer
@@ -188,7 +188,7 @@ def _promote_to_inexact(*values: object) -> np.dtype[Any]:
     """Return the inexact dtype that values and dtypes promote to."""
     x64, _, wide = config.promotion_settings()
     pairs = tuple(dtypes.dtype_and_weak(x, x64, wide) for x in values)
-    promoted = dtypes.promote(pairs, *config.promotion_settings())[0]
+    promoted = type_promotion.promote(pairs, *config.promotion_settings())[0]
     return as_inexact(promoted, False)[0]
 
 

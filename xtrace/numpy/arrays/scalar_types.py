@@ -10,7 +10,7 @@ import numpy as np
 
 from xtrace import dtypes as public_dtypes
 from xtrace._src.algebra.vector_space import operand_aval
-from xtrace._src.core import dtypes
+from xtrace._src.core import dtypes, type_promotion
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
@@ -234,7 +234,7 @@ def promote_types(a: ArrayLike, b: ArrayLike) -> np.dtype[Any]:
         dtype('int16')
     """
     pairs = tuple(dtypes.dtype_and_weak(x, True) for x in (a, b))
-    return dtypes.promote(pairs, True, config.numpy_dtype_promotion.value)[0]
+    return type_promotion.promote(pairs, True, config.numpy_dtype_promotion.value)[0]
 
 
 def can_cast(from_: Any, to: object, casting: str = "safe") -> bool:

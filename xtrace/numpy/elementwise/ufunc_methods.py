@@ -16,7 +16,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.dtypes import DType
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.ops.elementwise import elementwise
 from xtrace._src.ops.elementwise.comparisons import bitwise_and, bitwise_or, bitwise_xor, eq
 from xtrace._src.ops.elementwise.selection import select_n

@@ -27,7 +27,7 @@ from xtrace._src.core.docstrings import complete_docstring
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.function_names import set_function_name
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.ops.elementwise import elementwise

@@ -19,11 +19,11 @@ from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.docstrings import write_docstring
 from xtrace._src.core.settings import config
 from xtrace._src.core.shardings.requested_shardings import requested_out_sharding
-from xtrace._src.ops.arrays import gathering, index_vectors, indexing
+from xtrace._src.ops.arrays import gather_scatter, gather_scatter_variants, index_vectors
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import iota
-from xtrace._src.ops.arrays.gathering import Scatter
+from xtrace._src.ops.arrays.gather_scatter import Scatter
 from xtrace._src.ops.elementwise import elementwise
 from xtrace.numpy.arrays.conversion import asarray
 from xtrace.numpy.arrays.creation import ones_like, warn_of_lost_part, zeros
@@ -116,7 +116,7 @@ def _scatter(
     if 0 in target.shape:
         return given
     if apply is not None:
-        x = indexing.scatter_apply(x, indices, apply, numbers, update_shape=target.shape, **flags)
+        x = gather_scatter_variants.scatter_apply(x, indices, apply, numbers, update_shape=target.shape, **flags)
     else:
         backward = [target.axes.index(axis) for axis in plan.reversed]
         x = write(x, indices, shapes.rev(values, backward) if backward else values, numbers, **flags)
@@ -295,21 +295,24 @@ def _make_writer(name: str, write: Any, contract: str, example: str, combine: An
 
 
 for _name, _write, _contract, _result in (
-    ("set", gathering.scatter, "Return a copy of the array with other values at the index.", "3., 2."),
-    ("add", gathering.scatter_add, "Return a copy of the array with values added at the index.", "4., 2."),
-    ("subtract", gathering.scatter_sub, "Return a copy of the array with values subtracted at the index.", "-2.,  2."),
-    ("multiply", gathering.scatter_mul, "Return a copy of the array multiplied by values at the index.", "3., 2."),
-    ("mul", gathering.scatter_mul, "Return a copy of the array multiplied by values at the index.", "3., 2."),
-    ("min", gathering.scatter_min, "Return a copy of the array with the smaller numbers at the index.", "1., 2."),
-    ("max", gathering.scatter_max, "Return a copy of the array with the larger numbers at the index.", "3., 2."),
+    ("set", gather_scatter.scatter, "Return a copy of the array with other values at the index.", "3., 2."),
+    ("add", gather_scatter.scatter_add, "Return a copy of the array with values added at the index.", "4., 2."),
+    (
+        "subtract", gather_scatter.scatter_sub, "Return a copy of the array with values subtracted at the index.",
+        "-2.,  2.",
+    ),
+    ("multiply", gather_scatter.scatter_mul, "Return a copy of the array multiplied by values at the index.", "3., 2."),
+    ("mul", gather_scatter.scatter_mul, "Return a copy of the array multiplied by values at the index.", "3., 2."),
+    ("min", gather_scatter.scatter_min, "Return a copy of the array with the smaller numbers at the index.", "1., 2."),
+    ("max", gather_scatter.scatter_max, "Return a copy of the array with the larger numbers at the index.", "3., 2."),
 ):
     setattr(IndexedArray, _name, _make_writer(_name, _write, _contract, _result))
 IndexedArray.divide = _make_writer(
-    "divide", gathering.scatter_mul, "Return a copy of the array divided by values at the index.",
+    "divide", gather_scatter.scatter_mul, "Return a copy of the array divided by values at the index.",
     "0.33333334, 2.        ", true_divide,
 )
 IndexedArray.power = _make_writer(
-    "power", gathering.scatter_mul, "Return a copy of the array raised to values at the index.", "1., 2.", power
+    "power", gather_scatter.scatter_mul, "Return a copy of the array raised to values at the index.", "1., 2.", power
 )
 
 

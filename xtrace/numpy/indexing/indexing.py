@@ -32,7 +32,7 @@ from xtrace._src.core.sizes import (
 )
 from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
-from xtrace._src.ops.arrays import gathering, index_vectors, slicing
+from xtrace._src.ops.arrays import gather_scatter, index_vectors, slicing
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice
@@ -454,7 +454,7 @@ def gather_elements(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block
     start_indices = positions[0] if len(positions) == 1 else concatenate(positions, len(shape))
     offsets = tuple([i for i in range(x.ndim - len(axes) + len(shape)) if not block <= i < block + len(shape)])
     numbers = index_vectors.GatherDimensionNumbers(offset_dims=offsets, collapsed_slice_dims=axes, start_index_map=axes)
-    return gathering.gather(
+    return gather_scatter.gather(
         x, start_indices, numbers, [1 if i in axes else n for i, n in enumerate(x.shape)],
         unique_indices=options.unique or not shape, indices_are_sorted=options.sorted or not shape,
         mode=index_vectors.GatherScatterMode.PROMISE_IN_BOUNDS if options.mode is None else options.mode,

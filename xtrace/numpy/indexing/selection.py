@@ -27,12 +27,12 @@ from xtrace._src.core.diagnostics import explain
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.settings import config
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.settings.jax_version import is_newer
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays.concatenation import stack
 from xtrace._src.ops.arrays.creation import full
-from xtrace._src.ops.arrays.gathering import gather
+from xtrace._src.ops.arrays.gather_scatter import gather
 from xtrace._src.ops.arrays.index_vectors import GatherDimensionNumbers, GatherScatterMode
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.control_flow.cond import switch

@@ -12,8 +12,8 @@ from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.settings.jax_version import pack_results
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.concatenation import stack
 from xtrace._src.ops.arrays.creation import iota
 from xtrace.numpy.arrays.creation import fill_array, python_value

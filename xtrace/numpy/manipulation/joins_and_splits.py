@@ -17,7 +17,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics import explain
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.dtypes import DType
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.sizes import to_count
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import concatenation

@@ -20,7 +20,7 @@ from xtrace._src.core.diagnostics import explain
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.settings import config
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.sizes import is_symbolic, to_size
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import concatenation, slicing, sorting

@@ -19,7 +19,7 @@ from xtrace._src.algebra.vector_space import (
 from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.api.operators.operators import multiply, subtract
 from xtrace._src.api.operators.promotion import check_mapped_ranks
-from xtrace._src.core import dtypes
+from xtrace._src.core import dtypes, type_promotion
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
@@ -27,8 +27,8 @@ from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.settings import config
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.settings.jax_version import is_newer
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.concatenation import split
 from xtrace._src.ops.arrays.creation import zeros_like
 from xtrace._src.ops.arrays.shape import expand_dims, squeeze
@@ -57,7 +57,7 @@ class _Plan:
         self.preferred = requested_dtype(preferred)
         # A given dtype of the result makes promotion explicit.
         x64, mode, wide = config.promotion_settings()
-        self.dtype, self.weak = dtypes.promote(pairs, x64, mode if preferred is None else "standard", wide)
+        self.dtype, self.weak = type_promotion.promote(pairs, x64, mode if preferred is None else "standard", wide)
 
     def check(self, left_axes: Sequence[int], right_axes: Sequence[int]) -> None:
         """Raise TypeError unless the contracted axes have equal lengths."""

@@ -13,13 +13,13 @@ from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, operand_aval, reduce_sum, transpose
 from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.api.operators.promotion import common_dtype
-from xtrace._src.core import dtypes
+from xtrace._src.core import dtypes, type_promotion
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.settings import config
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.sizes import guess
 from xtrace._src.core.tables import Table
 from xtrace._src.ops.arrays.creation import broadcasted_iota
@@ -322,7 +322,7 @@ def _reduce_operand(x: Array, side: _OperandSteps, dtype: np.dtype[Any]) -> Arra
         x = select_or_fill(_mask_diagonals(x.shape, side.diagonals), x, 0)
     if side.summed:
         # The sum is formed in the wider of the operand's and the result's type.
-        if dtypes.promote(((x.dtype, False), (dtype, False)), config.keeps_wide_dtypes())[0] == dtype:
+        if type_promotion.promote(((x.dtype, False), (dtype, False)), config.keeps_wide_dtypes())[0] == dtype:
             x = convert_to(x, dtype, x.aval.weak_type)
         x = (reduce_or if dtypes.is_boolean(x.dtype) else reduce_sum)(x, side.summed)
     return squeeze(x, side.squeezed) if side.squeezed else x

@@ -11,7 +11,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.ops.elementwise.complex_numbers import complex as of_parts
 from xtrace._src.ops.elementwise.complex_numbers import conj
 from xtrace.numpy.arrays.conversion import to_array_operand

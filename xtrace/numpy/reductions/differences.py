@@ -9,7 +9,7 @@ from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, c
 from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.api.operators.operators import not_equal
 from xtrace._src.api.operators.promotion import as_inexact, common_dtype, find_common_dtype, promote
-from xtrace._src.core import dtypes
+from xtrace._src.core import dtypes, type_promotion
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
@@ -335,7 +335,7 @@ def interp(
     # Integer values become floating ones of the same width.
     _, own, weak_values = common_dtype((fp,), as_inexact)
     both = (result, False), (own, weak_values)
-    result = dtypes.promote(both, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
+    result = type_promotion.promote(both, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
     if points[1].ndim != 1 or values.shape != points[1].shape:
         raise ValueError(
             f"interp: xp and fp must be one-dimensional arrays of equal size; got shapes {points[1].shape} and "

@@ -11,7 +11,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.settings import config
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.ops.elementwise import elementwise
 from xtrace._src.ops.elementwise.comparisons import eq, gt
 from xtrace.numpy.arrays.conversion import to_array_operand

@@ -15,7 +15,7 @@ from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.settings import config
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.ops.elementwise import elementwise
 from xtrace._src.ops.elementwise.comparisons import bitwise_and, bitwise_or, eq, ne

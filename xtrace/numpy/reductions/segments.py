@@ -21,7 +21,7 @@ from xtrace._src.core.integers import to_integer
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import broadcasted_iota
-from xtrace._src.ops.arrays.gathering import scatter_add, scatter_max, scatter_min, scatter_mul
+from xtrace._src.ops.arrays.gather_scatter import scatter_add, scatter_max, scatter_min, scatter_mul
 from xtrace._src.ops.arrays.index_vectors import GatherScatterMode, ScatterDimensionNumbers
 from xtrace._src.ops.reductions.reductions import reduce_max, reduce_min, reduce_prod
 from xtrace._src.runtime.transfer import to_array

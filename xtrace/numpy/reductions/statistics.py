@@ -11,12 +11,12 @@ from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, opera
 from xtrace._src.api.jit.inline_jit import inline_jit, to_number_operand
 from xtrace._src.api.operators.operators import multiply, true_divide
 from xtrace._src.api.operators.promotion import as_inexact, common_dtype
-from xtrace._src.core import dtypes
+from xtrace._src.core import dtypes, type_promotion
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.settings import config
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.ops.elementwise import complex_numbers, elementwise
 from xtrace._src.ops.elementwise.comparisons import gt
 from xtrace._src.ops.reductions import reductions
@@ -212,7 +212,7 @@ def _reduce_to_variance(
 
 def _promote_dtypes(*own: np.dtype[Any]) -> np.dtype[Any]:
     x64, _, wide = config.promotion_settings()
-    return dtypes.promote(tuple((d, False) for d in own), x64, wide=wide)[0]
+    return type_promotion.promote(tuple((d, False) for d in own), x64, wide=wide)[0]
 
 
 @inline_jit(static=("axis", "dtype", "out", "ddof", "keepdims", "correction"), public=True)

@@ -12,7 +12,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.ops.arrays.shape import rev, squeeze
 from xtrace._src.ops.contractions.convolution import conv_general_dilated
 from xtrace._src.ops.elementwise.complex_numbers import conj

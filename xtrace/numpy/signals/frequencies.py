@@ -16,7 +16,7 @@ from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.errors import ConcretizationTypeError
 from xtrace._src.core.settings import config
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.sizes import largest, to_size
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays.creation import iota

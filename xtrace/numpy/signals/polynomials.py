@@ -18,7 +18,7 @@ from xtrace._src.algebra.vector_space import (
 from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.api.operators.operators import add, equal, less, multiply, not_equal, power, subtract, true_divide
 from xtrace._src.api.operators.promotion import as_inexact, common_dtype
-from xtrace._src.core import dtypes
+from xtrace._src.core import dtypes, type_promotion
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics import explain
@@ -508,7 +508,7 @@ def polyfit(
     # The powers of a weakly typed x are strongly typed.
     powers = common_dtype((x,), as_inexact)[1]
     pairs = (powers, False), (dtype, False)
-    dtype = dtypes.promote(pairs, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
+    dtype = type_promotion.promote(pairs, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
     x, y = [convert_to(to_array_operand(v, i), dtype, False) for i, v in enumerate((x, y))]
     if w is not None:
         weights = operand_aval(w, 5)

@@ -19,7 +19,7 @@ from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.settings import config
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.sizes import has_symbolic
 from xtrace.numpy.arrays.conversion import asarray, to_array_operand
 from xtrace.numpy.arrays.creation import eye, zeros, zeros_like

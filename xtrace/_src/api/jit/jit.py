@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import Any, ParamSpec, TypeVar, overload
 
-from xtrace._src.api.compilation import device_assignment
+from xtrace._src.api.compilation import sharding_assignment
 from xtrace._src.api.jit import call_arguments, jitted_type, stages
 from xtrace._src.api.jit.call_arguments import Selection
 from xtrace._src.api.jit.jit_cache import Cache, Options
@@ -95,7 +95,7 @@ def jit(
         keywords = {k: v for k, v in locals().items() if k != "fun"}
         return functools.partial(jit, **keywords)
     check_callable(fun)
-    chosen = device_assignment.read_device_option(device, backend, in_shardings, out_shardings)
+    chosen = sharding_assignment.read_device_option(device, backend, in_shardings, out_shardings)
     if chosen is not None:
         warn_user(
             "backend and device argument on jit is deprecated: put the arguments of the jitted function on the device "
@@ -108,8 +108,8 @@ def jit(
         static.numbers, static.names, donated.numbers, donated.names, bool(keep_unused),
         chosen, parse_inline(inline),
         call_arguments.freeze_compiler_options("jit", compiler_options),
-        device_assignment.make_sharding_tree("in_shardings", in_shardings),
-        device_assignment.make_sharding_tree("out_shardings", out_shardings),
+        sharding_assignment.make_sharding_tree("in_shardings", in_shardings),
+        sharding_assignment.make_sharding_tree("out_shardings", out_shardings),
         check_compilation(compilation),
     )
     return make_jitted(fun, static, donated, options).callable()

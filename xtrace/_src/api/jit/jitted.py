@@ -11,7 +11,7 @@ from typing import Any
 
 from xtrace._late_imports import late_modules
 from xtrace._src.api.caches import find_table
-from xtrace._src.api.compilation import device_assignment
+from xtrace._src.api.compilation import sharding_assignment
 from xtrace._src.api.compilation.compilation import Compilation, check_execution, evaluates_on_host
 from xtrace._src.api.eager import check_live
 from xtrace._src.api.jit import call_arguments, dispatch, stages
@@ -41,7 +41,7 @@ from xtrace._src.ops.shardings.sharding_constraints import constrain_all
 from xtrace._src.runtime.arrays import DELETED, ConcreteArray
 from xtrace._src.runtime.execute import Assignment, Program
 from xtrace._src.runtime.transfer import committed_sharding
-from xtrace._src.transforms import dce
+from xtrace._src.transforms import dead_code
 from xtrace._src.transforms.discharge import has_references
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs
@@ -161,8 +161,8 @@ class Jitted:
             return self.fun(*args, **kwargs)
         if self.cache.jitted_on_nodes is None:
             options = self.options._replace(
-                donated_numbers=(), donated_names=(), in_shardings=device_assignment.NO_SHARDINGS,
-                out_shardings=device_assignment.NO_SHARDINGS,
+                donated_numbers=(), donated_names=(), in_shardings=sharding_assignment.NO_SHARDINGS,
+                out_shardings=sharding_assignment.NO_SHARDINGS,
             )
             self.cache.jitted_on_nodes = _with_options(
                 high_nodes.with_written_arguments(self.fun), options
@@ -316,7 +316,7 @@ class Jitted:
         A program that ``lower(...).compile()`` made is used again.
         """
         avals = abstract_leaves(self.fun, static, leaves, in_tree, of)
-        avals = device_assignment.apply_shardings_to_types(avals, self.list_given_shardings(in_tree, None)[0], leaves)
+        avals = sharding_assignment.apply_shardings_to_types(avals, self.list_given_shardings(in_tree, None)[0], leaves)
         traces = set(self.cache.traced.entries.values()) if config.explain_cache_misses.value else ()
         traced = self.get_trace(static, in_tree, avals)
         if traced in traces:
@@ -384,8 +384,8 @@ class Jitted:
         given = (*[None] * captured, *shardings) if shardings else None
         return _with_options(function, self.options._replace(
             static_numbers=(), static_names=(), donated_numbers=tuple(gone), donated_names=(),
-            in_shardings=device_assignment.make_sharding_tree("in_shardings", given),
-            out_shardings=device_assignment.NO_SHARDINGS,
+            in_shardings=sharding_assignment.make_sharding_tree("in_shardings", given),
+            out_shardings=sharding_assignment.NO_SHARDINGS,
         )).callable()
 
     def cache_info(self) -> Any:
@@ -408,7 +408,7 @@ class Jitted:
         hides_constants: whether large constants are leading arguments of the module.
         """
         traced = traced.discharge()
-        jaxpr, read = dce.eliminate_dead_code(traced.jaxpr)
+        jaxpr, read = dead_code.eliminate_dead_code(traced.jaxpr)
         donated = [False] * len(read) if keep else self.flag_donated_leaves(static, traced.in_tree)
         kept = None
         # With symbolic sizes the module reads the sizes of all arguments.
@@ -451,7 +451,7 @@ class Jitted:
         """Return the static arguments, the trace, and the assignment of devices."""
         static, leaves, in_tree = call_arguments.flatten(self.fun, self.static, args, kwargs)
         avals = abstract_leaves(self.fun, static, leaves, in_tree, abstract_leaf)
-        avals = device_assignment.apply_shardings_to_types(avals, self.list_given_shardings(in_tree, None)[0], leaves)
+        avals = sharding_assignment.apply_shardings_to_types(avals, self.list_given_shardings(in_tree, None)[0], leaves)
         traced = self.get_trace(static, in_tree, avals)
         return static, traced, self._assign_devices(leaves, traced)
 
@@ -461,10 +461,10 @@ class Jitted:
             return Assignment((self.options.device,), True)
         unread: frozenset[int] = frozenset()
         if not self.options.keep_unused and any(committed_sharding(x) is not None for x in leaves):
-            read = dce.eliminate_dead_code(traced.jaxpr)[1]
+            read = dead_code.eliminate_dead_code(traced.jaxpr)[1]
             unread = frozenset([i for i, used in enumerate(read) if not used])
         inputs, results = self.list_given_shardings(traced.in_tree, traced.out_tree)
-        return device_assignment.assign(
+        return sharding_assignment.assign(
             leaves, self.name, traced.debug_info.argument_paths, traced.jaxpr, inputs, results, traced.out_avals,
             unread, functools.partial(result_paths, traced.out_tree), traced.consts, not self.of_library,
             *self._list_given_layouts(traced.in_tree, traced.out_tree),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from xtrace._src.algebra.resharding import cast_to
-from xtrace._src.api.compilation.device_assignment import ShardingTree
+from xtrace._src.api.compilation.sharding_assignment import ShardingTree
 from xtrace._src.api.jit.jit import jit
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xtrace._src.api.compilation.device_assignment import apply_shardings_to_types
 from xtrace._src.api.compilation.serialized_programs import RecordReader, record_aval, record_program, record_sharding
+from xtrace._src.api.compilation.sharding_assignment import apply_shardings_to_types
 from xtrace._src.api.jit import call_arguments
 from xtrace._src.api.jit.call_arguments import Static
 from xtrace._src.api.jit.jit_cache import CompiledCall, Prepared

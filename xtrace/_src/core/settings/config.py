@@ -469,7 +469,7 @@ def keeps_wide_dtypes() -> bool:
 
 
 def promotion_settings() -> tuple[bool, str, bool]:
-    """Return the arguments `x64`, `mode` and `wide` of `dtypes.promote`."""
+    """Return the arguments `x64`, `mode` and `wide` of `type_promotion.promote`."""
     return enable_x64.value, numpy_dtype_promotion.value, keeps_wide_dtypes()
 
 

@@ -50,7 +50,7 @@ from xtrace._src.core.jaxprs.ir import DebugInfo, Jaxpr
 from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive, primitive
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.settings import config
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.shardings.sharding_rules import drop
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.tables import memoize_by_owner

@@ -21,7 +21,7 @@ from xtrace._src.ops.remat.checkpoint_name import checkpoint_name
 from xtrace._src.ops.remat.policy_splits import inline_call_equations, split_by_policy
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
-from xtrace._src.transforms.dce import eliminate_dead_code
+from xtrace._src.transforms.dead_code import eliminate_dead_code
 from xtrace._src.transforms.discharge import discharge_call
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import (

@@ -11,7 +11,7 @@ from xtrace._src.ops.calls.call_primitives import call_p, closed_call_p
 from xtrace._src.ops.calls.calls import close_jaxpr, jit_call
 from xtrace._src.ops.control_flow.cond import cond_p
 from xtrace._src.ops.remat.rematerialization import remat_call
-from xtrace._src.transforms.dce import replace_equation
+from xtrace._src.transforms.dead_code import replace_equation
 from xtrace._src.transforms.jaxpr_transforms import filter_by_mask
 
 _Result = tuple[list[bool], JaxprEqn | None]

@@ -12,7 +12,7 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.jaxprs.effects import Effect
 from xtrace._src.runtime.callbacks import HostCallback
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-from xtrace._src.transforms.lower import TOKEN, get_tokens, with_tokens
+from xtrace._src.transforms.effect_tokens import TOKEN, get_tokens, with_tokens
 
 _Function = Callable[..., Sequence[np.ndarray[Any, Any]]]
 

@@ -14,7 +14,7 @@ from xtrace._src.core.jaxprs.ir import DebugInfo, Literal, scalar_literal
 from xtrace._src.ops.arrays import index_vectors
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import full
-from xtrace._src.ops.arrays.gathering import gather, scatter
+from xtrace._src.ops.arrays.gather_scatter import gather, scatter
 from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.ops.elementwise import elementwise
 from xtrace._src.ops.elementwise.comparisons import lt
