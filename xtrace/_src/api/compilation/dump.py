@@ -30,7 +30,7 @@ class Files:
     def write_source(self, closed: ClosedJaxpr, module: LoweredModule) -> None:
         """Write the jaxpr, as a text, a page and a profile of the user's lines, and the StableHLO, with locations."""
         lines = config.include_debug_info_in_dumps.value
-        self._write("jaxpr", ".jaxpr.txt", lambda: closed.pretty_print(source_info=lines, name_stack=True))  # type: ignore[attr-defined]
+        self._write("jaxpr", ".jaxpr.txt", lambda: closed.pretty_print(source_info=lines, name_stack=True))
         self._write("stablehlo", ".mlir", lambda: module.text(debug_info=lines))
         address = config.source_url_schema.value
         self._write("jaxpr_html", ".jaxpr.html", lambda: make_page(closed, module.builder.name, address, lines))

@@ -74,9 +74,9 @@ def inline_jit(
     public = public or trees
     if static is None:
         static = () if public else find_keyword_only_names(inspect.unwrap(function))
-    compiled = jit_library_function(function, tuple(static), inline)
-    call = _make_call(function, compiled._xtrace_jitted, public, trees, unless)
-    return with_code_of(compiled, accept_objects(call), function)
+    jitted = jit_library_function(function, tuple(static), inline)
+    call = _make_call(function, jitted, public, trees, unless)
+    return with_code_of(jitted, accept_objects(call), function)
 
 
 def _operands_by_name(function: Callable[..., Any]) -> frozenset[str]:

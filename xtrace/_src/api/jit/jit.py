@@ -119,24 +119,25 @@ def jit(
     return make_jitted(fun, static, donated, options).callable()
 
 
-def jit_library_function(function: Callable[..., Any], static: Sequence[str], inline: bool) -> Any:
-    """Return a function of the library jitted; `static` are its static parameters."""
-    jitted: Any = jit(function, static_argnames=static, inline=inline)
-    jitted._xtrace_jitted.of_library = True
+def jit_library_function(function: Callable[..., Any], names: Sequence[str], inline: bool) -> Jitted:
+    """Return a function of the library jitted; `names` are its static parameters."""
+    static, donated = Selection("static", function, None, names), Selection("donate", function, None, None)
+    options = Options(static.numbers, static.names, (), (), False, None, inline, ())
+    jitted = make_jitted(function, static, donated, options)
+    jitted.of_library = True
     return jitted
 
 
 def with_code_of(
-    jitted: Any, call: Callable[[tuple[Any, ...], dict[str, Any]], Any], function: Any
+    jitted: Jitted, call: Callable[[tuple[Any, ...], dict[str, Any]], Any], function: Any
 ) -> Callable[..., Any]:
     """Return a function that runs the specialised code of `jitted` and passes other calls to ``call(args, kwargs)``.
 
     It has the name and the signature of `function`. Frequent signatures of `jitted` have specialised code, which saves
     a Python call.
     """
-    cache: Cache = jitted._xtrace_jitted.cache
-    wrapper = wraps(function)(cache.call_shapes.entry_point(call))
-    wrapper._xtrace_jitted = jitted._xtrace_jitted  # type: ignore[attr-defined]
+    wrapper = wraps(function)(jitted.cache.call_shapes.entry_point(call))
+    wrapper._xtrace_jitted = jitted  # type: ignore[attr-defined]
     return wrapper
 
 

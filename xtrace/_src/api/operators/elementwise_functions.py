@@ -152,7 +152,7 @@ class _NumpyFunction:
     def unary(self, by_keyword: bool) -> Callable[[Any], Any]:
         """Return the function of one operand; by_keyword: whether the operand may be given as `x`."""
         direct, plans, settings, general = self.direct, self.plans, config.cache_key, self.general
-        jitted = self.jitted
+        jitted: Any = self.jitted
 
         def function(x: ArrayLike, /) -> Any:
             try:
@@ -179,7 +179,7 @@ class _NumpyFunction:
                 return function(kwargs["x"])
             return function(*args, **kwargs)
 
-        return with_code_of(jitted, call, set_function_name(function, self.name))
+        return with_code_of(jitted._xtrace_jitted, call, set_function_name(function, self.name))
 
     def methods(self, symbol: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
         """Return the methods for ``array symbol other`` and ``other symbol array``, which do not call `binary`."""

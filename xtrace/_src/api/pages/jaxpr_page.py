@@ -46,7 +46,7 @@ def make_page(closed: ClosedJaxpr, title: str, address: str | None, places: bool
 
     address: the URL of a source line, a template with ``{file}`` and ``{line}``; places are links to it.
     """
-    text: Any = closed.pretty_print(source_info=places, name_stack=places)  # type: ignore[attr-defined]
+    text: Any = closed.pretty_print(source_info=places, name_stack=places)
     rows = [_row(number, line, address) for number, line in enumerate(text.splitlines(), 1)]
     return _PAGE.format(title=html.escape(title), rows="\n".join(rows))
 

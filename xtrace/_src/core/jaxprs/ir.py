@@ -227,14 +227,18 @@ class _Printed:
 
     __slots__ = ()
 
-    def __repr__(self: Jaxpr | ClosedJaxpr) -> str:
-        return printer.format_jaxpr(self.jaxpr if isinstance(self, ClosedJaxpr) else self)
+    @property
+    def _opened(self) -> Any:
+        return getattr(self, "jaxpr", self)
 
-    def _repr_html_(self: Jaxpr | ClosedJaxpr) -> str:
-        return jaxpr_views.write_jaxpr_html(self.jaxpr if isinstance(self, ClosedJaxpr) else self)
+    def __repr__(self) -> str:
+        return printer.format_jaxpr(self._opened)
+
+    def _repr_html_(self) -> str:
+        return jaxpr_views.write_jaxpr_html(self._opened)
 
     def pretty_print(
-        self: Jaxpr | ClosedJaxpr, *, source_info: bool = False, print_shapes: bool = True, name_stack: bool = False,
+        self, *, source_info: bool = False, print_shapes: bool = True, name_stack: bool = False,
         custom_pp_eqn_rules: bool = True, print_effects: bool = False, use_color: bool | None = None,
         width: int = PRINTED_WIDTH,
     ) -> str:
@@ -246,7 +250,7 @@ class _Printed:
         terminals. width: the number of columns.
         """
         style = printer.Style(source_info, name_stack, print_shapes, print_effects, not custom_pp_eqn_rules, width)
-        text = printer.format_jaxpr(self.jaxpr if isinstance(self, ClosedJaxpr) else self, style)
+        text = printer.format_jaxpr(self._opened, style)
         return printer.colour(text) if use_color else text
 
 
