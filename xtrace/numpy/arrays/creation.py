@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.resharding import reshard_as
-from xtrace._src.algebra.varying import vary
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_shape, convert_to, operand_aval
 from xtrace._src.api.devices import device_put
 from xtrace._src.api.jit.inline_jit import inline_jit
@@ -26,11 +26,14 @@ from xtrace._src.core.settings import config
 from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.shardings.shardings import NamedSharding, Sharding
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.arrays.creation import broadcasted_iota, fill_operand, scalar_operand
 from xtrace._src.ops.elementwise.comparisons import eq, ge
 from xtrace._src.ops.elementwise.selection import select_n
 from xtrace._src.runtime.transfer import sharding_like
 from xtrace.numpy.operands import broadcast_operand_to, place_of, to_known_integer
+
+with late_modules(globals()):
+    from xtrace._src.algebra.varying import vary
+    from xtrace._src.ops.arrays.creation import broadcasted_iota, fill_operand, scalar_operand
 
 SCALARS = frozenset((bool, int, float, complex))
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from xtrace import numpy as _numpy
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.vector_space import convert_to
-from xtrace._src.api.devices import device_put
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import array_boundary
@@ -21,16 +21,19 @@ from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.settings import config
 from xtrace._src.core.settings.dtype_arguments import requested_dtype
-from xtrace._src.ops.arrays.concatenation import unstack
-from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim
-from xtrace._src.ops.elementwise import complex_numbers
 from xtrace._src.ops.elementwise.comparisons import ne
-from xtrace._src.ops.elementwise.reinterpretation import bitcast_convert_type
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import array_from_host
 from xtrace._src.xla import guards
-from xtrace.numpy.arrays import conversion
-from xtrace.numpy.indexing import indexed_updates, indexing
+
+with late_modules(globals()):
+    from xtrace._src.api.devices import device_put
+    from xtrace._src.ops.arrays.concatenation import unstack
+    from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim
+    from xtrace._src.ops.elementwise import complex_numbers
+    from xtrace._src.ops.elementwise.reinterpretation import bitcast_convert_type
+    from xtrace.numpy.arrays import conversion
+    from xtrace.numpy.indexing import indexed_updates, indexing
 
 # The rows that one program returns at most: a longer program takes more time to compile than it saves.
 _ROWS_PER_PROGRAM = 16
@@ -272,7 +275,7 @@ METHODS: dict[str, Callable[..., Any] | None] = {
 }
 
 PROPERTIES: dict[str, Callable[[Any], Any] | str] = {
-    "T": "transpose", "mT": "matrix_transpose", "real": "real", "imag": "imag", "at": indexed_updates.IndexUpdater,
+    "T": "transpose", "mT": "matrix_transpose", "real": "real", "imag": "imag", "at": "IndexUpdater",
     "itemsize": _itemsize, "nbytes": _nbytes,
 }
 
@@ -283,5 +286,6 @@ def install_method(cls: type, name: str) -> None:
         setattr(cls, name, array_boundary(METHODS[name] or getattr(_numpy, name)))
     else:
         getter = PROPERTIES[name]
-        function = getattr(_numpy, getter) if isinstance(getter, str) else getter
+        home = indexed_updates if name == "at" else _numpy
+        function = getattr(home, getter) if isinstance(getter, str) else getter
         setattr(cls, name, property(function, doc=function.__doc__))

@@ -30,19 +30,19 @@ from xtrace._src.core.dtypes import DType
 from xtrace._src.core.settings import config
 from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.settings.jax_version import is_newer
-from xtrace._src.ops.arrays.concatenation import split
-from xtrace._src.ops.arrays.creation import zeros_like
-from xtrace._src.ops.arrays.shape import expand_dims, squeeze
 from xtrace._src.ops.contractions.contraction import choose_product_sharding, multiply_shards
-from xtrace.numpy.arrays.conversion import to_array_operand
-from xtrace.numpy.arrays.creation import diagonal_mask
 from xtrace.numpy.operands import only_axis, refuse, select_or_fill
-from xtrace.numpy.reductions import reductions
 
 with late_modules(globals()):
+    from xtrace._src.ops.arrays.concatenation import split
+    from xtrace._src.ops.arrays.creation import zeros_like
+    from xtrace._src.ops.arrays.shape import expand_dims, squeeze
     from xtrace._src.ops.elementwise.complex_numbers import conj
+    from xtrace.numpy.arrays.conversion import to_array_operand
+    from xtrace.numpy.arrays.creation import diagonal_mask
     from xtrace.numpy.manipulation.joins_and_splits import stack
     from xtrace.numpy.manipulation.shapes import moveaxis
+    from xtrace.numpy.reductions import reductions
 
 _Axes = tuple[int, ...]
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, operand_aval, reshape
 from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.core import dtypes
@@ -16,13 +17,15 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.settings import config
 from xtrace._src.core.settings.dtype_arguments import requested_dtype
-from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.ops.elementwise import elementwise
 from xtrace._src.ops.elementwise.comparisons import bitwise_and, bitwise_or, eq, ne
 from xtrace._src.ops.reductions import reductions
-from xtrace.numpy.arrays.conversion import to_array_operand
 from xtrace.numpy.arrays.creation import warn_of_lost_part
 from xtrace.numpy.operands import axes_of, cast_to, refuse, scalar_of, select_or_fill
+
+with late_modules(globals()):
+    from xtrace._src.ops.arrays.shape import expand_dims
+    from xtrace.numpy.arrays.conversion import to_array_operand
 
 
 class _Reduction(NamedTuple):

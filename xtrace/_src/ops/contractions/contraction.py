@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Union
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra.families import BILINEAR
 from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
 from xtrace._src.algebra.vector_space import convert_to, operand_aval, transpose
@@ -30,7 +31,9 @@ from xtrace._src.core.shardings.shardings import NamedSharding
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-from xtrace._src.transforms.batch import MappedAxis
+
+with late_modules(globals()):
+    from xtrace._src.transforms.batch import MappedAxis
 
 
 class Precision(enum.Enum):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.algebra import vector_space
 from xtrace._src.algebra.families import mul
 from xtrace._src.algebra.kinds import (
@@ -55,19 +56,21 @@ from xtrace._src.core.shardings.sharding_rules import drop
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.trace import Tracer, current_trace
-from xtrace._src.ops.arrays.shape import squeeze
-from xtrace._src.ops.arrays.slicing import pad, slice_in_dim
 from xtrace._src.ops.elementwise import elementwise
 from xtrace._src.ops.elementwise.comparisons import eq
 from xtrace._src.ops.elementwise.constants import strong_scalar
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-from xtrace._src.transforms.batch import MappedAxis, batch
-from xtrace._src.transforms.element_functions import emit_element_function
 from xtrace._src.transforms.evaluate import evaluate
-from xtrace._src.transforms.jvp import jvp
 from xtrace._src.transforms.stage import stage
 from xtrace._src.xla.pytree_registry import PyTreeDef
+
+with late_modules(globals()):
+    from xtrace._src.ops.arrays.shape import squeeze
+    from xtrace._src.ops.arrays.slicing import pad, slice_in_dim
+    from xtrace._src.transforms.batch import MappedAxis, batch
+    from xtrace._src.transforms.element_functions import emit_element_function
+    from xtrace._src.transforms.jvp import jvp
 
 # An elementwise function of two lists of arrays, all of one shape.
 _Combination = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
