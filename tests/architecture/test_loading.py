@@ -13,6 +13,7 @@ import pytest
 
 import xtrace
 from tests.architecture.source_tree import ROOT
+from tests.architecture.test_layers import LATE
 
 HEAVY = ("jax", "jaxlib.mlir", "jaxlib._profiler", "matplotlib", "sklearn", "rich", "hypothesis")
 
@@ -73,6 +74,13 @@ def after_first_use():
 @pytest.mark.parametrize("name", [*HEAVY, "xtrace.numpy", "xtrace.cli"])
 def test_the_first_use_does_not_load(name, after_first_use):
     assert loaded(after_first_use, name) == []
+
+
+def test_the_first_use_loads_what_it_needs(after_first_use):
+    # Plugins may have the default device, and the tests check jaxprs, in the words of errors.
+    of_tests = {"jaxprs.check", "jaxprs.printer", "diagnostics.rule_error_notes", "diagnostics"}
+    allowed = {"xtrace._src.xla.plugins.plugins", *(f"xtrace._src.core.{name}" for name in of_tests)}
+    assert after_first_use & LATE.keys() <= allowed
 
 
 FIRST_USES = {
