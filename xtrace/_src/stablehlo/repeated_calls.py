@@ -45,7 +45,9 @@ def keep_calls(module: ModuleBuilder, name: str) -> None:
 
 def _count_executions(module: ModuleBuilder) -> dict[str, int]:
     """Return the number of executions of each function in one run of main; counts stop above `_MANY_CALLS`."""
-    callees = {f.name: [name for line in f.lines for name in _CALL.findall(line)] for f in module.functions}
+    callees = {
+        f.name: [name for line in f.lines if "call @" in line for name in _CALL.findall(line)] for f in module.functions
+    }
     times: dict[str, int] = collections.Counter()
 
     def visit(name: str) -> None:
