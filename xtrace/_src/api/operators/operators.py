@@ -27,7 +27,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import array_boundary
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.diagnostics.tracebacks import boundary, hide_frames
 from xtrace._src.core.jaxprs.ir import Literal, scalar_literal
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.elementwise import comparisons
@@ -520,7 +520,12 @@ def _plain_methods(symbol: str, function: Callable[[Any, Any], Any]) -> tuple[Ca
 
 
 def _unary_method(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    # A boundary of its own: a general one, for any arguments, takes several times as long.
     def method(self: Array) -> Array:
-        return function(self)
+        try:
+            return function(self)
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
     return method
