@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TypeVar
 
+from xtrace._late_imports import late_modules
 from xtrace._src.core.diagnostics.positions import (
     Annotation,
     PositionHolder,
@@ -23,9 +24,11 @@ from xtrace._src.core.diagnostics.positions import (
 )
 from xtrace._src.core.settings import config
 from xtrace._src.core.trace import current_trace
-from xtrace._src.transforms.jvp import JVPTrace
-from xtrace._src.transforms.linearize import Tape
 from xtrace._src.transforms.stage import StagingTrace
+
+with late_modules(globals()):
+    from xtrace._src.transforms.jvp import JVPTrace
+    from xtrace._src.transforms.linearize import Tape
 
 _Result = TypeVar("_Result")
 
@@ -130,11 +133,11 @@ class program_scopes:
 
     def __enter__(self) -> None:
         self.tape = next((t for t in current_trace.get().enclosing() if isinstance(t, StagingTrace)), None)
-        if type(self.tape) is Tape:
+        if isinstance(self.tape, Tape):
             self.before = self.tape.scopes
             around = get_program_scopes()
             self.tape.scopes = self.before + around + get_scopes(user_position(2)) if self.below else around
 
     def __exit__(self, *_: object) -> None:
-        if type(self.tape) is Tape:
+        if isinstance(self.tape, Tape):
             self.tape.scopes = self.before

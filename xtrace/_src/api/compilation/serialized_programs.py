@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from xtrace._late_imports import late_modules
 from xtrace._src.api.jit import call_arguments
 from xtrace._src.api.jit.stages import Compiled, Partition
 from xtrace._src.api.tracing import TracedFunction
@@ -26,7 +27,6 @@ from xtrace._src.core.shardings.memory_layout import Layout, Layouts
 from xtrace._src.core.shardings.mesh import AbstractDevice, AbstractMesh, AxisType, BaseMesh, Mesh
 from xtrace._src.core.shardings.partition_spec import PartitionSpec, get_entry_axes
 from xtrace._src.core.shardings.shardings import NamedSharding, Sharding, TiledSharding, Tiles
-from xtrace._src.ops.random.keys import generators
 from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding
 from xtrace._src.runtime.checked_bytes import Format, WrongBytesError
 from xtrace._src.runtime.compilation_cache import KeptCode
@@ -36,12 +36,14 @@ from xtrace._src.xla import clients
 from xtrace._src.xla.executables import environments, executables
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
+with late_modules(globals()):
+    from xtrace._src.ops.random import keys
+
 _Part = TypeVar("_Part")
 
 _FORMAT = Format(b"xtrace\x00e", 3, "serialized executable")
 
-_ALL: list[Any] = [*dtypes.all_dtypes.values(), dtypes.float0, *[g.dtype for g in generators.values()]]
-_DTYPES = {dtypes.short_name(dtype): dtype for dtype in _ALL}
+_DTYPES: dict[str, Any] = {dtypes.short_name(dtype): dtype for dtype in [*dtypes.all_dtypes.values(), dtypes.float0]}
 _AGAIN = "Compile it here, with xtrace.jit(f).lower(...).compile(), and serialize that"
 
 
@@ -379,9 +381,16 @@ def record_aval(aval: ShapedArray) -> list[Any]:
     ]
 
 
+def _find_dtype(name: str) -> Any:
+    """Return the dtype of this name that all processes have, or None."""
+    if name in _DTYPES:
+        return _DTYPES[name]
+    return next((g.dtype for g in keys.generators.values() if dtypes.short_name(g.dtype) == name), None)
+
+
 def _name_dtype(dtype: Any) -> str:
     name = dtypes.short_name(dtype)
-    if _DTYPES.get(name) != dtype:
+    if _find_dtype(name) != dtype:
         raise NotImplementedError(
             f"serialize: an argument or result has the dtype {name}, which was defined in this process; compile a "
             "function of the arrays that hold it"
@@ -467,7 +476,10 @@ class RecordReader:
     def _aval(self, record: Sequence[Any]) -> ShapedArray:
         shape, name, weak, memory, own = record
         sharding = None if own is None else self._sharding(own)
-        return ShapedArray(shape, _DTYPES[name], weak, sharding, MemorySpace(memory))
+        dtype = _find_dtype(name)
+        if dtype is None:
+            raise KeyError(name)
+        return ShapedArray(shape, dtype, weak, sharding, MemorySpace(memory))
 
     def _constants(self, data: bytes) -> list[Any]:
         arrays, start = [], 0
