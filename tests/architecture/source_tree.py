@@ -187,9 +187,10 @@ def passed_late_names(modules: Mapping[str, Module]) -> list[str]:
     }
     found = []
     for module in modules.values():
-        for item in imports(module):
-            if (item.target, item.name) in late:
-                found.append(f"{module.name}:{item.line} imports {item.full}, which {item.target} loads late")
+        found += [
+            f"{module.name}:{item.line} imports {item.full}, which {item.target} loads late"
+            for item in imports(module) if (item.target, item.name) in late
+        ]
         allowed: set[ast.AST] = set()
         for node in ast.walk(module.tree):
             for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
@@ -198,9 +199,11 @@ def passed_late_names(modules: Mapping[str, Module]) -> list[str]:
                 allowed.add(node.value)
             elif isinstance(node, ast.Call):
                 allowed.update((node.func, *(node.args[1:2] if _called_name(node) == "isinstance" else ())))
-        for node in ast.walk(module.tree):
-            if isinstance(node, ast.Name) and (module.name, node.id) in late and node not in allowed:
-                found.append(f"{module.name}:{node.lineno} passes {node.id} on, which loads late")
+        names = [node for node in ast.walk(module.tree) if isinstance(node, ast.Name) and node not in allowed]
+        found += [
+            f"{module.name}:{node.lineno} passes {node.id} on, which loads late"
+            for node in names if (module.name, node.id) in late
+        ]
     return found
 
 

@@ -83,6 +83,18 @@ def test_the_first_use_loads_what_it_needs(after_first_use):
     assert after_first_use & LATE.keys() <= allowed
 
 
+def test_the_first_use_collects_nothing_that_it_loads():
+    code = """
+import gc, json, numpy, xtrace
+collected = []
+gc.callbacks.append(lambda phase, info: collected.append(gc.get_count()[0]) if phase == "start" else None)
+xtrace.jit
+print(json.dumps(max(collected, default=0)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert json.loads(done.stdout) < 10_000, done.stderr
+
+
 FIRST_USES = {
     "an array of a pickle": "import pickle, sys; print(pickle.loads(sys.stdin.buffer.read()) + 1.0)",
     "threads": """

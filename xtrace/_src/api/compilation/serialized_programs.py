@@ -385,7 +385,8 @@ def _find_dtype(name: str) -> Any:
     """Return the dtype of this name that all processes have, or None."""
     if name in _DTYPES:
         return _DTYPES[name]
-    return next((g.dtype for g in keys.generators.values() if dtypes.short_name(g.dtype) == name), None)
+    of_keys: list[Any] = [generator.dtype for generator in keys.generators.values()]
+    return next((dtype for dtype in of_keys if dtypes.short_name(dtype) == name), None)
 
 
 def _name_dtype(dtype: Any) -> str:
