@@ -59,8 +59,8 @@ class _PublicModule(ModuleType):
         return namespace
 
 
-# It is read without loading names.
-get_namespace: Callable[[ModuleType], dict[str, Any]] = ModuleType.__dict__["__dict__"].__get__
+# Returns the namespace of a module, and loads no names.
+get_namespace: Callable[[ModuleType], dict[str, Any]] = vars(ModuleType)["__dict__"].__get__
 
 # Maps the module and the name of a function or class to its public name.
 public_names: dict[tuple[str, str], str] = {}
