@@ -156,7 +156,8 @@ def _variables(function: FunctionType) -> Iterator[tuple[str, Any]]:
     for variable in read:
         value = function.__globals__.get(variable)
         if isinstance(value, ModuleType):
-            yield from [(f"{variable}.{part}", get_namespace(value)[part]) for part in read if part in get_namespace(value)]
+            namespace = get_namespace(value)
+            yield from [(f"{variable}.{part}", namespace[part]) for part in read if part in namespace]
         elif value is not None:
             yield variable, value
 
