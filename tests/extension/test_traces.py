@@ -1,6 +1,7 @@
 """Traces that users write: `Trace.process_primitive`, tracers with a class of their own, and closed jaxprs' fields."""
 
 import functools
+import importlib
 import itertools
 
 import jax
@@ -161,7 +162,8 @@ def make_boxed(module):
     """Return a function that calls another one on boxed values, under a trace with rules for a few operations."""
     core, linear_util = module.extend.core, module.extend.linear_util
     flatten, unflatten = module.tree.flatten, module.tree.unflatten
-    zero_class, zero_classes = module.custom_derivatives.SymbolicZero, (module.custom_derivatives.SymbolicZero, module.interpreters.ad.Zero)
+    zero_class = module.custom_derivatives.SymbolicZero
+    zero_classes = zero_class, importlib.import_module(f"{module.__name__}.interpreters.ad").Zero
     rules = {"mul": module.lax.mul, "sin": module.lax.sin, "neg": module.lax.neg}
 
     class Boxed(module.core.Tracer):

@@ -59,8 +59,8 @@ REQUIREMENTS = (
     "humanize", "hypothesis", "jaxlib==0.10.2", "jaxopt", "jmp", "ml_collections", "mock", "msgpack",
     "multipledispatch", "nest_asyncio", "numpy", "opt_einsum", "orbax-checkpoint", "orbax-export", "parameterized",
     "plum-dispatch", "protobuf", "psutil", "pytest", "pytest-xdist", "pyyaml", "rich", "scikit-learn", "scipy",
-    "simplejson", "six", "tabulate", "tensorstore", "tfp-nightly", "toolz", "tqdm", "treescope", "typing_extensions", "uvloop",
-    "wadler_lindig", "zstandard",
+    "simplejson", "six", "tabulate", "tensorstore", "tfp-nightly", "toolz", "tqdm", "treescope", "typing_extensions",
+    "uvloop", "wadler_lindig", "zstandard",
 )
 
 JAX = "jax==0.10.2"
