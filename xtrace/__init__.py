@@ -53,9 +53,8 @@ with _late_imports(globals()):
         make_array_from_process_local_data as make_array_from_process_local_data,
         make_array_from_single_device_arrays as make_array_from_single_device_arrays,
     )
-    from xtrace._src.api.differentiation.checkpoint import (
-        checkpoint as checkpoint, checkpoint_policies as checkpoint_policies, remat as remat,
-    )
+    from xtrace._src.api.differentiation.checkpoint import checkpoint as checkpoint, remat as remat
+    from xtrace._src.ops.remat.policies import checkpoint_policies as checkpoint_policies
     from xtrace._src.api.custom_rules.closures import closure_convert as closure_convert
     from xtrace._src.api.custom_rules.custom_jvp import custom_jvp as custom_jvp
     from xtrace._src.api.custom_rules.custom_vjp import custom_gradient as custom_gradient, custom_vjp as custom_vjp

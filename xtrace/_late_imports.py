@@ -14,10 +14,14 @@ from typing import Any, NamedTuple
 
 
 class _LateName(NamedTuple):
-    """The placeholder of a name that a recorded block imports: its module, and its name there."""
+    """The placeholder of a name that a recorded block imports: its module, and its name there.
+
+    has_boundary: whether the public form of a function has a boundary.
+    """
 
     origin: str
     attribute: str
+    has_boundary: bool = True
 
     @property
     def full_name(self) -> str:
@@ -98,11 +102,11 @@ def late_imports(namespace: dict[str, Any], listed: bool = True, quick: tuple[st
     for name in names:
         del namespace[name]
     late = namespace.setdefault("_late", {})
-    late |= names
-    for name, origin in names.items():
-        register_public_name(namespace["__name__"], name, *origin)
+    late |= {name: late_name._replace(has_boundary=name not in quick) for name, late_name in names.items()}
+    for name, late_name in names.items():
+        register_public_name(namespace["__name__"], name, late_name.origin, late_name.attribute)
     namespace["__all__"] = sorted({*namespace.get("__all__", ()), *(names if listed else ())})
-    namespace["__getattr__"] = functools.partial(_load, namespace["__name__"], late, quick)
+    namespace["__getattr__"] = functools.partial(_load, namespace["__name__"], late)
     namespace["__dir__"] = functools.partial(list_names, namespace)
     sys.modules[namespace["__name__"]].__class__ = _PublicModule
 
@@ -141,7 +145,7 @@ def set_public_form_maker(maker: Callable[[str, str, Any, bool], Any]) -> None:
     _make_public_form = maker
 
 
-def _load(module: str, late: Mapping[str, _LateName], quick: tuple[str, ...], name: str) -> Any:
+def _load(module: str, late: Mapping[str, _LateName], name: str) -> Any:
     """Load and return the object `name` of `module`; AttributeError if there is no such late name."""
     is_jax = sys.modules.get("jax") is sys.modules["xtrace"]
     if name not in late:
@@ -149,14 +153,14 @@ def _load(module: str, late: Mapping[str, _LateName], quick: tuple[str, ...], na
         if is_jax:
             where = "; docs/compatibility.md in xtrace's repository lists the parts of JAX that are missing"
         raise AttributeError(f"module {module!r} has no attribute {name!r}{where}")
-    origin, attribute = late[name]
+    origin, attribute, has_boundary = late[name]
     if origin == module:
         # The import under jax's name enters the module into sys.modules under both names.
         package = f"jax{module[6:]}" if is_jax else module
         return importlib.import_module(f"{package}.{attribute}")
     assemble_layers()
     value = getattr(importlib.import_module(origin), attribute)
-    form = _make_public_form(module, name, value, name not in quick)
+    form = _make_public_form(module, name, value, has_boundary)
     setattr(sys.modules[module], name, form)
     return form
 

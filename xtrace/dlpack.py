@@ -9,7 +9,7 @@ import numpy as np
 from xtrace._src.core import dtypes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace.numpy.conversion import from_dlpack as _from_dlpack
+from xtrace.numpy.arrays.conversion import from_dlpack as _from_dlpack
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 

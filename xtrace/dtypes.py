@@ -9,7 +9,6 @@ import numpy as np
 from xtrace._src.core import dtypes as _core
 from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.dtypes import (
-    TypePromotionError,
     extended,
     finfo,
     float0,
@@ -21,6 +20,8 @@ from xtrace._src.core.dtypes import (
 from xtrace._src.core.function_names import copy_with_name as _renamed
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.settings import config
+from xtrace._src.core.type_promotion import TypePromotionError
+from xtrace._src.core.type_promotion import promote as _promote
 
 __all__ = [
     "TypePromotionError", "bfloat16", "canonicalize_dtype", "extended", "finfo", "float0", "iinfo", "issubdtype",
@@ -86,7 +87,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     if not args:
         raise ValueError("result_type of nothing; give at least one array or dtype")
     pairs = tuple((_core.default_float(x64), False) if x is None else _core.dtype_and_weak(x, x64, wide) for x in args)
-    dtype, weak = _core.promote(pairs, x64, mode, wide)
+    dtype, weak = _promote(pairs, x64, mode, wide)
     return (dtype, weak) if return_weak_type_flag else dtype
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import convert_to, operand_aval, reshape
 from xtrace._src.api.jit.inline_jit import inline_jit
-from xtrace._src.core import dtypes
+from xtrace._src.core import type_promotion
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.function_names import with_function_name
@@ -19,7 +19,7 @@ from xtrace._src.core.pytrees.pytree import tree_flatten, tree_unflatten
 from xtrace._src.core.settings import config
 from xtrace._src.ops.arrays.concatenation import concatenate, split
 from xtrace._src.runtime.transfer import to_array
-from xtrace.numpy.creation import zeros
+from xtrace.numpy.arrays.creation import zeros
 
 __all__ = ["ravel_pytree"]
 
@@ -107,7 +107,7 @@ def ravel_pytree(pytree: object) -> tuple[Array, Callable[[Any], Any]]:
         return zeros((0,)), _Unravel(tree, (), (), None)
     avals = [operand_aval(x, i) for i, x in enumerate(leaves)]
     # Python scalars count as arrays of their default dtypes here.
-    dtype, _ = dtypes.promote(tuple([(a.dtype, False) for a in avals]), config.keeps_wide_dtypes())
+    dtype, _ = type_promotion.promote(tuple([(a.dtype, False) for a in avals]), config.keeps_wide_dtypes())
     types = tuple([a.dtype for a in avals])
     weak = all(a.weak_type for a in avals) and all(t == dtype for t in types)
     return _join_leaves(*leaves, dtype=dtype, weak=weak), _Unravel(tree, tuple([a.shape for a in avals]), types, dtype)

@@ -23,10 +23,10 @@ from xtrace._src.ops.arrays.creation import iota
 from xtrace._src.ops.contractions.contraction import Precision, PrecisionLike, dot_general
 from xtrace._src.ops.reductions.reductions import add_elements
 from xtrace._src.runtime.transfer import to_array
-from xtrace.numpy.indexing import take
-from xtrace.numpy.manipulation import moveaxis
-from xtrace.numpy.rounding import floor
-from xtrace.numpy.ufuncs import abs, clip, maximum, minimum, sin
+from xtrace.numpy.elementwise.rounding import floor
+from xtrace.numpy.elementwise.ufuncs import abs, clip, maximum, minimum, sin
+from xtrace.numpy.indexing.indexing import take
+from xtrace.numpy.manipulation.shapes import moveaxis
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import xtrace.dtypes
 from tests.support.names import stable_name
-from xtrace._src.core import dtypes
+from xtrace._src.core import dtypes, type_promotion
 from xtrace._src.core.settings import config
 from xtrace._src.core.tables import Table
 
@@ -150,7 +150,7 @@ def test_dtype_and_weakness_of_values(value, x64):
         expected = jax.dtypes.result_type(value, return_weak_type_flag=True)
     pair = dtypes.dtype_and_weak(value, x64)
     assert pair[1] == expected[1]
-    assert dtypes.promote((pair,), x64) == expected
+    assert type_promotion.promote((pair,), x64) == expected
     assert dtypes.scalar_type_of(value) is jax.dtypes.scalar_type_of(value)
 
 
@@ -234,8 +234,8 @@ def jax_promotions(x64, mode, operands):
 
 def promote(key, x64, mode):
     try:
-        return dtypes.promote(key, x64, mode)
-    except dtypes.TypePromotionError:
+        return type_promotion.promote(key, x64, mode)
+    except type_promotion.TypePromotionError:
         return None
 
 
@@ -291,34 +291,34 @@ def test_promotion_of_64_bit_dtypes_without_x64():
 
 def test_weak_narrow_integers_promote_like_other_weak_integers():
     for d in (dtypes.int2, dtypes.uint4):
-        assert dtypes.promote(((d, True),), False)[1]
-        assert dtypes.promote(((d, True), (dtypes.int16, False)), False) == (dtypes.int16, False)
+        assert type_promotion.promote(((d, True),), False)[1]
+        assert type_promotion.promote(((d, True), (dtypes.int16, False)), False) == (dtypes.int16, False)
 
 
 def test_promotion_errors_name_the_dtypes_and_a_way_out():
     message = r"float32 and float8_e5m2 have no common dtype.*astype\('float32'\)"
-    with pytest.raises(dtypes.TypePromotionError, match=message) as info:
-        dtypes.promote(((dtypes.float8_e5m2, False), (dtypes.float32, False)), False)
+    with pytest.raises(type_promotion.TypePromotionError, match=message) as info:
+        type_promotion.promote(((dtypes.float8_e5m2, False), (dtypes.float32, False)), False)
     assert isinstance(info.value, ValueError)
-    with pytest.raises(dtypes.TypePromotionError, match=r"float32 \(weak\) and int32 differ.*'strict'.*astype"):
-        dtypes.promote(((dtypes.int32, False), (dtypes.float32, True)), False, "strict")
+    with pytest.raises(type_promotion.TypePromotionError, match=r"float32 \(weak\) and int32 differ.*'strict'.*astype"):
+        type_promotion.promote(((dtypes.int32, False), (dtypes.float32, True)), False, "strict")
     with pytest.raises(ValueError, match="at least one"):
-        dtypes.promote((), False)
+        type_promotion.promote((), False)
 
 
 def test_promotion_of_what_is_no_number():
     key = dtypes.StoredDType("key<fry>", dtypes.uint32, (2,), dtypes.prng_key)
     for dtype in (key, dtypes.float0):
-        assert dtypes.promote(((dtype, False), (dtype, False)), False) == (dtype, False)
-        with pytest.raises(dtypes.TypePromotionError, match="combine only with their own dtype"):
-            dtypes.promote(((dtype, False), (dtypes.float32, True)), False)
+        assert type_promotion.promote(((dtype, False), (dtype, False)), False) == (dtype, False)
+        with pytest.raises(type_promotion.TypePromotionError, match="combine only with their own dtype"):
+            type_promotion.promote(((dtype, False), (dtypes.float32, True)), False)
 
 
 def test_the_promotion_cache_is_bounded(monkeypatch):
-    monkeypatch.setattr(dtypes, "_promotions", Table(3))
+    monkeypatch.setattr(type_promotion, "_promotions", Table(3))
     for d in ALL:
-        assert dtypes.promote(((d, False),), True) == (d, False)
-        assert len(dtypes._promotions) <= 3
+        assert type_promotion.promote(((d, False),), True) == (d, False)
+        assert len(type_promotion._promotions) <= 3
 
 
 def test_extended_dtypes():
@@ -357,9 +357,9 @@ def test_older_ml_dtypes_has_no_one_bit_integers():
         "import ml_dtypes\n"
         "for one in ('int1', 'uint1'):\n"
         "    if hasattr(ml_dtypes, one): delattr(ml_dtypes, one)\n"
-        "from xtrace._src.core import dtypes\n"
+        "from xtrace._src.core import dtypes, type_promotion\n"
         "assert 'int1' not in dtypes.all_dtypes and 'int2' in dtypes.all_dtypes\n"
-        "print(dtypes.promote(((dtypes.int8, False), (dtypes.float32, True)), False))"
+        "print(type_promotion.promote(((dtypes.int8, False), (dtypes.float32, True)), False))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "(dtype('float32'), True)\n"

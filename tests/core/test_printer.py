@@ -19,7 +19,7 @@ from tests.support.names import stable_name
 from xtrace._src.core.jaxprs.ir import NEVER_PRINTED, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.jaxprs.printer import format_equation, format_jaxpr
 from xtrace._src.core.jaxprs.text_layout import Break, Group, Nest, lay_out
-from xtrace._src.transforms.dce import name_dropped
+from xtrace._src.transforms.dead_code import name_dropped
 
 lax = jax.lax
 SCALAR = jax.ShapeDtypeStruct((), "float32")

@@ -41,6 +41,25 @@ def test_a_module_that_is_loaded_again_lists_each_name_once(namespace):
     assert namespace["__all__"] == ["Error", "open_wave"]
 
 
+def test_each_block_has_its_own_quick_names(namespace, monkeypatch):
+    """Quick functions have no boundary; that a later block has none changes nothing."""
+    given = {}
+    monkeypatch.setattr(
+        sys.modules[late_imports.__module__], "_make_public_form",
+        lambda module, name, value, has_boundary: given.update({name: has_boundary}),
+    )
+    exec(
+        "with late_imports(globals(), quick=('open_wave',)):\n"
+        "    from wave import Error as Error, open as open_wave\n"
+        "with late_imports(globals()):\n"
+        "    from wave import Wave_read as Wave_read\n",
+        namespace,
+    )
+    for name in ("open_wave", "Error", "Wave_read"):
+        getattr(sys.modules["late_example"], name)
+    assert given == {"open_wave": False, "Error": True, "Wave_read": True}
+
+
 def test_the_import_function_is_python_s_again_after_an_error(namespace):
     before = builtins.__import__
     with pytest.raises(ZeroDivisionError):

@@ -231,7 +231,7 @@ def test_a_script_prints_no_frames_of_xtrace_unless_the_environment_says_so(vari
         ).stderr
 
     shown = printed({variable: "off"})
-    assert shown.count("TracerBoolConversionError") == 2 and "api/jit/jit.py" in shown and "left out" not in shown
+    assert shown.count("TracerBoolConversionError") == 2 and "api/jit/jitted.py" in shown and "left out" not in shown
     if variable.startswith("XTRACE"):
         shown = printed({})
         assert shown.count("TracerBoolConversionError") == 2 and shown.count("left out") == 2

@@ -21,7 +21,7 @@ from xtrace._src.api.pages.explore import Explored
 from xtrace._src.api.reports.compile_time_reports import CompileTimeReport
 from xtrace._src.api.reports.memory_reports import MemoryReport
 from xtrace._src.core.primitive import Primitive
-from xtrace.numpy.indexed_updates import IndexedArray
+from xtrace.numpy.indexing.indexed_updates import IndexedArray
 
 # Functions that accept every argument, so that there is no error to name.
 RAISE_NOTHING = frozenset(f"xtrace.{name}" for name in (

@@ -28,7 +28,7 @@ class ReprError(Exception):
 
 
 VALUES = {
-    "list": ["a"] * 10**4, "dict": dict.fromkeys(range(10**4)), "text": "t" * 10**5,
+    "list": ["a"] * 10**4, "dict": dict.fromkeys(range(10**3)), "text": "t" * 10**5,
     "unshown": Unshown(), "of unshown": [Unshown()],
 }
 

@@ -11,7 +11,7 @@ import xtrace.numpy as jnp
 from tests.support.expressions import check_eagerly, check_jitted
 from xtrace._src.api.operators import late_methods
 from xtrace._src.core.errors import TracerBoolConversionError
-from xtrace.numpy import array_methods
+from xtrace.numpy.arrays import methods as array_methods
 
 METHODS = [
     "x.all()", "x.any(0)", "x.argmax()", "x.argmin(1)", "v.argsort()", "x.astype(int)", "x.astype('float16')",

@@ -11,7 +11,7 @@ from xtrace._src.api.tracing import eval_jaxpr
 from xtrace._src.core.jaxprs.check import check_jaxpr
 from xtrace._src.core.jaxprs.effects import Effect
 from xtrace._src.core.jaxprs.ir import DropVar, Jaxpr
-from xtrace._src.transforms.dce import eliminate_dead_code, name_dropped
+from xtrace._src.transforms.dead_code import eliminate_dead_code, name_dropped
 
 
 def staged(function, *args):

@@ -14,7 +14,8 @@ from tests.support.programs import MATRIX, SCALAR, VECTOR
 from xtrace import lax
 from xtrace._src.core import dtypes
 from xtrace._src.core.jaxprs.ir import ClosedJaxpr
-from xtrace._src.transforms.lower import HIDDEN_ARGUMENT_BYTES, lower
+from xtrace._src.transforms.hidden_constants import HIDDEN_ARGUMENT_BYTES
+from xtrace._src.transforms.lower import lower
 from xtrace._src.xla.mlir import modules
 
 

@@ -13,7 +13,7 @@ import pytest
 import xtrace
 from xtrace._src.api.operators.late_methods import LateAttribute
 from xtrace._src.runtime.arrays import ConcreteArray
-from xtrace.numpy import array_methods
+from xtrace.numpy.arrays import methods as array_methods
 
 _ROOT = Path(__file__).parents[2]
 _CASES = Path(__file__).parent / "cases.py"

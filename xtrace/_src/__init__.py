@@ -28,5 +28,5 @@ set_public_form_maker(make_public_form)
 set_base_trace(evaluate)
 install_operators(Array, Tracer, ConcreteArray)
 install_late_methods(
-    lambda name: importlib.import_module("xtrace.numpy.array_methods").install_method(Array, name), Array
+    lambda name: importlib.import_module("xtrace.numpy.arrays.methods").install_method(Array, name), Array
 )

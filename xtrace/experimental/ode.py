@@ -27,16 +27,16 @@ from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop
 from xtrace.flatten_util import ravel_pytree
-from xtrace.numpy.complex_parts import real
-from xtrace.numpy.contraction import matmul
-from xtrace.numpy.conversion import asarray
-from xtrace.numpy.creation import zeros_like
-from xtrace.numpy.joins_and_splits import concatenate, stack
+from xtrace.numpy.arrays.conversion import asarray
+from xtrace.numpy.arrays.creation import zeros_like
+from xtrace.numpy.elementwise.complex_parts import real
+from xtrace.numpy.elementwise.ufuncs import abs as absolute
+from xtrace.numpy.elementwise.ufuncs import clip, maximum, minimum, sqrt, where
+from xtrace.numpy.manipulation.joins_and_splits import concatenate, stack
 from xtrace.numpy.operands import cast_to
-from xtrace.numpy.reductions import sum as total
-from xtrace.numpy.statistics import mean
-from xtrace.numpy.ufuncs import abs as absolute
-from xtrace.numpy.ufuncs import clip, maximum, minimum, sqrt, where
+from xtrace.numpy.products.contraction import matmul
+from xtrace.numpy.reductions.reductions import sum as total
+from xtrace.numpy.reductions.statistics import mean
 
 __all__ = ["odeint"]
 

@@ -9,7 +9,7 @@ from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.ops.calls.metadata import xla_metadata_value_p
 from xtrace._src.transforms.scopes import annotate
-from xtrace.numpy.conversion import asarray
+from xtrace.numpy.arrays.conversion import asarray
 
 __all__ = ["set_xla_metadata"]
 

@@ -13,11 +13,11 @@ from xtrace._src.core.linear_functions import WrappedFun
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.extension.partial_evaluation import PartialVal, custom_partial_eval_rules, partially_evaluate
 from xtrace._src.extension.partial_rules import partial_eval_jaxpr_custom_rules
-from xtrace._src.transforms import dce
+from xtrace._src.transforms import dead_code
 from xtrace._src.transforms.stage import StagedTracer, stage
 
 with late_modules(globals()):
-    from xtrace._src.extension import dead_code
+    from xtrace._src.extension import dead_code_rules
 
 __all__ = [
     "DynamicJaxprTracer", "PartialVal", "Val", "custom_partial_eval_rules", "dce_jaxpr", "dce_jaxpr_call_rule",
@@ -87,7 +87,7 @@ def trace_to_jaxpr_dynamic(
     debug_info = fun.debug_info or DebugInfo("partial_eval", fun.__name__, None, None)
     jaxpr, constants = stage(lambda *xs: list(fun.call_wrapped(*xs)), list(in_avals), debug_info)
     if auto_dce:
-        jaxpr = dce.eliminate_dead_code(jaxpr)[0]
+        jaxpr = dead_code.eliminate_dead_code(jaxpr)[0]
     return jaxpr, [v.aval for v in jaxpr.outvars], constants
 
 
@@ -112,7 +112,7 @@ def dce_jaxpr(
         >>> xtrace.interpreters.partial_eval.dce_jaxpr(jaxpr, [False, True])
         ({ lambda ; a:f32[]. let b:f32[] = mul a 2.0 in (b,) }, [False, True])
     """
-    smaller, _, used = dead_code.eliminate(jaxpr, *_parse_flags(jaxpr, used_outputs, instantiate))
+    smaller, _, used = dead_code_rules.eliminate(jaxpr, *_parse_flags(jaxpr, used_outputs, instantiate))
     return smaller, used
 
 
@@ -150,7 +150,7 @@ def dce_jaxpr_consts(
         >>> xtrace.interpreters.partial_eval.dce_jaxpr_consts(jaxpr, [False, True])
         ({ lambda ; a:f32[]. let b:f32[] = mul a 2.0 in (b,) }, [False], [False, True])
     """
-    smaller, read, used = dead_code.eliminate(jaxpr, *_parse_flags(jaxpr, used_outputs, instantiate))
+    smaller, read, used = dead_code_rules.eliminate(jaxpr, *_parse_flags(jaxpr, used_outputs, instantiate))
     read = [is_read or instantiate is True for is_read in read]
     return smaller.replace(constvars=[v for v, stays in zip(jaxpr.constvars, read, strict=True) if stays]), read, used
 
@@ -177,7 +177,7 @@ def dce_jaxpr_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[b
         >>> partial_eval.dce_jaxpr_call_rule([True, False], equation)[0]
         [True, False]
     """
-    return dead_code.eliminate_in_call(used_outputs, eqn, "call_jaxpr")
+    return dead_code_rules.eliminate_in_call(used_outputs, eqn, "call_jaxpr")
 
 
 def dce_jaxpr_closed_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
@@ -197,7 +197,7 @@ def dce_jaxpr_closed_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple
         >>> callable(xtrace.interpreters.partial_eval.dce_jaxpr_closed_call_rule)
         True
     """
-    return dead_code.eliminate_in_call(used_outputs, eqn, "call_jaxpr")
+    return dead_code_rules.eliminate_in_call(used_outputs, eqn, "call_jaxpr")
 
 
 _make_public(globals(), __all__)
@@ -206,4 +206,4 @@ __all__ = sorted([*__all__, "JaxprTracer"])
 
 # The rules load at their first use, together with loops and rematerialization.
 with _late_imports(globals()):
-    from xtrace._src.extension.dead_code import dce_rules as dce_rules
+    from xtrace._src.extension.dead_code_rules import dce_rules as dce_rules

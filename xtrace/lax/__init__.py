@@ -103,13 +103,13 @@ with _late_imports(globals()):
     from xtrace._src.ops.fft import (  # every name
         FftType as FftType, fft as fft, fft as fft_p,
     )
-    from xtrace._src.ops.arrays.gathering import (
+    from xtrace._src.ops.arrays.gather_scatter import (
         gather as gather, gather as gather_p, scatter as scatter, scatter_add as scatter_add,
         scatter_add as scatter_add_p, scatter_max as scatter_max, scatter_max as scatter_max_p,
         scatter_min as scatter_min, scatter_min as scatter_min_p, scatter_mul as scatter_mul,
         scatter_mul as scatter_mul_p, scatter as scatter_p, scatter_sub as scatter_sub, scatter_sub as scatter_sub_p,
     )
-    from xtrace._src.ops.arrays.indexing import (
+    from xtrace._src.ops.arrays.gather_scatter_variants import (
         index_take as index_take, scatter_apply as scatter_apply,
     )
     from xtrace._src.ops.arrays.index_vectors import (

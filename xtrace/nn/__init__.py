@@ -21,5 +21,5 @@ with _late_imports(globals()):
         get_scaled_dot_general_config as get_scaled_dot_general_config, scaled_dot_general as scaled_dot_general,
         scaled_matmul as scaled_matmul,
     )
-    from xtrace.numpy.ufuncs import tanh as tanh
+    from xtrace.numpy.elementwise.ufuncs import tanh as tanh
     from xtrace.nn import initializers as initializers

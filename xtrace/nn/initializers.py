@@ -18,7 +18,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.settings import config
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace.lax import linalg
 
 __all__ = [

@@ -23,7 +23,7 @@ from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.settings import config
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays.creation import broadcasted_iota
@@ -36,7 +36,7 @@ from xtrace._src.ops.elementwise.stop_gradient import stop_gradient
 from xtrace._src.ops.reductions.reductions import add_elements, reduce_max
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.operands import axes_of, select_or_fill
-from xtrace.numpy.reductions import check_mask, keep_axes
+from xtrace.numpy.reductions.reductions import check_mask, keep_axes
 
 _INFINITY = math.inf
 

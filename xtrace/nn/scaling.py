@@ -20,15 +20,15 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.ops.contractions.contraction import Precision, dot_general
 from xtrace._src.ops.elementwise.reinterpretation import bitcast_convert_type, optimization_barrier
 from xtrace._src.runtime.transfer import to_array
-from xtrace.numpy.creation import ones
-from xtrace.numpy.rearrangement import repeat
-from xtrace.numpy.reductions import max as largest
-from xtrace.numpy.ufuncs import abs as absolute
-from xtrace.numpy.ufuncs import clip, where
+from xtrace.numpy.arrays.creation import ones
+from xtrace.numpy.elementwise.ufuncs import abs as absolute
+from xtrace.numpy.elementwise.ufuncs import clip, where
+from xtrace.numpy.manipulation.rearrangement import repeat
+from xtrace.numpy.reductions.reductions import max as largest
 
 _RESULTS = (dtypes.float32, dtypes.bfloat16, dtypes.float16)
 

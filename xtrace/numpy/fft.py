@@ -23,9 +23,9 @@ from xtrace._src.ops.elementwise import elementwise as lax
 from xtrace._src.ops.fft import FftType
 from xtrace._src.ops.fft import fft as transform
 from xtrace._src.ops.linalg.matrices import conj_if_complex
-from xtrace.numpy.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
-from xtrace.numpy.manipulation import moveaxis
+from xtrace.numpy.manipulation.shapes import moveaxis
 from xtrace.numpy.operands import axes_of, scalar_of
+from xtrace.numpy.signals.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
 
 _Axes = tuple[int, ...]
 

@@ -16,7 +16,7 @@ from xtrace._src.core.callables import wraps
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.ops.arrays.shape import expand_dims, squeeze
-from xtrace.numpy.conversion import asarray, to_array_operand
+from xtrace.numpy.arrays.conversion import asarray, to_array_operand
 
 _Names = tuple[str, ...]
 _TERM = r"\((?:\s*\w+\s*(?:,\s*\w+\s*)*)?\)"

@@ -14,14 +14,14 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import while_loop
 from xtrace._src.ops.elementwise import elementwise as lax
 from xtrace._src.ops.elementwise import selection
 from xtrace._src.ops.random.keys import random_clone, random_split
 from xtrace._src.ops.reductions.cumulative import cumsum
-from xtrace.numpy.indexing import take
+from xtrace.numpy.indexing.indexing import take
 from xtrace.random.continuous import constant, draw_unit_uniform
 from xtrace.random.keys import check_key
 from xtrace.random.sampling import (

@@ -18,7 +18,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.jaxprs.ir import Literal
 from xtrace._src.core.settings import config
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.elementwise import elementwise as lax

@@ -19,7 +19,7 @@ from xtrace._src.core.diagnostics import explain
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.settings import config
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.sizes import is_symbolic, largest
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays.creation import broadcasted_iota
@@ -31,7 +31,7 @@ from xtrace._src.ops.elementwise.selection import select
 from xtrace._src.ops.random.keys import random_bits
 from xtrace._src.ops.reductions.cumulative import cumsum
 from xtrace._src.ops.reductions.reductions import argmax
-from xtrace.numpy.indexing import take
+from xtrace.numpy.indexing.indexing import take
 from xtrace.random.continuous import choose_gumbel_mode, constant, draw_gumbel, draw_unit_uniform
 from xtrace.random.keys import check_key
 from xtrace.random.sampling import (

@@ -16,9 +16,9 @@ from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.elementwise import elementwise as lax
-from xtrace.numpy.einstein_sums import einsum
 from xtrace.numpy.linalg import cholesky, eigh, qr, svd
-from xtrace.numpy.rearrangement import diagonal
+from xtrace.numpy.manipulation.rearrangement import diagonal
+from xtrace.numpy.products.einstein_sums import einsum
 from xtrace.random.continuous import draw_normal
 from xtrace.random.keys import check_key
 from xtrace.random.sampling import broadcast_parameters, draw, get_parameter_shape, sampler, to_float_dtype

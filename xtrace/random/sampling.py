@@ -12,14 +12,14 @@ from xtrace._src.algebra.resharding import reshard_result
 from xtrace._src.algebra.vector_space import canonical_shape, check_broadcast, convert_to
 from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.api.operators.operators import broadcast_to_shape
-from xtrace._src.core import dtypes
+from xtrace._src.core import dtypes, type_promotion
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, not_an_array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.errors import InconclusiveDimensionOperation
 from xtrace._src.core.settings import config
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.shardings.requested_shardings import requested_out_sharding
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.random.keys import random_split
@@ -115,7 +115,7 @@ def draw(
         shape = find_result_shape(shape, **parameters)
         for name, value in parameters.items():
             if dtypes.is_complex(aval_of(value).dtype) and not dtypes.is_complex(dtype):
-                raise dtypes.TypePromotionError(
+                raise type_promotion.TypePromotionError(
                     f"{called_function()}: {name} is complex and does not convert to {dtype.name}"
                 )
     else:

@@ -23,7 +23,7 @@ from xtrace._src.core.errors import BroadcastError, InconclusiveDimensionOperati
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.jaxprs.ir import NEVER_PRINTED, Literal
 from xtrace._src.core.primitive import Derived, Primitive, primitive
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.shardings import sharding_rules, sum_rules
 from xtrace._src.core.shardings.requested_shardings import requested_out_sharding
 from xtrace._src.core.shardings.shardings import NamedSharding

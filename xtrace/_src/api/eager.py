@@ -10,7 +10,7 @@ from typing import Any
 from xtrace._late_imports import late_modules
 from xtrace._src.algebra.resharding import reshard_p
 from xtrace._src.api.compilation.compilation import check_execution, compile_module, evaluates_on_host
-from xtrace._src.api.compilation.device_assignment import assign
+from xtrace._src.api.compilation.sharding_assignment import assign
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics import explain
 from xtrace._src.core.jaxprs.effects import NO_EFFECTS

@@ -31,7 +31,7 @@ from xtrace._src.core.shardings.shardings import Sharding
 from xtrace._src.core.trace import use_named_axes
 from xtrace._src.ops.calls.calls import NO_PLACES, jit_call
 from xtrace._src.ops.references.binding import bind_with_references, check_results, unwrap, wrap
-from xtrace._src.transforms import dce
+from xtrace._src.transforms import dead_code
 from xtrace._src.transforms.discharge import discharge_jaxpr, has_references
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs
@@ -255,7 +255,7 @@ def make_jaxpr(
         avals = abstract_leaves(fun, static, unwrap(leaves), in_tree, abstract_leaf)
         with use_named_axes(axis_env or ()):
             traced = trace("make_jaxpr", fun, static, in_tree, avals)
-        closed = ClosedJaxpr(dce.name_dropped(traced.jaxpr), traced.consts)
+        closed = ClosedJaxpr(dead_code.name_dropped(traced.jaxpr), traced.consts)
         return (closed, traced.out_info) if return_shape else closed
 
     jaxpr_maker.__name__ = f"make_jaxpr({function_name(fun)})"

@@ -27,7 +27,7 @@ from xtrace._src.core.shardings.partition_spec import PartitionSpec
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.ops.arrays.creation import broadcasted_iota, empty
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_index_in_dim, dynamic_slice, dynamic_update_slice
-from xtrace._src.ops.arrays.gathering import (
+from xtrace._src.ops.arrays.gather_scatter import (
     gather,
     scatter,
     scatter_add,
@@ -80,7 +80,8 @@ from xtrace._src.ops.elementwise.stop_gradient import stop_gradient_of_one
 from xtrace._src.ops.reductions.approx_top_k import approx_top_k
 from xtrace._src.ops.reductions.reductions import reduce_max, reduce_min
 from xtrace._src.ops.reductions.windows import reduce_window_max, reduce_window_min, select_and_gather_add
-from xtrace._src.ops.remat.rematerialization import bind_remat, checkpoint_name, remat_call
+from xtrace._src.ops.remat.checkpoint_name import checkpoint_name
+from xtrace._src.ops.remat.rematerialization import bind_remat, remat_call
 from xtrace._src.ops.shardings.custom_partitioning import custom_partitioning_p
 from xtrace._src.ops.shardings.device_put import device_put_p
 from xtrace._src.ops.solvers import linear_solve

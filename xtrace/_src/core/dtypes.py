@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
-from functools import reduce
-from operator import and_
 from typing import Any
 
 import ml_dtypes
@@ -18,7 +15,6 @@ import numpy as np
 from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.errors import StaticArgumentError, refusal_class
-from xtrace._src.core.tables import Table
 from xtrace._src.core.value_objects import EqualByKey
 
 finfo = ml_dtypes.finfo
@@ -63,43 +59,35 @@ unsigned_dtypes: dict[int, DType] = {8: uint8, 16: uint16, 32: uint32, 64: uint6
 # The tangent type of integers and booleans: an element without storage.
 float0: DType = np.dtype([("float0", np.void, 0)])
 
-_SIGNED: list[DType] = [int2, int4, int8, int16, int32, int64]
-_UNSIGNED: list[DType] = [uint2, uint4, uint8, uint16, uint32, uint64]
+SIGNED_INTEGERS: list[DType] = [int2, int4, int8, int16, int32, int64]
+UNSIGNED_INTEGERS: list[DType] = [uint2, uint4, uint8, uint16, uint32, uint64]
 # Only ml_dtypes 0.6 and newer have the one-bit integers.
 if hasattr(ml_dtypes, "int1"):
-    _SIGNED.insert(0, np.dtype(ml_dtypes.int1))
-    _UNSIGNED.insert(0, np.dtype(ml_dtypes.uint1))
-_SMALL_FLOATS: list[DType] = [
+    SIGNED_INTEGERS.insert(0, np.dtype(ml_dtypes.int1))
+    UNSIGNED_INTEGERS.insert(0, np.dtype(ml_dtypes.uint1))
+SMALL_FLOATS: list[DType] = [
     float4_e2m1fn, float6_e2m3fn, float6_e3m2fn, float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn,
     float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
 ]
-_FLOATS: list[DType] = [*_SMALL_FLOATS, bfloat16, float16, float32, float64]
-_COMPLEX: list[DType] = [complex64, complex128]
+FLOATS: list[DType] = [*SMALL_FLOATS, bfloat16, float16, float32, float64]
+COMPLEX: list[DType] = [complex64, complex128]
 
 # Every dtype that an array may have, by its full name.
-all_dtypes: dict[str, DType] = {d.name: d for d in [bool_, *_SIGNED, *_UNSIGNED, *_FLOATS, *_COMPLEX]}
+all_dtypes: dict[str, DType] = {d.name: d for d in [bool_, *SIGNED_INTEGERS, *UNSIGNED_INTEGERS, *FLOATS, *COMPLEX]}
 
-_families: dict[DType, type[np.generic]] = {
-    bool_: np.bool_, **dict.fromkeys(_SIGNED, np.signedinteger), **dict.fromkeys(_UNSIGNED, np.unsignedinteger),
-    **dict.fromkeys(_FLOATS, np.floating), **dict.fromkeys(_COMPLEX, np.complexfloating),
+# Maps a dtype to NumPy's abstract class of its kind.
+families: dict[DType, type[np.generic]] = {
+    bool_: np.bool_,
+    **dict.fromkeys(SIGNED_INTEGERS, np.signedinteger), **dict.fromkeys(UNSIGNED_INTEGERS, np.unsignedinteger),
+    **dict.fromkeys(FLOATS, np.floating), **dict.fromkeys(COMPLEX, np.complexfloating),
 }
 # In NumPy, the scalar classes of ml_dtypes have no abstract base class but np.generic.
-_family_of_class: dict[type, type[np.generic]] = {d.type: family for d, family in _families.items()}
+_family_of_class: dict[type, type[np.generic]] = {d.type: family for d, family in families.items()}
 _boolean = frozenset([bool_])
-_integers = frozenset([*_SIGNED, *_UNSIGNED])
-_signed = frozenset([*_SIGNED, *_FLOATS, *_COMPLEX])
-_floats = frozenset(_FLOATS)
-_complex = frozenset(_COMPLEX)
-
-
-class TypePromotionError(ValueError):
-    """Values of these dtypes do not promote to a common dtype. Convert one of them with ``astype``."""
-
-    __module__ = "xtrace.dtypes"
-
-
-class ExtendedPromotionError(TypePromotionError, TypeError):
-    """Random keys do not promote with another dtype. Both bases: JAX raises one or the other, by function."""
+_integers = frozenset([*SIGNED_INTEGERS, *UNSIGNED_INTEGERS])
+_signed = frozenset([*SIGNED_INTEGERS, *FLOATS, *COMPLEX])
+_floats = frozenset(FLOATS)
+_complex = frozenset(COMPLEX)
 
 
 class extended(np.generic):
@@ -220,11 +208,11 @@ _mlir_names: dict[Any, str] = {
     bool_: "i1",
     float0: "i1",
     # Not the one-bit integers: i1 is the boolean.
-    **{d: _plain_name(d) for d in _SIGNED if d.name != "int1"},
-    **{d: _plain_name(d).replace("u", "ui") for d in _UNSIGNED if d.name != "uint1"},
+    **{d: _plain_name(d) for d in SIGNED_INTEGERS if d.name != "int1"},
+    **{d: _plain_name(d).replace("u", "ui") for d in UNSIGNED_INTEGERS if d.name != "uint1"},
     **{d: _plain_name(d) for d in (bfloat16, float16, float32, float64)},
     # float8_e4m3fn is f8E4M3FN.
-    **{d: "f" + _plain_name(d)[1:].replace("_", "").upper() for d in _SMALL_FLOATS},
+    **{d: "f" + _plain_name(d)[1:].replace("_", "").upper() for d in SMALL_FLOATS},
     complex64: "complex<f32>",
     complex128: "complex<f64>",
 }
@@ -427,7 +415,7 @@ def resolve(dtype: Any) -> Any:
     return native
 
 
-_own: dict[Any, Any] = {d: d for d in (*_families, float0)}
+_own: dict[Any, Any] = {d: d for d in (*families, float0)}
 _canonical: tuple[dict[Any, Any], dict[Any, Any]] = ({}, {})
 
 
@@ -535,7 +523,7 @@ def scalar_type_of(x: np.dtype[Any]) -> type:
         <class 'int'>
     """
     dtype, _ = dtype_and_weak(x, True)
-    family = _families.get(dtype)
+    family = families.get(dtype)
     if family is None:
         raise TypeError(f"elements of dtype {full_name(dtype)} have no Python scalar type")
     return _scalar_of_family[family]
@@ -544,119 +532,3 @@ def scalar_type_of(x: np.dtype[Any]) -> type:
 _scalar_of_family: dict[type[np.generic], type] = {
     np.bool_: bool, np.signedinteger: int, np.unsignedinteger: int, np.floating: float, np.complexfloating: complex,
 }
-
-
-class _Lattice:
-    """A partial order of names, given by its upward edges; the join of names is their least common upper bound.
-
-    Each name is represented by the set (a bit mask) of all names at or above it. The common upper bounds of several
-    names are the intersection of their sets. The least of these is the name whose set is this intersection.
-    """
-
-    def __init__(self, edges: dict[str, str]) -> None:
-        above: dict[str, set[str]] = {}
-
-        def climb(name: str) -> set[str]:
-            if name not in above:
-                above[name] = {name}.union(*(climb(upper) for upper in edges.get(name, "").split()))
-            return above[name]
-
-        names = sorted({*edges, *" ".join(edges.values()).split()})
-        bit = {name: 1 << position for position, name in enumerate(names)}
-        self.mask = {name: sum(bit[upper] for upper in climb(name)) for name in names}
-        self.name_of = {mask: name for name, mask in self.mask.items()}
-
-    def join(self, names: Iterable[str]) -> str | None:
-        """Return the least upper bound of `names`, None where there is none."""
-        return self.name_of.get(reduce(and_, [self.mask[name] for name in names]))
-
-
-def _names(dtypes: Iterable[DType]) -> str:
-    return " ".join(d.name for d in dtypes)
-
-
-# int*, float* and complex* are weak scalars: below the dtypes of their kind and above the dtypes of the kind before.
-# Narrow integers and small floats have nothing above them. So narrow integers join with bool and int* only, and small
-# floats with everything below float*, such as the ordinary integers.
-_standard = _Lattice(
-    {
-        "bool": "int*", "int*": _names(d for d in _SIGNED + _UNSIGNED if d.itemsize == 1),
-        "uint8": "uint16 int16", "uint16": "uint32 int32", "uint32": "uint64 int64", "uint64": "float*",
-        "int8": "int16", "int16": "int32", "int32": "int64", "int64": "float*",
-        "float*": f"complex* float16 bfloat16 {_names(_SMALL_FLOATS)}",
-        "float16": "float32", "bfloat16": "float32", "float32": "float64 complex64", "float64": "complex128",
-        "complex*": "complex64", "complex64": "complex128",
-    }
-)
-
-# In strict mode a weak scalar becomes any dtype of its kind or a later one, and no dtype becomes another.
-_strict = _Lattice(
-    {
-        "bool": "", "int*": f"float* {_names(_SIGNED + _UNSIGNED)}", "float*": f"complex* {_names(_FLOATS)}",
-        "complex*": _names(_COMPLEX),
-    }
-)
-
-_weak_names = {
-    np.bool_: "bool", np.signedinteger: "int*", np.unsignedinteger: "int*",
-    np.floating: "float*", np.complexfloating: "complex*",
-}
-_weak_results = {"int*": int64, "float*": float64, "complex*": complex128}
-_widest = {np.signedinteger: int64, np.unsignedinteger: uint64, np.floating: float64, np.complexfloating: complex128}
-
-_promotions = Table(10_000)
-
-
-def promote(
-    dtypes_and_weak: tuple[tuple[Any, bool], ...], x64: bool, mode: str = "standard", wide: bool | None = None
-) -> tuple[np.dtype[Any], bool]:
-    """Return the dtype, and whether it is weak, of an operation on values of the given dtypes and weakness.
-
-    In the mode 'strict' only weak scalars change their dtype. wide: whether strong results may have 64 bits; by default
-    `x64`. Raises TypePromotionError if there is no common dtype. The rule is the join in a lattice of dtypes (JAX's
-    documentation, "Type promotion semantics").
-    """
-    wide = x64 if wide is None else wide
-    key = (dtypes_and_weak, x64, mode, wide)
-    promoted = _promotions.get(key)
-    if promoted is None:
-        if not dtypes_and_weak:
-            raise ValueError("promotion of no values; give at least one array or dtype")
-        promoted = _promote(dtypes_and_weak, x64, mode, wide)
-        _promotions.remember(key, promoted)
-    return promoted
-
-
-def _promote(given: tuple[tuple[Any, bool], ...], x64: bool, mode: str, wide: bool) -> tuple[Any, bool]:
-    pairs = {(canonicalize(dtype, wide), weak) for dtype, weak in given}
-    dtypes = {dtype for dtype, _ in pairs}
-    if not dtypes <= _families.keys():
-        if len(dtypes) > 1:
-            raise ExtendedPromotionError(_no_promotion(dtypes, pairs, mode))
-        return dtypes.pop(), False
-    if all(weak for _, weak in pairs) and (mode != "strict" or len(given) == 1):
-        # Weak values alone promote as strong ones would, and the result is the default dtype of its kind.
-        name = _standard.join(d.name for d in dtypes)
-        weak = name != "bool"
-    else:
-        lattice = _strict if mode == "strict" else _standard
-        name = lattice.join(_weak_names[_families[d]] if weak else d.name for d, weak in pairs)
-        weak = name in _weak_results
-    if name is None:
-        raise TypePromotionError(_no_promotion(dtypes, pairs, mode))
-    dtype = _weak_results[name] if name in _weak_results else all_dtypes[name]
-    return (canonicalize(_widest[_families[dtype]], x64), True) if weak else (canonicalize(dtype, wide), False)
-
-
-def _no_promotion(dtypes: set[Any], pairs: set[tuple[Any, bool]], mode: str) -> str:
-    shown = " and ".join(sorted(full_name(d) + (" (weak)" if weak else "") for d, weak in pairs))
-    if not dtypes <= _families.keys():
-        return (
-            f"{shown} have no common dtype; random keys and float0 combine only with their own dtype; fold_in(key, n) "
-            "makes another key of a number"
-        )
-    target = max((d for d, _ in pairs), key=lambda d: (_bit_widths[d], d.name))
-    advice = f"convert one explicitly, for example x.astype('{target.name}')"
-    if mode == "strict":
-        return f"{shown} differ, and jax_numpy_dtype_promotion is 'strict'; {advice}, or set it to 'standard'"
-    return f"{shown} have no common dtype; integers and floats of few bits promote to no other; {advice}"

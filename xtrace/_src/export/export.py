@@ -7,7 +7,8 @@ from typing import Any
 
 from xtrace._late_imports import late_modules
 from xtrace._src.api.differentiation.grad import vjp
-from xtrace._src.api.jit.jit import Jitted, jit
+from xtrace._src.api.jit.jit import jit
+from xtrace._src.api.jit.jitted import Jitted
 from xtrace._src.api.jit.stages import ExportedTrace, Traced, lower_for_export
 from xtrace._src.api.tracing import make_struct
 from xtrace._src.core.avals import ShapedArray

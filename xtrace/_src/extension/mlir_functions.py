@@ -19,7 +19,7 @@ from xtrace._src.extension.lowering_contexts import (
 )
 from xtrace._src.ops.calls.ffi import ForeignLowering
 from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value
-from xtrace._src.transforms import lower
+from xtrace._src.transforms import effect_tokens, lower
 from xtrace._src.xla.mlir import mlir_rules
 
 create_token = mlir_rules.create_token
@@ -63,13 +63,13 @@ def emit_by_rule(
             )
         return [*[context.tokens_out.get(e) for e in ordered], *mlir_rules.flatten(returned)]
 
-    operands = [*lower.get_tokens(builder, ordered), *values]
-    outputs: list[ShapedArray] = [*[lower.TOKEN] * len(ordered), *results]
+    operands = [*effect_tokens.get_tokens(builder, ordered), *values]
+    outputs: list[ShapedArray] = [*[effect_tokens.TOKEN] * len(ordered), *results]
     functions = mlir_rules.write_rule_functions(
         primitive.name, build, [v.type for v in operands], [a.mlir_type for a in outputs]
     )
     called = emit_call_of_functions(builder, primitive.name, functions, operands, outputs)
-    return lower.with_tokens(builder, ordered, called)
+    return effect_tokens.with_tokens(builder, ordered, called)
 
 
 def emit_call_of_functions(
@@ -216,9 +216,9 @@ def jaxpr_text(
         for variable, constant in zip(jaxpr.constvars, closed.consts, strict=True):
             values[variable] = lower.emit_program_constant(function, constant, variable.aval)
         results = lower.emit_equations(function, jaxpr, values)
-        return [*lower.get_tokens(function, effects), *results]
+        return [*effect_tokens.get_tokens(function, effects), *results]
 
-    tokens = [lower.TOKEN] * len(effects)
+    tokens = [effect_tokens.TOKEN] * len(effects)
     return function_text(context, [*tokens, *jaxpr.in_avals], [*tokens, *jaxpr.out_avals], write, describe)
 
 

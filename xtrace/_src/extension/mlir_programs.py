@@ -20,11 +20,11 @@ from xtrace._src.extension.lowering_contexts import (
 )
 from xtrace._src.extension.mlir_functions import add_function, build_jaxpr_call, function_text, inline_text, jaxpr_text
 from xtrace._src.ops.calls.calls import close_jaxpr
-from xtrace._src.ops.host.host_calls import emit_host_call
+from xtrace._src.ops.host.callback_lowering import emit_host_call
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.donation import pair_donations
-from xtrace._src.transforms.lower import TOKEN
+from xtrace._src.transforms.effect_tokens import TOKEN
 from xtrace._src.xla.mlir import mlir_rules
 
 

@@ -29,7 +29,7 @@ from xtrace._src.ops.elementwise.elementwise import div
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.execute import Assignment
 from xtrace._src.runtime.transfer import array_from_host, to_input
-from xtrace._src.transforms.dce import eliminate_dead_code
+from xtrace._src.transforms.dead_code import eliminate_dead_code
 from xtrace._src.xla import buffers
 
 # The number of calls that are evaluated before the program is compiled.

@@ -40,7 +40,7 @@ from xtrace._src.jet.series import (
 )
 from xtrace._src.ops.arrays.concatenation import concatenate, split, stack, tile, unstack
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice, dynamic_update_slice
-from xtrace._src.ops.arrays.gathering import gather, scatter_add, scatter_sub
+from xtrace._src.ops.arrays.gather_scatter import gather, scatter_add, scatter_sub
 from xtrace._src.ops.arrays.index_vectors import GatherScatterMode
 from xtrace._src.ops.arrays.shape import copy, rev, squeeze
 from xtrace._src.ops.arrays.slicing import pad, slice

@@ -27,7 +27,7 @@ from xtrace._src.key_reuse.accounts import (
     refuse_reuse,
 )
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice
-from xtrace._src.ops.arrays.gathering import gather
+from xtrace._src.ops.arrays.gather_scatter import gather
 from xtrace._src.ops.arrays.shape import copy, rev, squeeze
 from xtrace._src.ops.arrays.slicing import slice as slice_p
 from xtrace._src.ops.calls.metadata import xla_metadata_value_p

@@ -25,7 +25,7 @@ from xtrace._src.ops.control_flow.while_loop import while_p
 from xtrace._src.ops.solvers import linear_solve
 from xtrace._src.roofline.results import RooflineResult, RooflineRuleContext, RooflineShape, count_bytes
 from xtrace._src.roofline.rules import RULES, Rule, count_nothing
-from xtrace._src.transforms.dce import eliminate_dead_code
+from xtrace._src.transforms.dead_code import eliminate_dead_code
 
 # Operations with jaxprs that run an unknown number of times.
 _UNCOUNTED = frozenset((cond_p, while_p, linear_solve))

@@ -16,7 +16,7 @@ from xtrace._src.algebra.families import mul, neg
 from xtrace._src.algebra.varying import psum_invariant, unreduced_psum
 from xtrace._src.algebra.vector_space import reduce_sum
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.ops.arrays.gathering import (
+from xtrace._src.ops.arrays.gather_scatter import (
     gather,
     scatter,
     scatter_add,

@@ -14,7 +14,7 @@ from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import full, iota
-from xtrace._src.ops.arrays.gathering import gather, scatter, scatter_add
+from xtrace._src.ops.arrays.gather_scatter import gather, scatter, scatter_add
 from xtrace._src.ops.arrays.index_vectors import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.ops.arrays.slicing import index_in_dim, slice_in_dim

@@ -16,7 +16,7 @@ from xtrace._src.core.jaxprs.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import Trace, current_trace
-from xtrace._src.transforms.dce import eliminate_dead_code
+from xtrace._src.transforms.dead_code import eliminate_dead_code
 from xtrace._src.transforms.replay import TraceStack
 
 

@@ -15,7 +15,7 @@ from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.settings import config
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.core.trace import Trace, Tracer, current_trace, use_trace
-from xtrace._src.transforms.dce import eliminate_dead_code
+from xtrace._src.transforms.dead_code import eliminate_dead_code
 from xtrace._src.transforms.equation_templates import EquationTemplate
 from xtrace._src.transforms.inlined_calls import call_template, inline_calls, inlined_call
 from xtrace._src.transforms.jvp import JVPTrace, JVPTracer

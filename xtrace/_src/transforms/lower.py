@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -12,22 +11,20 @@ from typing import Any
 import numpy as np
 
 from xtrace._late_imports import late_modules
-from xtrace._src.core import dtypes, monitoring
-from xtrace._src.core.avals import AbstractToken, MemorySpace, ShapedArray, aval_of_value, check_size, physical_aval
+from xtrace._src.core import monitoring
+from xtrace._src.core.avals import MemorySpace, ShapedArray, check_size, physical_aval
 from xtrace._src.core.diagnostics.positions import (
     Annotation,
     Position,
     Scopes,
     annotations_in,
-    describe,
     format_scopes,
     merge_annotations,
 )
 from xtrace._src.core.diagnostics.rule_error_notes import note_rule
-from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.garbage_collection import collection_paused
-from xtrace._src.core.jaxprs.effects import Effect, Effects, ordered_effects
+from xtrace._src.core.jaxprs.effects import Effects, ordered_effects
 from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, are_cacheable, find_jaxprs
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.settings import config
@@ -43,15 +40,12 @@ from xtrace._src.stablehlo.emission_templates import record_emission_template
 from xtrace._src.stablehlo.frontend_attributes import annotate, annotate_lines, is_broadcast
 from xtrace._src.stablehlo.repeated_calls import keep_calls
 from xtrace._src.transforms.donation import pair_donations
+from xtrace._src.transforms.effect_tokens import TOKEN, get_tokens, with_tokens
+from xtrace._src.transforms.hidden_constants import split_constants, warn_of_large_constants
 from xtrace._src.transforms.physical_types import stage_on_physical_types
 
 with late_modules(globals()):
     from xtrace._src.transforms import symbolic_arguments
-
-# Larger constants are arguments of the program, because text is slow to parse, and XLA spends long folding it.
-HIDDEN_ARGUMENT_BYTES = 1024
-
-TOKEN = ShapedArray((), dtypes.token)
 
 _numbers = itertools.count()
 
@@ -87,20 +81,6 @@ class LoweredModule:
             return self.builder.text(debug_info)
 
 
-def _warn_of_large(constants: Sequence[Any], name: str) -> None:
-    """Warn if a program closes over more bytes than the settings allow."""
-    allowed = config.captured_constants_warn_bytes.value
-    avals = sorted([aval_of_value(x) for x in constants], key=lambda a: -a.size * a.dtype.itemsize)
-    total = sum([a.size * a.dtype.itemsize for a in avals])
-    if allowed is not None and 0 <= allowed < total:
-        types = ", ".join([a.str_short(short_dtypes=False) for a in avals[:5]])
-        warn_user(
-            f"A large amount of constants were captured: {name} closes over {total} bytes in {len(avals)} arrays, the "
-            f"largest being {types}. Pass them as arguments; the setting jax_captured_constants_warn_bytes says how "
-            "many bytes are allowed, -1 any number"
-        )
-
-
 def lower(
     closed: ClosedJaxpr, name: str, platform: str, *, donated: Sequence[bool] = (), scope: str | None = None,
     argument_names: Callable[[], Sequence[str]] = tuple, result_names: Callable[[], Sequence[str]] = tuple,
@@ -127,24 +107,15 @@ def lower(
     module.functions.append(main)
     jaxpr = closed.jaxpr
     count_occurrences_in(module, jaxpr)
-    hidden, small = [], []
     values: dict[Atom, Value] = {}
-    read = _read(jaxpr) if jaxpr.constvars else set()
-    for variable, constant in zip(jaxpr.constvars, closed.consts, strict=True):
-        if variable not in read:
-            continue
-        aval = aval_of_value(constant)
-        is_large = hides_constants and aval.size * aval.dtype.itemsize > HIDDEN_ARGUMENT_BYTES
-        if type(aval) is AbstractToken or is_large:
-            # XLA would choose a split for an argument without a sharding.
-            place = get_constant_sharding(constant, mesh) if mesh is not None else None
-            attribute = module.meshes.attribute(place, physical_aval(variable.aval).ndim)
-            values[variable] = main.argument(variable.aval, attribute)
-            hidden.append(constant)
-        else:
-            small.append((variable, constant))
+    hidden, small = split_constants(closed, hides_constants)
+    for variable, constant in hidden:
+        # XLA would choose a split for an argument without a sharding.
+        place = get_constant_sharding(constant, mesh) if mesh is not None else None
+        attribute = module.meshes.attribute(place, physical_aval(variable.aval).ndim)
+        values[variable] = main.argument(variable.aval, attribute)
     if hidden:
-        _warn_of_large(hidden, name)
+        warn_of_large_constants([constant for _, constant in hidden], name)
     donors = list(donated) or [False] * len(jaxpr.invars)
     layouts = assignment.layouts if assignment is not None else None
     aliases = pair_donations(jaxpr, donors, layouts)
@@ -177,7 +148,7 @@ def lower(
     module.finish()
     unusable = [i for i, donor in enumerate(donors) if donor and i not in aliases] if layouts is None else []
     monitoring.record_step(monitoring.LOWERING, time.perf_counter() - start, main.scope)
-    return LoweredModule(module, hidden, unusable, jaxpr.effects)
+    return LoweredModule(module, [constant for _, constant in hidden], unusable, jaxpr.effects)
 
 
 def _shardings(
@@ -214,14 +185,6 @@ def emit_program_constant(builder: FunctionBuilder, constant: object, aval: Shap
 def _to_numpy(constant: object) -> Any:
     """Return a constant of the program as a NumPy array."""
     return constant.physical_array() if isinstance(constant, ConcreteArray) else np.asarray(constant)
-
-
-def _read(jaxpr: Jaxpr) -> set[Atom]:
-    """Return the variables that the equations and the results of `jaxpr` read."""
-    read: set[Atom] = set(jaxpr.outvars)
-    for equation in jaxpr.eqns:
-        read.update(equation.invars)
-    return read
 
 
 def is_unreduced(x: Value) -> bool:
@@ -403,89 +366,6 @@ def emit_call(
     line = f"{operation} @{function.name}({names}){attributes} : {builder.function_type(operands, results)}"
     called = builder.line_of_many(line, results)
     return with_tokens(builder, effects, called)
-
-
-# The operations that call Python.
-CALLING_PYTHON: set[Primitive] = set()
-
-
-def emit_computation(inner: FunctionBuilder, jaxpr: Jaxpr, name: str) -> list[Value]:
-    """Write the function that the operation `name` applies to elements into the region `inner`; return its results.
-
-    Raises NotImplementedError if the function calls Python, or needs operations that abort XLA in such a region
-    (openxla/xla#47366, #47370, #47373).
-    """
-    _check_computation(jaxpr, name)
-    returned = emit_jaxpr(inner, jaxpr, inner.arguments[: len(jaxpr.invars)])
-    unsupported = _find_uncompilable(inner)
-    if unsupported is not None:
-        raise NotImplementedError(
-            f"{name}: the function it applies to elements needs {unsupported}, which XLA only does with whole arrays. "
-            "Write the function with elementwise operations, or the whole as a scan or an associative_scan"
-        )
-    return returned
-
-
-_WHOLE_ARRAYS = re.compile(
-    r"stablehlo\.(while|sort|custom_call|fft|scatter|dynamic_update_slice|rng_bit_generator)\b"
-    r"|stablehlo\.(dot_general).* -> tensor<[0-9?]"
-)
-
-
-def _find_uncompilable(builder: FunctionBuilder) -> str | None:
-    """Return the first operation of a function or region that XLA cannot compile inside a function of elements."""
-    depths: list[int] = []
-    for line in builder.lines:
-        match = _WHOLE_ARRAYS.search(line)
-        if match is not None:
-            return f"stablehlo.{match[1] or match[2]}"
-        if '"stablehlo.case"' in line:
-            depths.append(0)
-        elif depths and line.lstrip().startswith("}, {"):
-            depths[-1] += 1
-            if depths[-1] > 1:
-                return "a choice between more than two branches"
-        elif depths and line.lstrip().startswith("})"):
-            depths.pop()
-        called = _CALLED.search(line)
-        if called is not None:
-            functions = builder.module.functions
-            inside = next((_find_uncompilable(f) for f in functions if f.name == called[1]), None)
-            if inside is not None:
-                return inside
-    return None
-
-
-_CALLED = re.compile(r"call @([^(]+)\(")
-
-
-def _check_computation(jaxpr: Jaxpr, name: str) -> None:
-    """Raise NotImplementedError if a function that the operation `name` applies to elements calls Python.
-
-    XLA may call the function in any order and any number of times, and aborts the process for calls of Python there.
-    """
-    for equation in jaxpr.eqns:
-        if equation.primitive in CALLING_PYTHON:
-            raise NotImplementedError(
-                f"Cannot lower effectful `{name}`: the function it applies to elements calls Python ("
-                f"{equation.primitive.name}, at {describe(equation.source)}), which it may do in no order and any "
-                "number of times. Print what goes in or comes out, or write it as a scan"
-            )
-        for inner in find_jaxprs(equation.parameters):
-            _check_computation(inner, name)
-
-
-def get_tokens(builder: FunctionBuilder, effects: Sequence[Effect]) -> list[Value]:
-    """Return the tokens on which the next operations with these ordered effects wait."""
-    return [builder.tokens[e] for e in effects]
-
-
-def with_tokens(builder: FunctionBuilder, effects: Sequence[Effect], values: Sequence[Value]) -> list[Value]:
-    """Store the new tokens of these ordered effects, which are the first of `values`; return the rest."""
-    if not effects:
-        return list(values)
-    builder.tokens.update(zip(effects, values, strict=False))
-    return list(values[len(effects) :])
 
 
 # The key in a module's memo for the number of equations that hold each jaxpr, or for the function that counts them.

@@ -8,11 +8,11 @@ from typing import Any
 
 from xtrace.example_libraries.optimizers.schedules import make_schedule
 from xtrace.example_libraries.optimizers.states import optimizer
-from xtrace.numpy.conversion import asarray
-from xtrace.numpy.creation import zeros, zeros_like
-from xtrace.numpy.manipulation import atleast_1d, expand_dims, reshape
-from xtrace.numpy.reductions import max as greatest
-from xtrace.numpy.ufuncs import abs, maximum, minimum, sqrt, square, where
+from xtrace.numpy.arrays.conversion import asarray
+from xtrace.numpy.arrays.creation import zeros, zeros_like
+from xtrace.numpy.elementwise.ufuncs import abs, maximum, minimum, sqrt, square, where
+from xtrace.numpy.manipulation.shapes import atleast_1d, expand_dims, reshape
+from xtrace.numpy.reductions.reductions import max as greatest
 
 __all__ = ["adagrad", "adam", "adamax", "momentum", "nesterov", "rmsprop", "rmsprop_momentum", "sgd", "sm3"]
 

@@ -8,10 +8,10 @@ from typing import Any
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
-from xtrace.numpy.conversion import array
-from xtrace.numpy.reductions import sum as total
-from xtrace.numpy.rounding import floor
-from xtrace.numpy.ufuncs import minimum
+from xtrace.numpy.arrays.conversion import array
+from xtrace.numpy.elementwise.rounding import floor
+from xtrace.numpy.elementwise.ufuncs import minimum
+from xtrace.numpy.reductions.reductions import sum as total
 
 __all__ = [
     "constant", "exponential_decay", "inverse_time_decay", "make_schedule", "piecewise_constant", "polynomial_decay",

@@ -16,11 +16,11 @@ from xtrace._src.ops.reductions.windows import reduce_window, reduce_window_shap
 from xtrace.example_libraries.stax.layers import Function, Layer, build_layer, find_rank, get_first_shape
 from xtrace.nn.activations import elu, gelu, leaky_relu, relu, selu, sigmoid, softplus
 from xtrace.nn.normalization import log_softmax, softmax
-from xtrace.numpy.creation import ones_like
-from xtrace.numpy.joins_and_splits import concatenate
-from xtrace.numpy.manipulation import reshape
-from xtrace.numpy.scalar_types import shape
-from xtrace.numpy.ufuncs import exp, tanh, where
+from xtrace.numpy.arrays.creation import ones_like
+from xtrace.numpy.arrays.scalar_types import shape
+from xtrace.numpy.elementwise.ufuncs import exp, tanh, where
+from xtrace.numpy.manipulation.joins_and_splits import concatenate
+from xtrace.numpy.manipulation.shapes import reshape
 from xtrace.random import bernoulli
 
 

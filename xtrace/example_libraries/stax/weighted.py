@@ -12,8 +12,8 @@ from xtrace._src.ops.contractions.convolution_shapes import conv_general_shape_t
 from xtrace.example_libraries.stax.layers import Function, Layer, build_layer, find_rank
 from xtrace.nn.initializers import glorot_normal, normal, ones, zeros
 from xtrace.nn.normalization import standardize
-from xtrace.numpy.contraction import matmul
-from xtrace.numpy.manipulation import expand_dims
+from xtrace.numpy.manipulation.shapes import expand_dims
+from xtrace.numpy.products.contraction import matmul
 from xtrace.random import split
 
 # The default initializers of weights and biases.

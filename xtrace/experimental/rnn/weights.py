@@ -7,9 +7,9 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import operand_aval
 from xtrace._src.core.arrays import Array
-from xtrace.numpy.conversion import asarray
-from xtrace.numpy.joins_and_splits import concatenate, split
-from xtrace.numpy.manipulation import ravel, reshape
+from xtrace.numpy.arrays.conversion import asarray
+from xtrace.numpy.manipulation.joins_and_splits import concatenate, split
+from xtrace.numpy.manipulation.shapes import ravel, reshape
 from xtrace.random import uniform
 
 # The input, forget, cell and output gate.

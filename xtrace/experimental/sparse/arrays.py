@@ -14,7 +14,7 @@ from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.core.pytrees.pytree_registration import register_pytree_node_class
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.sparse.coordinates import bcoo_fromdense_p
 from xtrace._src.sparse.rows_and_columns import bcsr_fromdense_p
@@ -36,10 +36,10 @@ from xtrace.experimental.sparse.row_functions import (
     to_coordinates,
 )
 from xtrace.experimental.sparse.row_storage import RowStorage
-from xtrace.numpy.conversion import asarray
-from xtrace.numpy.creation import ones, zeros
-from xtrace.numpy.joins_and_splits import concatenate
-from xtrace.numpy.ranges import arange
+from xtrace.numpy.arrays.conversion import asarray
+from xtrace.numpy.arrays.creation import ones, zeros
+from xtrace.numpy.arrays.ranges import arange
+from xtrace.numpy.manipulation.joins_and_splits import concatenate
 
 __all__ = ["BCOO", "BCSR", "bcoo_fromdense", "bcsr_fromdense"]
 

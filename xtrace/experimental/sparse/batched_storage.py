@@ -9,7 +9,7 @@ from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.sparse.layouts import Layout, SparseInfo
 from xtrace.experimental.sparse.sparse_arrays import JAXSparse, infer_mapped_shape
-from xtrace.numpy.conversion import asarray
+from xtrace.numpy.arrays.conversion import asarray
 
 
 class BatchedStorage(JAXSparse):

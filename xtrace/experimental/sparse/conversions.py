@@ -25,8 +25,8 @@ from xtrace._src.sparse.coordinates import (
     split_permutation,
 )
 from xtrace.experimental.sparse.coordinate_storage import Coordinates, check_coordinates
-from xtrace.numpy.conversion import asarray
-from xtrace.numpy.ufuncs import where
+from xtrace.numpy.arrays.conversion import asarray
+from xtrace.numpy.elementwise.ufuncs import where
 
 __all__ = ["bcoo_extract", "bcoo_sort_indices", "bcoo_sum_duplicates", "bcoo_todense", "bcoo_transpose"]
 

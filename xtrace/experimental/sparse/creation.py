@@ -15,7 +15,7 @@ from xtrace._src.sparse.formula_primitives import formula_primitive
 from xtrace.experimental.sparse.arrays import BCOO, BCSR
 from xtrace.experimental.sparse.matrices import COO, CSC, CSR
 from xtrace.experimental.sparse.sparse_arrays import JAXSparse
-from xtrace.numpy.conversion import asarray
+from xtrace.numpy.arrays.conversion import asarray
 
 __all__ = ["empty", "eye", "todense", "todense_p"]
 

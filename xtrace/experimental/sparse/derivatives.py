@@ -14,7 +14,7 @@ from xtrace._src.core.pytrees import pytree
 from xtrace.experimental.sparse.coordinate_storage import CoordinateStorage
 from xtrace.experimental.sparse.row_storage import RowStorage
 from xtrace.experimental.sparse.sparse_arrays import JAXSparse
-from xtrace.numpy.broadcasting import broadcast_to
+from xtrace.numpy.manipulation.broadcasting import broadcast_to
 
 __all__ = ["grad", "jacfwd", "jacobian", "jacrev", "value_and_grad"]
 

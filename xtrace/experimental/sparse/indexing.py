@@ -19,13 +19,13 @@ from xtrace._src.sparse.layouts import count_positions
 from xtrace.experimental.sparse.conversions import bcoo_sum_duplicates, bcoo_transpose
 from xtrace.experimental.sparse.coordinate_storage import CoordinateStorage, check_coordinates, get_batch_shape
 from xtrace.experimental.sparse.layout_changes import bcoo_squeeze, bcoo_update_layout
-from xtrace.numpy.broadcasting import broadcast_to
-from xtrace.numpy.conversion import asarray
-from xtrace.numpy.creation import zeros
-from xtrace.numpy.joins_and_splits import concatenate
+from xtrace.numpy.arrays.conversion import asarray
+from xtrace.numpy.arrays.creation import zeros
+from xtrace.numpy.elementwise.ufuncs import clip, maximum, where
+from xtrace.numpy.manipulation.broadcasting import broadcast_to
+from xtrace.numpy.manipulation.joins_and_splits import concatenate
+from xtrace.numpy.manipulation.padding import pad
 from xtrace.numpy.operands import axes_of
-from xtrace.numpy.padding import pad
-from xtrace.numpy.ufuncs import clip, maximum, where
 
 __all__ = ["bcoo_concatenate", "bcoo_dynamic_slice", "bcoo_gather", "bcoo_rev", "bcoo_slice"]
 

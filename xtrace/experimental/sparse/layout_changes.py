@@ -22,14 +22,14 @@ from xtrace.experimental.sparse.coordinate_storage import (
     check_coordinates,
     get_batch_shape,
 )
-from xtrace.numpy.broadcasting import broadcast_to
-from xtrace.numpy.broadcasting import indices as grid_of
-from xtrace.numpy.conversion import asarray
-from xtrace.numpy.creation import zeros
-from xtrace.numpy.joins_and_splits import concatenate
+from xtrace.numpy.arrays.conversion import asarray
+from xtrace.numpy.arrays.creation import zeros
+from xtrace.numpy.elementwise.ufuncs import where
+from xtrace.numpy.manipulation.broadcasting import broadcast_to
+from xtrace.numpy.manipulation.broadcasting import indices as grid_of
+from xtrace.numpy.manipulation.joins_and_splits import concatenate
 from xtrace.numpy.operands import axes_of
-from xtrace.numpy.reductions import sum as total
-from xtrace.numpy.ufuncs import where
+from xtrace.numpy.reductions.reductions import sum as total
 
 __all__ = ["bcoo_broadcast_in_dim", "bcoo_reduce_sum", "bcoo_reshape", "bcoo_squeeze", "bcoo_update_layout"]
 

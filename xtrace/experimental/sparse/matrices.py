@@ -14,7 +14,7 @@ from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.pytrees.pytree_registration import register_pytree_node_class
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.sparse.layouts import COOInfo, row_layout
 from xtrace._src.sparse.rows_and_columns import (
     coo_fromdense_p,
@@ -28,11 +28,11 @@ from xtrace._src.sparse.rows_and_columns import (
 )
 from xtrace.experimental.sparse.arrays import BCOO, count_diagonal, count_stored
 from xtrace.experimental.sparse.sparse_arrays import JAXSparse
-from xtrace.numpy.conversion import asarray
-from xtrace.numpy.creation import ones, zeros
-from xtrace.numpy.ordering import lexsort
-from xtrace.numpy.ranges import arange
-from xtrace.numpy.ufuncs import clip
+from xtrace.numpy.arrays.conversion import asarray
+from xtrace.numpy.arrays.creation import ones, zeros
+from xtrace.numpy.arrays.ranges import arange
+from xtrace.numpy.elementwise.ufuncs import clip
+from xtrace.numpy.sorting.ordering import lexsort
 
 __all__ = [
     "COO", "CSC", "CSR", "coo_fromdense", "coo_matmat", "coo_matvec", "coo_todense", "csr_fromdense", "csr_matmat",

@@ -10,7 +10,7 @@ from xtrace._src.api.mapping.vmap import vmap
 from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.integers import integer_tuple, to_integer
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.ops.arrays.sorting import sort
 from xtrace._src.sparse import index_rows
 from xtrace.experimental.sparse.arrays import BCOO

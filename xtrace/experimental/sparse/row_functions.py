@@ -25,7 +25,7 @@ from xtrace.experimental.sparse.layout_changes import bcoo_broadcast_in_dim, ref
 from xtrace.experimental.sparse.products import resolve_contraction
 from xtrace.experimental.sparse.row_storage import Rows, RowStorage, check_rows
 from xtrace.experimental.sparse.sparse_arrays import JAXSparse
-from xtrace.numpy.conversion import asarray
+from xtrace.numpy.arrays.conversion import asarray
 
 __all__ = [
     "bcsr_broadcast_in_dim", "bcsr_concatenate", "bcsr_dot_general", "bcsr_extract", "bcsr_sum_duplicates",

@@ -12,16 +12,16 @@ from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.control_flow.while_loop import while_loop
 from xtrace._src.sparse.direct_solution import spsolve_p
-from xtrace.numpy.complex_parts import conj
-from xtrace.numpy.contraction import matmul
-from xtrace.numpy.conversion import asarray
-from xtrace.numpy.creation import eye, zeros_like
-from xtrace.numpy.joins_and_splits import concatenate
+from xtrace.numpy.arrays.conversion import asarray
+from xtrace.numpy.arrays.creation import eye, zeros_like
+from xtrace.numpy.elementwise.complex_parts import conj
+from xtrace.numpy.elementwise.ufuncs import abs as absolute
+from xtrace.numpy.elementwise.ufuncs import sqrt, where
 from xtrace.numpy.linalg import eigh, norm, qr
-from xtrace.numpy.rearrangement import diag
-from xtrace.numpy.reductions import any as contains_true
-from xtrace.numpy.ufuncs import abs as absolute
-from xtrace.numpy.ufuncs import sqrt, where
+from xtrace.numpy.manipulation.joins_and_splits import concatenate
+from xtrace.numpy.manipulation.rearrangement import diag
+from xtrace.numpy.products.contraction import matmul
+from xtrace.numpy.reductions.reductions import any as contains_true
 
 _REORDERINGS = (0, 1, 2, 3, 4)
 

@@ -32,10 +32,10 @@ from xtrace.experimental.sparse.products import (
 from xtrace.experimental.sparse.row_functions import bcsr_broadcast_in_dim, bcsr_concatenate, bcsr_dot_general
 from xtrace.experimental.sparse.row_storage import RowStorage
 from xtrace.experimental.sparse.sparse_arrays import JAXSparse
-from xtrace.numpy.broadcasting import broadcast_to
-from xtrace.numpy.conversion import asarray
-from xtrace.numpy.joins_and_splits import concatenate
-from xtrace.numpy.ufuncs import where
+from xtrace.numpy.arrays.conversion import asarray
+from xtrace.numpy.elementwise.ufuncs import where
+from xtrace.numpy.manipulation.broadcasting import broadcast_to
+from xtrace.numpy.manipulation.joins_and_splits import concatenate
 
 Rule = Callable[..., Any]
 

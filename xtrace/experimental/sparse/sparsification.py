@@ -30,7 +30,7 @@ from xtrace.experimental.sparse.sparse_rules import (
     find_rule,
     refuse_dense_result,
 )
-from xtrace.numpy.conversion import asarray
+from xtrace.numpy.arrays.conversion import asarray
 
 __all__ = ["SparseTracer", "sparsify"]
 

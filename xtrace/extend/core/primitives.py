@@ -13,7 +13,7 @@ from xtrace._src.ops.random.keys import random_seed as random_seed_p
 from xtrace._src.ops.random.keys import random_split as random_split_p
 from xtrace._src.ops.random.threefry import threefry2x32 as threefry2x32_p
 from xtrace._src.ops.references.operations import get_p, swap_p
-from xtrace._src.ops.remat.rematerialization import checkpoint_name as name_p
+from xtrace._src.ops.remat.checkpoint_name import checkpoint_name as name_p
 from xtrace._src.ops.remat.rematerialization import remat_call as remat_p
 from xtrace.custom_derivatives import custom_jvp_call_p, custom_vjp_call_p
 from xtrace.random.gamma_family import random_gamma_p

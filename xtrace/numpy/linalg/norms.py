@@ -26,10 +26,10 @@ from xtrace._src.ops.reductions.reductions import reduce_or
 from xtrace.numpy.linalg.factorizations import svd, svdvals
 from xtrace.numpy.linalg.operands import matrix_type, promote_to_inexact
 from xtrace.numpy.linalg.solutions import inv
-from xtrace.numpy.manipulation import expand_dims, moveaxis
+from xtrace.numpy.manipulation.shapes import expand_dims, moveaxis
 from xtrace.numpy.operands import axes_of, scalar_of
-from xtrace.numpy.reductions import amax, amin
-from xtrace.numpy.reductions import sum as summed
+from xtrace.numpy.reductions.reductions import amax, amin
+from xtrace.numpy.reductions.reductions import sum as summed
 
 __all__ = ["cond", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
 

@@ -14,10 +14,11 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.linalg.matrices import identity
-from xtrace.numpy import contraction, manipulation, rearrangement
-from xtrace.numpy.contraction import dot
-from xtrace.numpy.conversion import to_array_operand
+from xtrace.numpy.arrays.conversion import to_array_operand
 from xtrace.numpy.linalg.solutions import inv
+from xtrace.numpy.manipulation import rearrangement, shapes
+from xtrace.numpy.products import contraction
+from xtrace.numpy.products.contraction import dot
 
 __all__ = [
     "cross", "diagonal", "matmul", "matrix_power", "matrix_transpose", "multi_dot", "outer", "tensordot", "trace",
@@ -179,7 +180,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
         Array([[1, 3],
                [2, 4]], dtype=int32)
     """
-    return manipulation.matrix_transpose(x)
+    return shapes.matrix_transpose(x)
 
 
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:

@@ -41,7 +41,7 @@ from xtrace._src.ops.reductions.reductions import add_elements
 from xtrace._src.ops.solvers import custom_linear_solve
 from xtrace.numpy.linalg.factorizations import svd
 from xtrace.numpy.linalg.operands import matrix_type, promote_to_inexact
-from xtrace.numpy.manipulation import moveaxis
+from xtrace.numpy.manipulation.shapes import moveaxis
 from xtrace.numpy.operands import broadcast_operand_to, scalar_of
 
 __all__ = ["inv", "lstsq", "pinv", "solve", "tensorinv", "tensorsolve"]

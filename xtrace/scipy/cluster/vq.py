@@ -10,7 +10,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.numpy.linalg import norm
 from xtrace.numpy.operands import cast_to
-from xtrace.numpy.reductions import argmin, min
+from xtrace.numpy.reductions.reductions import argmin, min
 
 __all__ = ["vq"]
 

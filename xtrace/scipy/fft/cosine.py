@@ -22,12 +22,12 @@ from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops.elementwise.complex_numbers import complex as of_parts
 from xtrace.numpy import fft as fourier
-from xtrace.numpy.complex_parts import real
-from xtrace.numpy.joins_and_splits import concatenate, stack
-from xtrace.numpy.manipulation import moveaxis
+from xtrace.numpy.elementwise.complex_parts import real
+from xtrace.numpy.manipulation.joins_and_splits import concatenate, stack
+from xtrace.numpy.manipulation.padding import pad
+from xtrace.numpy.manipulation.rearrangement import flip
+from xtrace.numpy.manipulation.shapes import moveaxis
 from xtrace.numpy.operands import axes_of, cast_to
-from xtrace.numpy.padding import pad
-from xtrace.numpy.rearrangement import flip
 
 
 def _rotate_values(x: Array, weights: np.ndarray, sign: int) -> Array:

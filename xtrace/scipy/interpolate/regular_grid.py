@@ -18,13 +18,13 @@ from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.pytrees.pytree_registration import register_pytree_node
 from xtrace._src.core.trace import Tracer
-from xtrace.numpy.broadcasting import broadcast_arrays
-from xtrace.numpy.conversion import asarray
-from xtrace.numpy.joins_and_splits import stack
-from xtrace.numpy.manipulation import expand_dims, moveaxis, reshape
-from xtrace.numpy.ordering import searchsorted
-from xtrace.numpy.scalar_types import can_cast
-from xtrace.numpy.ufuncs import clip, where
+from xtrace.numpy.arrays.conversion import asarray
+from xtrace.numpy.arrays.scalar_types import can_cast
+from xtrace.numpy.elementwise.ufuncs import clip, where
+from xtrace.numpy.manipulation.broadcasting import broadcast_arrays
+from xtrace.numpy.manipulation.joins_and_splits import stack
+from xtrace.numpy.manipulation.shapes import expand_dims, moveaxis, reshape
+from xtrace.numpy.sorting.ordering import searchsorted
 
 _METHODS = ("linear", "nearest")
 

@@ -33,10 +33,10 @@ from xtrace._src.ops.linalg.matrices import (
 )
 from xtrace._src.ops.linalg.polar import qdwh
 from xtrace.numpy import linalg
-from xtrace.numpy.broadcasting import broadcast_to
-from xtrace.numpy.contraction import matmul
-from xtrace.numpy.creation import zeros_like
+from xtrace.numpy.arrays.creation import zeros_like
 from xtrace.numpy.linalg.operands import for_each_matrix, matrix_type, promote_to_inexact
+from xtrace.numpy.manipulation.broadcasting import broadcast_to
+from xtrace.numpy.products.contraction import matmul
 
 __all__ = [
     "cho_factor", "cholesky", "eigh", "hessenberg", "lu", "lu_factor", "polar", "qr", "qr_multiply", "rsf2csf",

@@ -31,7 +31,7 @@ from xtrace._src.ops.linalg import reduced, spectral
 from xtrace._src.ops.linalg.matrices import adjoint, as_column, as_row, diagonal, identity, product, upper_triangle
 from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.ops.reductions.reductions import reduce_max, reduce_sum
-from xtrace.numpy.conversion import asarray
+from xtrace.numpy.arrays.conversion import asarray
 from xtrace.numpy.linalg.operands import for_each_matrix, matrix_type, promote_to_inexact
 from xtrace.numpy.linalg.solutions import solve_systems
 from xtrace.scipy.linalg.factorizations import to_complex

@@ -18,8 +18,8 @@ from xtrace._src.ops.linalg.matrices import as_column, conj_if_complex, product
 from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.ops.solvers import custom_linear_solve
 from xtrace.numpy import linalg
-from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.linalg.operands import matrix_type, promote_to_inexact
+from xtrace.numpy.manipulation.broadcasting import broadcast_to
 from xtrace.scipy.linalg.factorizations import cholesky
 
 __all__ = ["cho_solve", "det", "inv", "lu_solve", "solve", "solve_triangular"]

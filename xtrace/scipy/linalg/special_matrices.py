@@ -19,22 +19,22 @@ from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.settings import config
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.sizes import has_symbolic
-from xtrace.numpy.broadcasting import broadcast_to
-from xtrace.numpy.complex_parts import conj
-from xtrace.numpy.conversion import asarray, to_array_operand
-from xtrace.numpy.creation import eye, zeros, zeros_like
+from xtrace.numpy.arrays.conversion import asarray, to_array_operand
+from xtrace.numpy.arrays.creation import eye, zeros, zeros_like
+from xtrace.numpy.arrays.ranges import arange
+from xtrace.numpy.arrays.scalar_types import result_type
+from xtrace.numpy.elementwise.complex_parts import conj
+from xtrace.numpy.elementwise.logic import bitwise_and, bitwise_count
+from xtrace.numpy.elementwise.ufuncs import add, maximum, multiply, negative, sqrt, subtract, where
 from xtrace.numpy.fft import fft
-from xtrace.numpy.indexing import getitem
-from xtrace.numpy.joins_and_splits import concatenate
+from xtrace.numpy.indexing.indexing import getitem
 from xtrace.numpy.linalg.operands import promote_to_inexact
-from xtrace.numpy.logic import bitwise_and, bitwise_count
-from xtrace.numpy.manipulation import atleast_1d, atleast_2d, expand_dims
-from xtrace.numpy.padding import pad
-from xtrace.numpy.ranges import arange
-from xtrace.numpy.scalar_types import result_type
-from xtrace.numpy.ufuncs import add, maximum, multiply, negative, sqrt, subtract, where
+from xtrace.numpy.manipulation.broadcasting import broadcast_to
+from xtrace.numpy.manipulation.joins_and_splits import concatenate
+from xtrace.numpy.manipulation.padding import pad
+from xtrace.numpy.manipulation.shapes import atleast_1d, atleast_2d, expand_dims
 
 __all__ = [
     "block_diag", "circulant", "companion", "convolution_matrix", "dft", "fiedler", "fiedler_companion", "hadamard",

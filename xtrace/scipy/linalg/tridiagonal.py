@@ -16,18 +16,18 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop
 from xtrace._src.ops.linalg.reduced import tridiagonal_solve
-from xtrace.numpy.complex_parts import conj, real
-from xtrace.numpy.contraction import matmul
-from xtrace.numpy.conversion import asarray
-from xtrace.numpy.creation import ones, zeros
-from xtrace.numpy.cumulative import cumprod
-from xtrace.numpy.joins_and_splits import concatenate
+from xtrace.numpy.arrays.conversion import asarray
+from xtrace.numpy.arrays.creation import ones, zeros
+from xtrace.numpy.arrays.ranges import arange
+from xtrace.numpy.elementwise.complex_parts import conj, real
+from xtrace.numpy.elementwise.ufuncs import abs as absolute
+from xtrace.numpy.elementwise.ufuncs import maximum, where
 from xtrace.numpy.linalg.factorizations import qr
-from xtrace.numpy.ranges import arange
-from xtrace.numpy.reductions import max as largest
-from xtrace.numpy.reductions import sum as total
-from xtrace.numpy.ufuncs import abs as absolute
-from xtrace.numpy.ufuncs import maximum, where
+from xtrace.numpy.manipulation.joins_and_splits import concatenate
+from xtrace.numpy.products.contraction import matmul
+from xtrace.numpy.reductions.cumulative import cumprod
+from xtrace.numpy.reductions.reductions import max as largest
+from xtrace.numpy.reductions.reductions import sum as total
 from xtrace.random import key as new_key
 from xtrace.random import normal
 

@@ -15,9 +15,9 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.ops.elementwise.elementwise import round as rounded
-from xtrace.numpy.conversion import asarray, to_array_operand
-from xtrace.numpy.rounding import floor
-from xtrace.numpy.ufuncs import clip, mod, where
+from xtrace.numpy.arrays.conversion import asarray, to_array_operand
+from xtrace.numpy.elementwise.rounding import floor
+from xtrace.numpy.elementwise.ufuncs import clip, mod, where
 
 
 def _mirror_indices(i: Array, n: int) -> Array:

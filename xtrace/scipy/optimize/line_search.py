@@ -10,12 +10,12 @@ from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.ops.control_flow.while_loop import while_loop
-from xtrace.numpy.complex_parts import real
-from xtrace.numpy.contraction import vdot
-from xtrace.numpy.creation import zeros_like
-from xtrace.numpy.floating_point import isfinite
-from xtrace.numpy.ufuncs import abs as absolute
-from xtrace.numpy.ufuncs import minimum, sqrt, where
+from xtrace.numpy.arrays.creation import zeros_like
+from xtrace.numpy.elementwise.complex_parts import real
+from xtrace.numpy.elementwise.floating_point import isfinite
+from xtrace.numpy.elementwise.ufuncs import abs as absolute
+from xtrace.numpy.elementwise.ufuncs import minimum, sqrt, where
+from xtrace.numpy.products.contraction import vdot
 
 # The constants of the Wolfe conditions: c1 (sufficient decrease) and c2 (curvature).
 _DECREASE, _CURVATURE = 1e-4, 0.9

@@ -11,8 +11,8 @@ from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.callables import check_callable
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
-from xtrace.numpy.complex_parts import conj
-from xtrace.numpy.conversion import asarray
+from xtrace.numpy.arrays.conversion import asarray
+from xtrace.numpy.elementwise.complex_parts import conj
 from xtrace.scipy.optimize.quasi_newton import State, bfgs, limited_bfgs
 
 _BFGS = ("maxiter", "norm", "gtol", "line_search_maxiter")

@@ -11,12 +11,12 @@ from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import while_loop
-from xtrace.numpy.complex_parts import conj
-from xtrace.numpy.contraction import matmul, outer
-from xtrace.numpy.creation import eye, ones_like, zeros
+from xtrace.numpy.arrays.creation import eye, ones_like, zeros
+from xtrace.numpy.elementwise.complex_parts import conj
+from xtrace.numpy.elementwise.ufuncs import minimum, where
 from xtrace.numpy.linalg.norms import norm as norm_of
-from xtrace.numpy.rearrangement import roll
-from xtrace.numpy.ufuncs import minimum, where
+from xtrace.numpy.manipulation.rearrangement import roll
+from xtrace.numpy.products.contraction import matmul, outer
 from xtrace.scipy.optimize.line_search import FOUND, UNBOUNDED, inner_product, line_search
 
 

@@ -16,8 +16,8 @@ from xtrace._src.ops.arrays.shape import rev
 from xtrace._src.ops.contractions.contraction import PrecisionLike
 from xtrace._src.ops.contractions.convolution import conv_general_dilated
 from xtrace.numpy import fft as fourier
-from xtrace.numpy.complex_parts import conj
-from xtrace.numpy.creation import zeros
+from xtrace.numpy.arrays.creation import zeros
+from xtrace.numpy.elementwise.complex_parts import conj
 from xtrace.numpy.operands import axes_of, cast_to
 
 _MODES = ("full", "same", "valid")

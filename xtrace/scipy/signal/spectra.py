@@ -23,15 +23,15 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.ops.elementwise.complex_numbers import complex as of_parts
 from xtrace.numpy import fft as fourier
-from xtrace.numpy.complex_parts import conj, real
-from xtrace.numpy.creation import zeros
-from xtrace.numpy.manipulation import moveaxis
+from xtrace.numpy.arrays.creation import zeros
+from xtrace.numpy.elementwise.complex_parts import conj, real
+from xtrace.numpy.elementwise.ufuncs import abs, square
+from xtrace.numpy.manipulation.padding import pad
+from xtrace.numpy.manipulation.shapes import moveaxis
 from xtrace.numpy.operands import cast_to
-from xtrace.numpy.padding import pad
-from xtrace.numpy.quantiles import median
-from xtrace.numpy.reductions import sum
-from xtrace.numpy.statistics import mean
-from xtrace.numpy.ufuncs import abs, square
+from xtrace.numpy.reductions.quantiles import median
+from xtrace.numpy.reductions.reductions import sum
+from xtrace.numpy.reductions.statistics import mean
 from xtrace.scipy.signal.tapers import sample_window
 from xtrace.scipy.signal.trends import detrend as without_trend
 

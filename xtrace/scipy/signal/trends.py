@@ -13,11 +13,11 @@ from xtrace._src.api.operators.promotion import as_inexact, cast, common_dtype
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
-from xtrace.numpy.contraction import matmul
-from xtrace.numpy.joins_and_splits import concatenate
-from xtrace.numpy.manipulation import moveaxis
+from xtrace.numpy.manipulation.joins_and_splits import concatenate
+from xtrace.numpy.manipulation.shapes import moveaxis
 from xtrace.numpy.operands import refuse
-from xtrace.numpy.statistics import mean
+from xtrace.numpy.products.contraction import matmul
+from xtrace.numpy.reductions.statistics import mean
 
 
 def _subtract_line(x: Array) -> Array:

@@ -20,15 +20,15 @@ from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop
 from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.ops.solvers import custom_linear_solve
 from xtrace.flatten_util import ravel_pytree
-from xtrace.numpy.complex_parts import conj, real
-from xtrace.numpy.contraction import matmul, vdot
-from xtrace.numpy.creation import eye, zeros, zeros_like
-from xtrace.numpy.floating_point import isfinite
+from xtrace.numpy.arrays.creation import eye, zeros, zeros_like
+from xtrace.numpy.arrays.ranges import arange
+from xtrace.numpy.elementwise.complex_parts import conj, real
+from xtrace.numpy.elementwise.floating_point import isfinite
+from xtrace.numpy.elementwise.ufuncs import abs as absolute
+from xtrace.numpy.elementwise.ufuncs import maximum, minimum, sqrt, where
 from xtrace.numpy.linalg.factorizations import qr
 from xtrace.numpy.operands import cast_to
-from xtrace.numpy.ranges import arange
-from xtrace.numpy.ufuncs import abs as absolute
-from xtrace.numpy.ufuncs import maximum, minimum, sqrt, where
+from xtrace.numpy.products.contraction import matmul, vdot
 
 __all__ = ["bicgstab", "cg", "gmres"]
 

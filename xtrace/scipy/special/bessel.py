@@ -14,12 +14,12 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import fori_loop
-from xtrace.numpy.conversion import asarray
-from xtrace.numpy.creation import zeros
-from xtrace.numpy.joins_and_splits import concatenate
-from xtrace.numpy.manipulation import expand_dims
-from xtrace.numpy.ranges import arange
-from xtrace.numpy.rearrangement import flip
+from xtrace.numpy.arrays.conversion import asarray
+from xtrace.numpy.arrays.creation import zeros
+from xtrace.numpy.arrays.ranges import arange
+from xtrace.numpy.manipulation.joins_and_splits import concatenate
+from xtrace.numpy.manipulation.rearrangement import flip
+from xtrace.numpy.manipulation.shapes import expand_dims
 from xtrace.scipy.special.series import to_real_operands
 
 

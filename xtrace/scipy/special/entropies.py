@@ -12,7 +12,7 @@ from xtrace._src.api.operators.operators import select_where
 from xtrace._src.core.annotations import ArrayLike, Axes, RealLike
 from xtrace._src.core.arrays import Array
 from xtrace.nn import normalization
-from xtrace.numpy.ufuncs import expm1, log, log1p
+from xtrace.numpy.elementwise.ufuncs import expm1, log, log1p
 from xtrace.scipy.special.primitive import refuse_complex, to_operands, with_strong_results
 
 

@@ -14,7 +14,7 @@ from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.elementwise.complex_numbers import imag
 from xtrace._src.ops.elementwise.special import erfc
-from xtrace.numpy.ufuncs import abs, exp, maximum, minimum
+from xtrace.numpy.elementwise.ufuncs import abs, exp, maximum, minimum
 from xtrace.scipy.special import fits
 from xtrace.scipy.special.normal import ndtri
 from xtrace.scipy.special.primitive import promote_operands

@@ -20,11 +20,11 @@ from xtrace._src.core.settings import config
 from xtrace._src.ops.arrays.creation import zeros_like
 from xtrace._src.ops.elementwise.complex_numbers import complex as of_parts
 from xtrace._src.ops.elementwise.complex_numbers import conj, imag, real
-from xtrace.numpy.conversion import asarray
-from xtrace.numpy.floating_point import signbit
-from xtrace.numpy.manipulation import expand_dims
-from xtrace.numpy.rounding import floor, rint
-from xtrace.numpy.ufuncs import abs, exp, expm1, log, log1p, maximum, minimum
+from xtrace.numpy.arrays.conversion import asarray
+from xtrace.numpy.elementwise.floating_point import signbit
+from xtrace.numpy.elementwise.rounding import floor, rint
+from xtrace.numpy.elementwise.ufuncs import abs, exp, expm1, log, log1p, maximum, minimum
+from xtrace.numpy.manipulation.shapes import expand_dims
 from xtrace.scipy.special.primitive import digamma, gammaln, refuse_complex, to_operands
 from xtrace.scipy.special.series import evaluate_polynomial
 

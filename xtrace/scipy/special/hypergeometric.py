@@ -26,9 +26,9 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop
 from xtrace._src.ops.custom_rules.symbolic_zeros import SymbolicZero
 from xtrace._src.ops.elementwise.stop_gradient import stop_gradient
-from xtrace.numpy.reductions import any
-from xtrace.numpy.rounding import floor, rint
-from xtrace.numpy.ufuncs import abs, exp, log, maximum, minimum, sign, sin, sqrt
+from xtrace.numpy.elementwise.rounding import floor, rint
+from xtrace.numpy.elementwise.ufuncs import abs, exp, log, maximum, minimum, sign, sin, sqrt
+from xtrace.numpy.reductions.reductions import any
 from xtrace.scipy.special.primitive import gammaln, to_operands
 from xtrace.scipy.special.series import to_real_operands
 

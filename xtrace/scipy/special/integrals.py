@@ -13,8 +13,8 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.control_flow.while_loop import fori_loop
-from xtrace.numpy.rounding import floor
-from xtrace.numpy.ufuncs import abs, cos, exp, log, log1p, maximum, minimum, sin
+from xtrace.numpy.elementwise.rounding import floor
+from xtrace.numpy.elementwise.ufuncs import abs, cos, exp, log, log1p, maximum, minimum, sin
 from xtrace.scipy.special import fits
 from xtrace.scipy.special.primitive import digamma, gammaln, to_operands, to_wide_operand
 from xtrace.scipy.special.series import (

@@ -17,7 +17,7 @@ from xtrace._src.ops.arrays.shape import broadcast
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.reductions.cumulative import cumprod
 from xtrace._src.runtime.transfer import to_array
-from xtrace.numpy.ufuncs import sqrt
+from xtrace.numpy.elementwise.ufuncs import sqrt
 
 
 def _diagonal_factors(degree: int, normalized: bool) -> np.ndarray[Any, Any]:

@@ -14,7 +14,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.elementwise.elementwise import mul
 from xtrace._src.ops.elementwise.special import erfc
-from xtrace.numpy.ufuncs import exp, log, maximum, minimum, sqrt, square
+from xtrace.numpy.elementwise.ufuncs import exp, log, maximum, minimum, sqrt, square
 from xtrace.scipy.special.primitive import to_wide_operand
 from xtrace.scipy.special.series import evaluate_quotient
 

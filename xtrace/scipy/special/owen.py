@@ -16,8 +16,8 @@ from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.settings import config
 from xtrace._src.ops.elementwise.special import erf, erfc
-from xtrace.numpy.reductions import sum
-from xtrace.numpy.ufuncs import abs, exp, minimum
+from xtrace.numpy.elementwise.ufuncs import abs, exp, minimum
+from xtrace.numpy.reductions.reductions import sum
 from xtrace.scipy.special.primitive import refuse_complex, to_operands
 from xtrace.scipy.special.series import extend_odd, split_square
 

@@ -24,7 +24,7 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops.elementwise import incomplete_functions, special
 from xtrace._src.ops.elementwise.elementwise import logistic
 from xtrace._src.runtime.transfer import to_array
-from xtrace.numpy.ufuncs import abs, exp, sign
+from xtrace.numpy.elementwise.ufuncs import abs, exp, sign
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -19,7 +19,7 @@ from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.control_flow.while_loop import fori_loop
 from xtrace._src.ops.elementwise.complex_numbers import complex as complex_of
 from xtrace._src.runtime.transfer import to_array
-from xtrace.numpy.ufuncs import abs, cos, maximum, minimum, sin, sqrt
+from xtrace.numpy.elementwise.ufuncs import abs, cos, maximum, minimum, sin, sqrt
 
 
 @inline_jit

@@ -8,7 +8,7 @@ from xtrace._src.api.operators.operators import select_where
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace.numpy.ufuncs import clip, log
+from xtrace.numpy.elementwise.ufuncs import clip, log
 from xtrace.scipy.special.entropies import xlog1py, xlogy
 from xtrace.scipy.special.factorials import betaln
 from xtrace.scipy.special.primitive import betainc

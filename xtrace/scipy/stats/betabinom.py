@@ -10,8 +10,8 @@ from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace.numpy.rounding import floor
-from xtrace.numpy.ufuncs import log1p
+from xtrace.numpy.elementwise.rounding import floor
+from xtrace.numpy.elementwise.ufuncs import log1p
 from xtrace.scipy.special.factorials import betaln
 from xtrace.scipy.stats.distribution import Distribution
 

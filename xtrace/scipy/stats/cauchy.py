@@ -7,7 +7,7 @@ import math
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace.numpy.ufuncs import arctan, log, log1p, tan
+from xtrace.numpy.elementwise.ufuncs import arctan, log, log1p, tan
 from xtrace.scipy.stats.distribution import Distribution, from_standard
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]

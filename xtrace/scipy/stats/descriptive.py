@@ -18,16 +18,16 @@ from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.sorting import sort
 from xtrace._src.ops.reductions.cumulative import cummax, cummin, cumsum
-from xtrace.numpy.creation import full, ones, zeros
-from xtrace.numpy.floating_point import isnan
-from xtrace.numpy.joins_and_splits import concatenate
-from xtrace.numpy.logic import logical_not
-from xtrace.numpy.manipulation import atleast_1d, ravel
-from xtrace.numpy.nan_reductions import nanstd
-from xtrace.numpy.reductions import any, argmax, max, sum
-from xtrace.numpy.selection import take_along_axis
-from xtrace.numpy.statistics import std
-from xtrace.numpy.ufuncs import sqrt
+from xtrace.numpy.arrays.creation import full, ones, zeros
+from xtrace.numpy.elementwise.floating_point import isnan
+from xtrace.numpy.elementwise.logic import logical_not
+from xtrace.numpy.elementwise.ufuncs import sqrt
+from xtrace.numpy.indexing.selection import take_along_axis
+from xtrace.numpy.manipulation.joins_and_splits import concatenate
+from xtrace.numpy.manipulation.shapes import atleast_1d, ravel
+from xtrace.numpy.reductions.nan_reductions import nanstd
+from xtrace.numpy.reductions.reductions import any, argmax, max, sum
+from xtrace.numpy.reductions.statistics import std
 
 _POLICIES = ("propagate", "omit", "raise")
 

@@ -10,10 +10,10 @@ from xtrace._src.api.operators.promotion import as_inexact, common_dtype
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace.numpy.joins_and_splits import concatenate
+from xtrace.numpy.elementwise.ufuncs import abs, exp
+from xtrace.numpy.manipulation.joins_and_splits import concatenate
 from xtrace.numpy.operands import cast_to
-from xtrace.numpy.reductions import all, sum
-from xtrace.numpy.ufuncs import abs, exp
+from xtrace.numpy.reductions.reductions import all, sum
 from xtrace.scipy.special.entropies import xlogy
 from xtrace.scipy.special.primitive import gammaln
 

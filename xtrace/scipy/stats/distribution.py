@@ -13,7 +13,7 @@ from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
-from xtrace.numpy.ufuncs import exp, log
+from xtrace.numpy.elementwise.ufuncs import exp, log
 from xtrace.scipy.special.primitive import promote_operands
 
 P = ParamSpec("P")

@@ -9,7 +9,7 @@ from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.nn.activations import log1mexp
-from xtrace.numpy.ufuncs import expm1, log, log1p
+from xtrace.numpy.elementwise.ufuncs import expm1, log, log1p
 from xtrace.scipy.stats.distribution import Distribution
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]

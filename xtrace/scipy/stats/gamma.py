@@ -8,7 +8,7 @@ from xtrace._src.api.operators.operators import select_where
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace.numpy.ufuncs import log
+from xtrace.numpy.elementwise.ufuncs import log
 from xtrace.scipy.special.entropies import xlogy
 from xtrace.scipy.special.primitive import gammainc, gammaincc, gammaln
 from xtrace.scipy.stats.distribution import Distribution

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace.numpy.ufuncs import abs, log, sign
+from xtrace.numpy.elementwise.ufuncs import abs, log, sign
 from xtrace.scipy.special.primitive import gammainc, gammaln
 from xtrace.scipy.stats.distribution import Distribution
 

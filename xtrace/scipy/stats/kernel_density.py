@@ -18,16 +18,16 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.pytrees.pytree_registration import register_pytree_node_class
 from xtrace.nn.normalization import logsumexp
-from xtrace.numpy.contraction import matmul
-from xtrace.numpy.covariances import cov
-from xtrace.numpy.creation import full, zeros
+from xtrace.numpy.arrays.creation import full, zeros
+from xtrace.numpy.arrays.scalar_types import isscalar
+from xtrace.numpy.elementwise.ufuncs import exp, log, sqrt, square
 from xtrace.numpy.linalg import cholesky, inv
-from xtrace.numpy.manipulation import atleast_2d, moveaxis
+from xtrace.numpy.manipulation.rearrangement import diagonal
+from xtrace.numpy.manipulation.shapes import atleast_2d, moveaxis
 from xtrace.numpy.operands import cast_to
-from xtrace.numpy.rearrangement import diagonal
-from xtrace.numpy.reductions import sum
-from xtrace.numpy.scalar_types import isscalar
-from xtrace.numpy.ufuncs import exp, log, sqrt, square
+from xtrace.numpy.products.contraction import matmul
+from xtrace.numpy.reductions.covariances import cov
+from xtrace.numpy.reductions.reductions import sum
 from xtrace.random.discrete import choice
 from xtrace.random.keys import split
 from xtrace.random.multivariate import multivariate_normal

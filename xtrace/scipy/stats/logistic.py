@@ -5,8 +5,8 @@ from __future__ import annotations
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace.numpy.special_functions import logaddexp
-from xtrace.numpy.ufuncs import log
+from xtrace.numpy.elementwise.special_functions import logaddexp
+from xtrace.numpy.elementwise.ufuncs import log
 from xtrace.scipy.special.entropies import logit
 from xtrace.scipy.special.primitive import expit
 from xtrace.scipy.stats.distribution import Distribution, from_standard

@@ -13,8 +13,8 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.runtime.transfer import to_array
-from xtrace.numpy.reductions import sum
-from xtrace.numpy.ufuncs import exp
+from xtrace.numpy.elementwise.ufuncs import exp
+from xtrace.numpy.reductions.reductions import sum
 from xtrace.scipy.special.entropies import xlogy
 from xtrace.scipy.special.primitive import gammaln, promote_operands
 

@@ -13,10 +13,10 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.runtime.transfer import to_array
+from xtrace.numpy.elementwise.ufuncs import exp, log, square
 from xtrace.numpy.linalg import cholesky
-from xtrace.numpy.rearrangement import diagonal
-from xtrace.numpy.reductions import sum
-from xtrace.numpy.ufuncs import exp, log, square
+from xtrace.numpy.manipulation.rearrangement import diagonal
+from xtrace.numpy.reductions.reductions import sum
 
 __all__ = ["logpdf", "pdf"]
 

@@ -9,7 +9,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.settings import config
-from xtrace.numpy.ufuncs import abs, log, square
+from xtrace.numpy.elementwise.ufuncs import abs, log, square
 from xtrace.scipy.special.normal import log_ndtr, ndtr, ndtri
 from xtrace.scipy.stats.distribution import Distribution
 

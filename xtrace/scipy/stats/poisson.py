@@ -10,10 +10,10 @@ from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace.numpy.ranges import arange
-from xtrace.numpy.reductions import sum
-from xtrace.numpy.rounding import floor
-from xtrace.numpy.ufuncs import exp, log
+from xtrace.numpy.arrays.ranges import arange
+from xtrace.numpy.elementwise.rounding import floor
+from xtrace.numpy.elementwise.ufuncs import exp, log
+from xtrace.numpy.reductions.reductions import sum
 from xtrace.scipy.special.entropies import xlogy
 from xtrace.scipy.special.primitive import gammaincc, gammaln
 from xtrace.scipy.stats.distribution import Distribution

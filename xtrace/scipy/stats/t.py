@@ -7,7 +7,7 @@ import math
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace.numpy.ufuncs import abs, log, log1p, square
+from xtrace.numpy.elementwise.ufuncs import abs, log, log1p, square
 from xtrace.scipy.special.primitive import gammaln
 from xtrace.scipy.stats.distribution import Distribution
 

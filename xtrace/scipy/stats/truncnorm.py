@@ -11,7 +11,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace.numpy.ufuncs import abs, exp, log, log1p, square
+from xtrace.numpy.elementwise.ufuncs import abs, exp, log, log1p, square
 from xtrace.scipy.special.normal import log_ndtr, ndtr
 from xtrace.scipy.stats.distribution import Distribution
 

@@ -27,7 +27,7 @@ from xtrace._src.xla.executables.compile_threads import Task, background, foregr
 from xtrace._src.xla.executables.executables import CompileError
 
 if TYPE_CHECKING:
-    from xtrace._src.api.jit.jit import Jitted
+    from xtrace._src.api.jit.jitted import Jitted
 
 # `benchmarks/README.md` shows the effect of each option.
 _QUICK = {

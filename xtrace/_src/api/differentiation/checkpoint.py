@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
@@ -10,22 +9,18 @@ from xtrace._src.api.caches import OnceTable, find_table
 from xtrace._src.api.jit import call_arguments
 from xtrace._src.api.jit.call_arguments import NO_STATIC, Static
 from xtrace._src.api.tracing import TracedFunction, abstract_leaves, trace
-from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.avals import aval_of
 from xtrace._src.core.callables import check_callable, find_signature, make_debug_info, wraps
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Literal
-from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.sentinels import MISSING
 from xtrace._src.core.settings import config
-from xtrace._src.core.tables import memoize
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.contractions.contraction import dot_general
 from xtrace._src.ops.references.binding import unwrap
-from xtrace._src.ops.remat.policies import Offloadable, Recompute
-from xtrace._src.ops.remat.rematerialization import bind_remat, checkpoint_name, describe_origins
+from xtrace._src.ops.remat.rematerialization import bind_remat, describe_origins
 from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs
 from xtrace._src.transforms.linearize import linearize
 from xtrace._src.transforms.stage import stage
@@ -242,118 +237,3 @@ def _barriers(prevent_cse: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
             f"not static: {error}"
         ) from None
     return (*map(bool, flags), *(True,) * len(pytree.tree_leaves(kwargs)))
-
-
-def everything_saveable(*_: object, **__: object) -> bool:
-    """Keep every value, as without `checkpoint`."""
-    return True
-
-
-def nothing_saveable(*_: object, **__: object) -> bool:
-    """Keep no value, as without a policy."""
-    return False
-
-
-def dots_saveable(primitive: Primitive, *_: ShapedArray, **__: object) -> bool:
-    """Keep the results of contractions and convolutions."""
-    return primitive is dot_general or primitive.name == "conv_general_dilated"
-
-
-def dots_with_no_batch_dims_saveable(primitive: Primitive, *_: ShapedArray, **parameters: Any) -> bool:
-    """Keep the results of contractions without batch dimensions: products with weights."""
-    return primitive is dot_general and not any(parameters["dimension_numbers"][1])
-
-
-# Memoized policies are the same object for the same arguments, so compiled programs are found again.
-@memoize(1024)
-def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callable[..., Any]:
-    """Keep the results of contractions without batch dimensions, in the memory `offload_dst`."""
-
-    def policy(primitive: Primitive, *_: object, **parameters: object) -> Any:
-        kept = dots_with_no_batch_dims_saveable(primitive, **parameters)
-        return Offloadable(offload_src, offload_dst) if kept else Recompute
-
-    return policy
-
-
-@memoize(1024)
-def save_anything_except_these_names(*names_not_to_save: str) -> Callable[..., bool]:
-    """Keep every value except those with one of these names, from `checkpoint_name`."""
-    names = frozenset(names_not_to_save)
-
-    def policy(primitive: Primitive, *_: ShapedArray, **parameters: object) -> bool:
-        return primitive is not checkpoint_name or parameters["name"] not in names
-
-    return policy
-
-
-@memoize(1024)
-def save_any_names_but_these(*names_not_to_save: str) -> Callable[..., bool]:
-    """Keep the values with names from `checkpoint_name`, except these names."""
-    names = frozenset(names_not_to_save)
-
-    def policy(primitive: Primitive, *_: object, **parameters: object) -> bool:
-        return primitive is checkpoint_name and parameters["name"] not in names
-
-    return policy
-
-
-@memoize(1024)
-def save_only_these_names(*names_which_can_be_saved: str) -> Callable[..., bool]:
-    """Keep the values with one of these names, from `checkpoint_name`."""
-    names = frozenset(names_which_can_be_saved)
-
-    def policy(primitive: Primitive, *_: ShapedArray, **parameters: object) -> bool:
-        return primitive is checkpoint_name and parameters["name"] in names
-
-    return policy
-
-
-@memoize(1024)
-def save_from_both_policies(policy_1: Callable[..., bool], policy_2: Callable[..., bool]) -> Callable[..., bool]:
-    """Keep the values that either policy keeps."""
-
-    def policy(primitive: Primitive, *avals: ShapedArray, **parameters: object) -> bool:
-        return policy_1(primitive, *avals, **parameters) or policy_2(primitive, *avals, **parameters)
-
-    return policy
-
-
-def save_and_offload_only_these_names(
-    *, names_which_can_be_saved: Sequence[str], names_which_can_be_offloaded: Sequence[str], offload_src: str,
-    offload_dst: str,
-) -> Callable[..., Any]:
-    """Keep the values with some names, and offload the values with other names to the memory `offload_dst`.
-
-    Raises ValueError for a name in both.
-    """
-    saved, offloaded = frozenset(names_which_can_be_saved), frozenset(names_which_can_be_offloaded)
-    if saved & offloaded:
-        raise ValueError(
-            "save_and_offload_only_these_names: names_which_can_be_saved and names_which_can_be_offloaded must have "
-            f"nothing in common; both have {sorted(saved & offloaded)}"
-        )
-
-    def policy(primitive: Primitive, *_: ShapedArray, **parameters: object) -> Any:
-        if primitive is checkpoint_name and parameters["name"] in saved:
-            return True
-        if primitive is checkpoint_name and parameters["name"] in offloaded:
-            return Offloadable(offload_src, offload_dst)
-        return Recompute
-
-    return policy
-
-
-# The policies by name; two also have older names.
-checkpoint_policies = types.SimpleNamespace(
-    **{
-        policy.__name__: policy
-        for policy in (
-            everything_saveable, nothing_saveable, dots_saveable, dots_with_no_batch_dims_saveable,
-            offload_dot_with_no_batch_dims, save_anything_except_these_names, save_any_names_but_these,
-            save_only_these_names, save_from_both_policies, save_and_offload_only_these_names,
-        )
-    },
-    checkpoint_dots=dots_saveable,
-    checkpoint_dots_with_no_batch_dims=dots_with_no_batch_dims_saveable,
-)

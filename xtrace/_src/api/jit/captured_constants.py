@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace._late_imports import get_namespace
-from xtrace._src.core.avals import AbstractToken, aval_of_value
+from xtrace._src.core.avals import aval_of_value
 from xtrace._src.core.diagnostics.positions import is_internal, resolve
 from xtrace._src.core.diagnostics.text_tables import format_size
 from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Jaxpr, Var
 from xtrace._src.runtime.arrays import ConcreteArray
-from xtrace._src.transforms import dce
+from xtrace._src.transforms import dead_code
 from xtrace._src.transforms.discharge import discharge_jaxpr, has_references
-from xtrace._src.transforms.lower import HIDDEN_ARGUMENT_BYTES
+from xtrace._src.transforms.hidden_constants import is_hidden
 from xtrace._src.xla.source_locations import Place
 
 
@@ -46,7 +46,7 @@ def find_captured_constants(closed: ClosedJaxpr, function: Callable[..., Any] | 
     function: the user's function, which is searched for their names; None for no names.
     """
     pure = discharge_jaxpr(closed) if has_references(closed.jaxpr) else closed
-    jaxpr = dce.eliminate_dead_code(pure.jaxpr)[0]
+    jaxpr = dead_code.eliminate_dead_code(pure.jaxpr)[0]
     places = _first_places(jaxpr)
     kept = [(v, x) for v, x in zip(jaxpr.constvars, pure.consts, strict=True) if v in places]
     names = _find_names([x for _, x in kept], function) if function is not None else {}
@@ -54,9 +54,8 @@ def find_captured_constants(closed: ClosedJaxpr, function: Callable[..., Any] | 
     for variable, value in kept:
         aval = aval_of_value(value)
         size = aval.size * aval.dtype.itemsize
-        is_parameter = type(aval) is AbstractToken or size > HIDDEN_ARGUMENT_BYTES
         captured.append(CapturedConstant(
-            names.get(id(value), ""), aval.str_short(short_dtypes=True), size, places[variable], is_parameter
+            names.get(id(value), ""), aval.str_short(short_dtypes=True), size, places[variable], is_hidden(aval)
         ))
     return captured
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from xtrace._late_imports import late_modules
 from xtrace._src.api.caches import OnceTable, all_tables, count_repetitions
 from xtrace._src.api.compilation.compilation import Compilation, run_program
-from xtrace._src.api.compilation.device_assignment import NO_SHARDINGS, ShardingTree
+from xtrace._src.api.compilation.sharding_assignment import NO_SHARDINGS, ShardingTree
 from xtrace._src.api.jit import dispatch
 from xtrace._src.api.jit.call_arguments import Static
 from xtrace._src.api.tracing import TracedFunction

@@ -28,7 +28,7 @@ from xtrace._src.ops.references.binding import unwrap
 from xtrace._src.runtime.arrays import ConcreteArray, single_device_sharding
 from xtrace._src.runtime.execute import Assignment, Program, find_shardings, request_partitioning
 from xtrace._src.runtime.transfer import committed_layout, committed_sharding
-from xtrace._src.transforms import dce
+from xtrace._src.transforms import dead_code
 from xtrace._src.transforms.lower import LoweredModule
 from xtrace._src.xla.clients import is_compile_only
 from xtrace._src.xla.executables import executables
@@ -42,7 +42,7 @@ with late_modules(globals()):
     from xtrace._src.xla.plugins import targets
 
 if TYPE_CHECKING:
-    from xtrace._src.api.jit.jit import Jitted
+    from xtrace._src.api.jit.jitted import Jitted
     from xtrace._src.api.pages.explore import Explored
     from xtrace._src.api.reports.memory_reports import Fit, MemoryReport
     from xtrace._src.api.reports.partition_reports import PartitionReport
@@ -204,7 +204,7 @@ class Traced(Stage):
     @property
     def jaxpr(self) -> ClosedJaxpr:
         """The jaxpr with its constants."""
-        return ClosedJaxpr(dce.name_dropped(self._traced.jaxpr), self._traced.consts)
+        return ClosedJaxpr(dead_code.name_dropped(self._traced.jaxpr), self._traced.consts)
 
     @boundary
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:

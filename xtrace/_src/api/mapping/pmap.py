@@ -11,11 +11,11 @@ import numpy as np
 from xtrace._src.api.jit.jit import jit
 from xtrace._src.api.mapping.shard_map import Infer, ShardMap, shard_map
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.axis_names import name_tuple
 from xtrace._src.core.callables import check_callable, function_name, wraps
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.core.pytrees import pytree
+from xtrace._src.core.shardings.axis_names import name_tuple
 from xtrace._src.core.shardings.mesh import Mesh, device_grid
 from xtrace._src.core.shardings.partition_spec import PartitionSpec
 from xtrace._src.core.trace import axis_environment, current_trace

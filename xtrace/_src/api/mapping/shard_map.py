@@ -9,11 +9,12 @@ from typing import Any
 from xtrace._src.algebra.varying import vary, vary_unreduced_cast
 from xtrace._src.api.jit.jit import jit
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.axis_names import name_tuple, suggest_name
 from xtrace._src.core.callables import check_callable, function_name, positional_names, wraps
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.name_suggestions import suggest_name
 from xtrace._src.core.jaxprs.ir import ClosedJaxpr, DebugInfo
 from xtrace._src.core.pytrees import key_paths, pytree
+from xtrace._src.core.shardings.axis_names import name_tuple
 from xtrace._src.core.shardings.mesh import BaseMesh, context_abstract_mesh, context_mesh, naming_mesh
 from xtrace._src.core.shardings.partition_spec import UNCONSTRAINED, PartitionSpec, get_entry_axes, restrict_spec
 from xtrace._src.core.shardings.shardings import NamedSharding, explicit_part

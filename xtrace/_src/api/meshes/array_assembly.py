@@ -14,7 +14,7 @@ from xtrace._src.core.avals import MemorySpace, ShapedArray, aval_of_value, phys
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.pytrees import pytree
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.shardings.memory_layout import Format
 from xtrace._src.core.shardings.requested_shardings import requested_sharding
 from xtrace._src.core.shardings.shardings import Sharding, SingleDeviceSharding

@@ -7,15 +7,16 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from xtrace._src.algebra.resharding import cast_to
-from xtrace._src.api.compilation.device_assignment import ShardingTree
+from xtrace._src.api.compilation.sharding_assignment import ShardingTree
 from xtrace._src.api.jit.jit import jit
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
-from xtrace._src.core.axis_names import name_tuple, suggest_name
 from xtrace._src.core.callables import check_callable, function_name, wraps
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.name_suggestions import suggest_name
 from xtrace._src.core.errors import NoMeshError
 from xtrace._src.core.pytrees import pytree
+from xtrace._src.core.shardings.axis_names import name_tuple
 from xtrace._src.core.shardings.mesh import AbstractMesh, AxisType, naming_mesh, override_abstract_mesh
 from xtrace._src.core.shardings.partition_spec import PartitionSpec
 from xtrace._src.core.shardings.shardings import NamedSharding

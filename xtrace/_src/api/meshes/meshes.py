@@ -10,10 +10,10 @@ import numpy as np
 
 from xtrace._late_imports import late_modules
 from xtrace._src.api.meshes.device_meshes import create_device_mesh
-from xtrace._src.core.axis_names import name_tuple
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.settings import config
+from xtrace._src.core.shardings.axis_names import name_tuple
 from xtrace._src.core.shardings.mesh import (
     AbstractMesh,
     AxisType,

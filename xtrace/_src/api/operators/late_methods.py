@@ -7,7 +7,7 @@ from typing import Any
 
 from xtrace._src.core.array_protocol import array_boundary
 
-# The names that ``xtrace.numpy.array_methods`` installs; Python looks up the special ones on the class only.
+# The names that ``xtrace.numpy.arrays.methods`` installs; Python looks up the special ones on the class only.
 ATTRIBUTES = frozenset(
     (
         "T", "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "at", "byteswap", "choose", "clip",

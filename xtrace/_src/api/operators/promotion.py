@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, check_broadcast, convert, operand_aval
-from xtrace._src.core import dtypes
+from xtrace._src.core import dtypes, type_promotion
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, scalar_aval
@@ -41,7 +41,7 @@ def common_dtype(
     promoted = _plans.get(key)
     if promoted is None:
         pairs = tuple((a.dtype, a.weak_type) for a in avals)
-        promoted = dtypes.promote(pairs, *config.promotion_settings())
+        promoted = type_promotion.promote(pairs, *config.promotion_settings())
         if len(avals) == 1:
             # Promotion has no weak booleans; a single operand keeps its weak type.
             promoted = (promoted[0], avals[0].weak_type)
@@ -54,7 +54,7 @@ def common_dtype(
 def find_common_dtype(*values: object) -> np.dtype[Any]:
     """Return the common dtype of `values` in the library's own arithmetic, which ignores forbidden promotions."""
     pairs = tuple([(aval.dtype, aval.weak_type) for aval in map(aval_of, values)])
-    return dtypes.promote(pairs, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
+    return type_promotion.promote(pairs, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
 
 
 def as_inexact(dtype: np.dtype[Any], weak: bool) -> tuple[np.dtype[Any], bool]:

@@ -18,7 +18,7 @@ from xtrace._src.core.jaxprs.ir import ClosedJaxpr
 from xtrace._src.explorer import page, program
 from xtrace._src.explorer.data import combine
 from xtrace._src.explorer.origins import NumberedModule
-from xtrace._src.transforms import dce
+from xtrace._src.transforms import dead_code
 from xtrace._src.xla.source_locations import name_file
 
 with late_modules(globals()):
@@ -187,7 +187,7 @@ def _parts(
     traced = lowered._traced
     return program.Parts(
         name=name or lowered.fun_name,
-        closed=ClosedJaxpr(dce.name_dropped(traced.jaxpr), traced.consts),
+        closed=ClosedJaxpr(dead_code.name_dropped(traced.jaxpr), traced.consts),
         module=module,
         optimised=compiled.as_text() if compiled is not None else None,
         why=why,

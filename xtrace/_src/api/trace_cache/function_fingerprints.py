@@ -67,7 +67,7 @@ _IN_C = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDes
 # The classes in C that a user's class may derive from: the state of their instances can be read.
 _BASES = (object, tuple, list, dict, int, float, str)
 # Modules of the package whose functions depend on their closures only.
-_PURE_MODULES = frozenset(("xtrace._src.api.differentiation.checkpoint",))
+_PURE_MODULES = frozenset(("xtrace._src.ops.remat.policies",))
 _METACLASSES = ("type", "ABCMeta", "EnumType", "EnumMeta", "_ProtocolMeta", "NamedTupleMeta")
 
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xtrace._src.api.compilation.device_assignment import apply_shardings_to_types
 from xtrace._src.api.compilation.serialized_programs import RecordReader, record_aval, record_program, record_sharding
+from xtrace._src.api.compilation.sharding_assignment import apply_shardings_to_types
 from xtrace._src.api.jit import call_arguments
 from xtrace._src.api.jit.call_arguments import Static
 from xtrace._src.api.jit.jit_cache import CompiledCall, Prepared
@@ -40,7 +40,7 @@ from xtrace._src.xla.executables import executables
 from xtrace._src.xla.pytree_registry import PyTreeDef, make_treedef
 
 if TYPE_CHECKING:
-    from xtrace._src.api.jit.jit import Jitted
+    from xtrace._src.api.jit.jitted import Jitted
 
 _logger = logging.getLogger("xtrace")
 # Part of every key; increase it with every change of the format.

@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from xtrace._late_imports import late_modules
-from xtrace._src.core.axis_names import nearest_name
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.name_suggestions import nearest_name
 
 with late_modules(globals()):
     from xtrace._src.core.settings import absl_flags as flags_of_absl
@@ -469,7 +469,7 @@ def keeps_wide_dtypes() -> bool:
 
 
 def promotion_settings() -> tuple[bool, str, bool]:
-    """Return the arguments `x64`, `mode` and `wide` of `dtypes.promote`."""
+    """Return the arguments `x64`, `mode` and `wide` of `type_promotion.promote`."""
     return enable_x64.value, numpy_dtype_promotion.value, keeps_wide_dtypes()
 
 

@@ -16,10 +16,10 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from xtrace._src.core.axis_names import name_tuple
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.settings import config
 from xtrace._src.core.settings.jax_version import is_newer
+from xtrace._src.core.shardings.axis_names import name_tuple
 from xtrace._src.core.value_objects import Immutable
 
 

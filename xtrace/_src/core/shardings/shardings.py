@@ -11,8 +11,8 @@ import numpy as np
 
 from xtrace._late_imports import late_modules
 from xtrace._src.core.annotations import Shape
-from xtrace._src.core.axis_names import suggest_name
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.name_suggestions import suggest_name
 from xtrace._src.core.errors import DuplicateSpecError, IndivisibleError
 from xtrace._src.core.shardings.mesh import AxisType, BaseMesh, Mesh, size_tuple
 from xtrace._src.core.shardings.partition_spec import (

@@ -26,7 +26,7 @@ from xtrace._src.core.integers import to_integer
 from xtrace._src.core.jaxprs.ir import Literal
 from xtrace._src.core.primitive import Primitive, no_rule, primitive
 from xtrace._src.core.settings import config
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.shardings.shardings import NamedSharding, Sharding
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.shardings.sharding_constraints import constrain

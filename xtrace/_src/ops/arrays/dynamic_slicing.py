@@ -24,7 +24,7 @@ from xtrace._src.core.shardings.sum_rules import linear_in
 from xtrace._src.core.sizes import is_known_to_exceed, is_symbolic
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.concatenation import stack
-from xtrace._src.ops.arrays.gathering import gather, scatter
+from xtrace._src.ops.arrays.gather_scatter import gather, scatter
 from xtrace._src.ops.arrays.index_vectors import (
     GatherDimensionNumbers,
     GatherScatterMode,

@@ -18,7 +18,7 @@ from xtrace._src.core.primitive import primitive
 from xtrace._src.core.shardings.sharding_rules import whole_along
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.ops.arrays.creation import broadcasted_iota
-from xtrace._src.ops.arrays.gathering import gather
+from xtrace._src.ops.arrays.gather_scatter import gather
 from xtrace._src.ops.arrays.index_vectors import GatherDimensionNumbers, GatherScatterMode
 from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.stablehlo import symbolic_sizes

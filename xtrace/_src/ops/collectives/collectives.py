@@ -23,14 +23,15 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import Axes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.axis_names import name_tuple, suggest_name
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
+from xtrace._src.core.diagnostics.name_suggestions import suggest_name
 from xtrace._src.core.integers import integer_rows
 from xtrace._src.core.jaxprs.effects import Effects, named_axis
 from xtrace._src.core.jaxprs.ir import ALWAYS_PRINTED, scalar_literal
 from xtrace._src.core.primitive import Derived, Primitive, no_rule
 from xtrace._src.core.pytrees import pytree
+from xtrace._src.core.shardings.axis_names import name_tuple
 from xtrace._src.core.trace import axis_environment, checked_axes, current_trace
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import iota

@@ -27,7 +27,7 @@ from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import checked_axes, current_trace
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import full, iota
-from xtrace._src.ops.arrays.indexing import index_take
+from xtrace._src.ops.arrays.gather_scatter_variants import index_take
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.calls.lower_fun import lower_fun
 from xtrace._src.ops.collectives import collectives

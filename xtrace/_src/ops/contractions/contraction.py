@@ -20,7 +20,7 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.jaxprs.ir import NEVER_PRINTED
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.settings import config
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.shardings import sharding_rules, sum_rules
 from xtrace._src.core.shardings.mesh import context_abstract_mesh
 from xtrace._src.core.shardings.partition_spec import PartitionSpec, get_entry_axes

@@ -27,7 +27,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.primitive import primitive
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.shardings import sharding_rules
 from xtrace._src.core.shardings.sum_rules import nonlinear
 from xtrace._src.core.sizes import has_symbolic, is_known_to_exceed

@@ -28,7 +28,7 @@ from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.jaxprs.ir import DebugInfo
 from xtrace._src.core.primitive import no_rule, primitive
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.shardings.sum_rules import nonlinear
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.creation import broadcasted_iota

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace._src.algebra.vector_space import convert_element_type
-from xtrace._src.core import dtypes
+from xtrace._src.core import type_promotion
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.callables import describe_leaf_paths, make_debug_info, positional_names
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
@@ -178,7 +178,7 @@ def promote_carry(
     for i, (aval, out) in enumerate(zip(avals, out_avals, strict=True)):
         if aval.weak_type and not same_type(aval, out):
             pairs = ((aval.dtype, True), (out.dtype, out.weak_type))
-            dtype, _ = dtypes.promote(pairs, *config.promotion_settings())
+            dtype, _ = type_promotion.promote(pairs, *config.promotion_settings())
             if dtype != aval.dtype:
                 carry[i], changed = convert_element_type(values[i], dtype), True
     return carry if changed else None

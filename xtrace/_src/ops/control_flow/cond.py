@@ -33,8 +33,9 @@ from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.runtime.transfer import to_array
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
-from xtrace._src.transforms.dce import eliminate_dead_code
+from xtrace._src.transforms.dead_code import eliminate_dead_code
 from xtrace._src.transforms.discharge import discharge_jaxpr, split_results
+from xtrace._src.transforms.effect_tokens import TOKEN, get_tokens, with_tokens
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import (
     PartitionedJaxpr,
@@ -51,7 +52,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
     stage_to_jaxpr,
     transpose_jaxpr,
 )
-from xtrace._src.transforms.lower import TOKEN, emit_jaxpr, get_tokens, with_tokens
+from xtrace._src.transforms.lower import emit_jaxpr
 from xtrace._src.transforms.scopes import call_in_scopes
 
 _Branches = tuple[ClosedJaxpr, ...]

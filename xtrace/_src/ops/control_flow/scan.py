@@ -43,6 +43,7 @@ from xtrace._src.runtime.transfer import to_array
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis, insert_axis, remove_axis
 from xtrace._src.transforms.discharge import discharge_jaxpr, find_references
+from xtrace._src.transforms.effect_tokens import get_tokens, with_tokens
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import (
     analyze_unknowns,
@@ -61,7 +62,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
     stage_to_jaxpr,
     transpose_jaxpr,
 )
-from xtrace._src.transforms.lower import emit_call, emit_jaxpr, get_tokens, is_unreduced, occurs_again, with_tokens
+from xtrace._src.transforms.lower import emit_call, emit_jaxpr, is_unreduced, occurs_again
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _Carry = TypeVar("_Carry")

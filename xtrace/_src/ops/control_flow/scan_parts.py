@@ -22,7 +22,7 @@ from xtrace._src.ops.arrays.concatenation import stack
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_index_in_dim
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.control_flow.bodies import open_jaxpr
-from xtrace._src.transforms.dce import eliminate_dead_code
+from xtrace._src.transforms.dead_code import eliminate_dead_code
 from xtrace._src.transforms.jaxpr_transforms import PartitionedJaxpr, filter_by_mask, find_fixpoint, or_masks
 
 

@@ -33,8 +33,9 @@ from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.runtime.transfer import to_array
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
-from xtrace._src.transforms.dce import eliminate_dead_code
+from xtrace._src.transforms.dead_code import eliminate_dead_code
 from xtrace._src.transforms.discharge import discharge_jaxpr
+from xtrace._src.transforms.effect_tokens import get_tokens, with_tokens
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import (
     PartitionedJaxpr,
@@ -52,7 +53,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
     stage_to_jaxpr,
 )
 from xtrace._src.transforms.linearize import KnownResults
-from xtrace._src.transforms.lower import emit_jaxpr, get_tokens, is_unreduced, with_tokens
+from xtrace._src.transforms.lower import emit_jaxpr, is_unreduced
 
 _Carry = TypeVar("_Carry")
 _PARAMETERS = ("cond_nconsts", "cond_jaxpr", "body_nconsts", "body_jaxpr")

@@ -11,7 +11,7 @@ from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.ops.calls.call_primitives import closed_call_p
 from xtrace._src.ops.calls.calls import make_jit_rules
 from xtrace._src.transforms.batch import MappedAxis
-from xtrace._src.transforms.dce import replacements
+from xtrace._src.transforms.dead_code import replacements
 from xtrace._src.transforms.jaxpr_transforms import batch_jaxpr, stage_to_jaxpr
 
 

@@ -15,7 +15,7 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.pytrees import pytree
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.shardings.sharding_rules import append_axes, each_same
 from xtrace._src.core.shardings.sum_rules import each_own
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value

@@ -27,7 +27,7 @@ from xtrace._src.core.primitive import Derived, Primitive
 from xtrace._src.core.pytrees import key_paths, pytree, pytree_differences
 from xtrace._src.core.settings import config
 from xtrace._src.ops.arrays.slicing import index_in_dim
-from xtrace._src.ops.host.host_calls import emit_host_call
+from xtrace._src.ops.host.callback_lowering import emit_host_call
 from xtrace._src.ops.host.mapped_calls import batch_by_method, call_in_turn, check_method
 from xtrace._src.runtime.arrays import ConcreteArray, new_array
 from xtrace._src.runtime.callback_errors import Failure
@@ -35,7 +35,7 @@ from xtrace._src.runtime.callbacks import inside_callback
 from xtrace._src.runtime.transfer import committed_device, in_layout, to_concrete
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
-from xtrace._src.transforms.lower import CALLING_PYTHON
+from xtrace._src.transforms.element_functions import CALLING_PYTHON
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 

@@ -19,8 +19,8 @@ from xtrace._src.core.diagnostics.positions import resolve, user_position
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.jaxprs.effects import debug_effect, ordered_debug_effect
 from xtrace._src.core.jaxprs.ir import ALWAYS_PRINTED
+from xtrace._src.ops.host.callback_lowering import emit_host_call
 from xtrace._src.ops.host.callbacks import debug_primitive, merge_static, split_static
-from xtrace._src.ops.host.host_calls import emit_host_call
 from xtrace._src.runtime.callbacks import inside_callback
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.xla.pytree_registry import PyTreeDef

@@ -17,7 +17,7 @@ from xtrace._src.core.shardings.sharding_rules import leading
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice
-from xtrace._src.ops.arrays.gathering import gather
+from xtrace._src.ops.arrays.gather_scatter import gather
 from xtrace._src.ops.arrays.index_vectors import GatherDimensionNumbers
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.arrays.sorting import sort_key_val

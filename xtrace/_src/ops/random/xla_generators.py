@@ -16,7 +16,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.primitive import no_rule, primitive
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.shardings.requested_shardings import requested_out_sharding
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.shape import expand_dims, squeeze

@@ -50,7 +50,7 @@ from xtrace._src.core.jaxprs.ir import DebugInfo, Jaxpr
 from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive, primitive
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.settings import config
-from xtrace._src.core.settings.requested_dtypes import requested_dtype
+from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.shardings.sharding_rules import drop
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.tables import memoize_by_owner
@@ -63,9 +63,9 @@ from xtrace._src.ops.elementwise.constants import strong_scalar
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis, batch
+from xtrace._src.transforms.element_functions import emit_element_function
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jvp import jvp
-from xtrace._src.transforms.lower import emit_computation
 from xtrace._src.transforms.stage import stage
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
@@ -336,7 +336,7 @@ def _reduce_emit(
     builder: FunctionBuilder, *values: Value, dimensions: tuple[int, ...], jaxpr: Jaxpr, **_: object
 ) -> list[Value]:
     inner = builder.region(jaxpr.in_avals)
-    returned = emit_computation(inner, jaxpr, "reduce")
+    returned = emit_element_function(inner, jaxpr, "reduce")
     # XLA reduces across devices by few functions.
     values = tuple([builder.gather_along(x, dimensions) if x.aval.ndim else x for x in values])
     return builder.op_with_regions(

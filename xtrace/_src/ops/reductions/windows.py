@@ -33,9 +33,10 @@ from xtrace._src.ops.reductions.reductions import is_value, reducer_jaxpr
 from xtrace._src.stablehlo import attributes, symbolic_sizes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
+from xtrace._src.transforms.element_functions import emit_element_function
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jvp import jvp
-from xtrace._src.transforms.lower import emit_computation, emit_jaxpr
+from xtrace._src.transforms.lower import emit_jaxpr
 from xtrace._src.transforms.stage import stage
 
 
@@ -276,7 +277,7 @@ def _reduce_window_emit(
 
 def _region(builder: FunctionBuilder, jaxpr: Jaxpr) -> tuple[FunctionBuilder, list[Value]]:
     inner = builder.region(jaxpr.in_avals)
-    return inner, emit_computation(inner, jaxpr, "reduce_window")
+    return inner, emit_element_function(inner, jaxpr, "reduce_window")
 
 
 @memoize_by_owner

@@ -19,7 +19,7 @@ from xtrace._src.core.errors import ReferenceIndexError
 from xtrace._src.core.jaxprs.ir import scalar_literal
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice, dynamic_update_slice
-from xtrace._src.ops.arrays.gathering import gather, scatter, scatter_add
+from xtrace._src.ops.arrays.gather_scatter import gather, scatter, scatter_add
 from xtrace._src.ops.arrays.index_vectors import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from xtrace._src.ops.arrays.slicing import pad, slice, zero_like
 from xtrace._src.ops.elementwise.comparisons import lt

@@ -6,28 +6,22 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from xtrace._src.algebra.vector_space import IN_PLACE
-from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.positions import Position, resolve
 from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, find_jaxprs
-from xtrace._src.core.primitive import ListPrimitive, primitive
-from xtrace._src.core.pytrees import pytree
+from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.settings import config
-from xtrace._src.core.shardings.sharding_rules import same
-from xtrace._src.core.shardings.sum_rules import linear_in_all
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.calls.calls import evaluate_as_program, jit_call, make_call_rules
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
 from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call
 from xtrace._src.ops.references.binding import bind_with_references
-from xtrace._src.ops.remat.policies import inline_call_equations, split_by_policy
+from xtrace._src.ops.remat.checkpoint_name import checkpoint_name
+from xtrace._src.ops.remat.policy_splits import inline_call_equations, split_by_policy
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
-from xtrace._src.transforms.dce import eliminate_dead_code
+from xtrace._src.transforms.dead_code import eliminate_dead_code
 from xtrace._src.transforms.discharge import discharge_call
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import (
@@ -281,39 +275,3 @@ remat_call = ListPrimitive(
     unprinted={"policy": ()},
     **make_call_rules("jaxpr", "Call a function whose intermediate values are recomputed for its derivative."),
 )
-
-
-def _name_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, name: str) -> tuple[Any, Any]:
-    return checkpoint_name.bind_positional(primals, (name,)), tangents[0]
-
-
-def _name_abstract(x: ShapedArray, *, name: str) -> ShapedArray:
-    """Return the operand unchanged, with a name for the policies of `checkpoint`."""
-    return x
-
-
-@primitive(
-    ("name",), name="name", sharding=same, sums=linear_in_all, abstract=_name_abstract,
-    emit=lambda builder, x, *, name: x, jvp=_name_jvp, batch=IN_PLACE,
-)
-def checkpoint_name(x: ArrayLike, name: str) -> Any:
-    """Mark a value with a name for the policies of `checkpoint`.
-
-    Args:
-        x: an array or a tree of arrays.
-        name: the name.
-
-    Returns:
-        `x`, unchanged.
-
-    Raises:
-        TypeError: `name` is no string, or `x` holds a leaf that is no array.
-
-    Example:
-        >>> xtrace.ad_checkpoint.checkpoint_name(jnp.ones(2), "hidden")
-        Array([1., 1.], dtype=float32)
-    """
-    if not isinstance(name, str):
-        raise TypeError(f"checkpoint_name: name must be a string, got {abbreviate(name)}")
-    leaves, tree = pytree.tree_flatten(x)
-    return pytree.tree_unflatten(tree, [checkpoint_name.bind_positional((leaf,), (name,)) for leaf in leaves])

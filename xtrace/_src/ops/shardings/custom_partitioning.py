@@ -24,8 +24,9 @@ from xtrace._src.ops.collectives.shard_map import manual_axes_in_scope
 from xtrace._src.ops.control_flow.bodies import flatten_argument
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.element_functions import CALLING_PYTHON
 from xtrace._src.transforms.jaxpr_transforms import stage_to_jaxpr
-from xtrace._src.transforms.lower import CALLING_PYTHON, emit_jaxpr, lower
+from xtrace._src.transforms.lower import emit_jaxpr, lower
 from xtrace._src.xla import shardings
 
 

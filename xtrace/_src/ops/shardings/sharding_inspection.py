@@ -20,7 +20,7 @@ from xtrace._src.runtime.transfer import current_device
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
-from xtrace._src.transforms.lower import CALLING_PYTHON
+from xtrace._src.transforms.element_functions import CALLING_PYTHON
 from xtrace._src.xla import shardings
 
 

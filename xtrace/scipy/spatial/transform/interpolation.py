@@ -9,9 +9,9 @@ import numpy as np
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.trace import Tracer
-from xtrace.numpy.differences import diff
-from xtrace.numpy.ordering import searchsorted
-from xtrace.numpy.ufuncs import clip
+from xtrace.numpy.elementwise.ufuncs import clip
+from xtrace.numpy.reductions.differences import diff
+from xtrace.numpy.sorting.ordering import searchsorted
 from xtrace.scipy.spatial.transform.rotations import Rotation, to_real
 
 

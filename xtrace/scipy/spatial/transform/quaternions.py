@@ -9,13 +9,13 @@ from typing import Any
 from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.api.operators.operators import absolute
 from xtrace._src.core.arrays import Array
-from xtrace.numpy.contraction import matmul
-from xtrace.numpy.joins_and_splits import concatenate, stack
+from xtrace.numpy.elementwise.ufuncs import arctan2, cos, sin, sqrt, square, where
+from xtrace.numpy.indexing.selection import take_along_axis
 from xtrace.numpy.linalg import eigh
-from xtrace.numpy.reductions import argmax
-from xtrace.numpy.reductions import sum as total
-from xtrace.numpy.selection import take_along_axis
-from xtrace.numpy.ufuncs import arctan2, cos, sin, sqrt, square, where
+from xtrace.numpy.manipulation.joins_and_splits import concatenate, stack
+from xtrace.numpy.products.contraction import matmul
+from xtrace.numpy.reductions.reductions import argmax
+from xtrace.numpy.reductions.reductions import sum as total
 
 # Below this angle a Taylor series is exact to double precision, and a quotient of small numbers is not.
 _SMALL = 1e-3

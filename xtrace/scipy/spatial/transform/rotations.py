@@ -12,12 +12,12 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace.numpy.broadcasting import broadcast_arrays, broadcast_to
-from xtrace.numpy.conversion import asarray
-from xtrace.numpy.creation import ones
-from xtrace.numpy.joins_and_splits import concatenate
-from xtrace.numpy.manipulation import atleast_1d, atleast_2d
-from xtrace.numpy.ufuncs import deg2rad, rad2deg
+from xtrace.numpy.arrays.conversion import asarray
+from xtrace.numpy.arrays.creation import ones
+from xtrace.numpy.elementwise.ufuncs import deg2rad, rad2deg
+from xtrace.numpy.manipulation.broadcasting import broadcast_arrays, broadcast_to
+from xtrace.numpy.manipulation.joins_and_splits import concatenate
+from xtrace.numpy.manipulation.shapes import atleast_1d, atleast_2d
 from xtrace.random.continuous import normal
 from xtrace.scipy.spatial.transform import quaternions
 from xtrace.scipy.spatial.transform.euler_angles import make_euler_angles, parse_sequence

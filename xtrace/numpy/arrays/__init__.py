@@ -1,0 +1,1 @@
+"""Arrays made and converted, their dtypes and their methods."""

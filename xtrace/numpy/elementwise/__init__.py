@@ -1,0 +1,1 @@
+"""NumPy's elementwise functions, and the ufunc objects that they are."""

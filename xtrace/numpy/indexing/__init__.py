@@ -1,0 +1,1 @@
+"""Elements read, selected and replaced by index."""

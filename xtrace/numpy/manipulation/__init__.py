@@ -1,0 +1,1 @@
+"""Arrays of another shape or order of elements."""

@@ -1,0 +1,1 @@
+"""Products of arrays that sum over shared axes."""

@@ -1,0 +1,1 @@
+"""Reductions: sums, extrema, statistics, histograms, cumulative functions."""

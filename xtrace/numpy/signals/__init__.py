@@ -1,0 +1,1 @@
+"""Signals and polynomials: convolutions, frequencies, window functions."""

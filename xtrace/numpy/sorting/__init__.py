@@ -1,0 +1,1 @@
+"""Sorting, searching, sets and comparisons of whole arrays."""
