@@ -173,7 +173,7 @@ class Primitive:
         ('sin', Array(0., dtype=float32, weak_type=True))
         >>> double_p = xtrace.extend.core.Primitive("double")
         >>> _ = double_p.def_impl(lambda x: x * 2)
-        >>> double_p.bind(3.0)
+        >>> double_p.bind(jnp.array(3.0))
         Array(6., dtype=float32, weak_type=True)
     """
 
