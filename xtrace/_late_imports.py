@@ -62,6 +62,11 @@ class _PublicModule(ModuleType):
             hasattr(self, name)
         return namespace
 
+    def __dir__(self) -> list[str]:
+        # Python's own method would read the ``__dict__``.
+        names: list[str] = get_namespace(self)["__dir__"]()
+        return names
+
 
 # Returns the namespace of a module, and loads no names.
 get_namespace: Callable[[ModuleType], dict[str, Any]] = vars(ModuleType)["__dict__"].__get__
