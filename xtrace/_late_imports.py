@@ -60,6 +60,26 @@ class _LateValue(ModuleType):
         return isinstance(instance, self._load())
 
 
+class _PublicModule(ModuleType):
+    """A module with late names, all of which load when its ``__dict__`` is read, as by ``vars(module)``."""
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        namespace = get_namespace(self)
+        for name in namespace["_late"]:
+            # Not all names exist with all releases of ml_dtypes.
+            hasattr(self, name)
+        return namespace
+
+    def __dir__(self) -> list[str]:
+        # Python's own method would read the ``__dict__``.
+        names: list[str] = get_namespace(self)["__dir__"]()
+        return names
+
+
+# Returns the namespace of a module, and loads no names.
+get_namespace: Callable[[ModuleType], dict[str, Any]] = vars(ModuleType)["__dict__"].__get__
+
 # Maps the module and the name of a function or class to its public name.
 public_names: dict[tuple[str, str], str] = {}
 
@@ -102,6 +122,7 @@ def late_imports(namespace: dict[str, Any], listed: bool = True, quick: tuple[st
     namespace["__all__"] = sorted({*namespace.get("__all__", ()), *(names if listed else ())})
     namespace["__getattr__"] = functools.partial(_load, namespace["__name__"], late)
     namespace["__dir__"] = functools.partial(list_names, namespace)
+    sys.modules[namespace["__name__"]].__class__ = _PublicModule
 
 
 def register_public_name(module: str, name: str, origin: str, attribute: str) -> None:

@@ -44,6 +44,20 @@ def test_modules_that_attributes_load_are_in_sys_modules():
     """) == ["True", "True True"]
 
 
+def test_the_namespace_of_a_module_has_names_that_were_not_loaded():
+    assert run("""
+        import xtrace
+        xtrace.as_jax()
+        import inspect, sys
+        import jax.numpy
+        dir(jax.numpy)
+        print("xtrace.numpy.elementwise.ufuncs" in sys.modules)
+        namespace = vars(jax.numpy)
+        print(set(dir(jax.numpy)) <= namespace.keys(), namespace["sin"] is jax.numpy.sin, namespace is vars(jax.numpy))
+        print(set(dir(jax.lax)) == dict(inspect.getmembers(jax.lax)).keys() <= jax.lax.__dict__.keys())
+    """) == ["False", "True True True", "True"]
+
+
 def test_versions_are_those_of_the_release_whose_behaviour_it_is():
     assert run("""
         import xtrace

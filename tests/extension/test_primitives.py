@@ -178,6 +178,18 @@ def test_jaxprs_show_the_primitive_and_its_parameters():
     assert texts[0] == texts[1]
 
 
+@pytest.mark.parametrize("value", [3, 2.5, 2j, True, np.float64(1.5), np.arange(2), np.float32(2)])
+def test_a_users_evaluation_is_given_numbers_and_arrays_of_numpy_with_their_dtypes(value):
+    results = []
+    for lib in (OURS, THEIRS):
+        p, given = lib.core.Primitive("twice"), []
+        p.def_impl(lambda *operands, given=given: given.extend(operands) or 2 * operands[0])
+        result = p.bind(value, lib.np.ones(2))
+        assert isinstance(given[1], lib.package.Array)
+        results.append((type(result), np.result_type(result), np.array(result).tolist(), getattr(given[0], "dtype", 0)))
+    assert results[0] == results[1]
+
+
 def test_rules_that_are_not_there_say_how_to_register_them():
     p = xtrace.extend.core.Primitive("bare")
     with pytest.raises(NotImplementedError, match=r"Abstract evaluation for 'bare' not implemented.*def_abstract_eval"):

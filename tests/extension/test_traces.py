@@ -1,6 +1,8 @@
 """Traces that users write: `Trace.process_primitive`, tracers with a class of their own, and closed jaxprs' fields."""
 
 import functools
+import importlib
+import itertools
 
 import jax
 import jax.extend
@@ -161,6 +163,7 @@ def make_boxed(module):
     core, linear_util = module.extend.core, module.extend.linear_util
     flatten, unflatten = module.tree.flatten, module.tree.unflatten
     zero_class = module.custom_derivatives.SymbolicZero
+    zero_classes = zero_class, importlib.import_module(f"{module.__name__}.interpreters.ad").Zero
     rules = {"mul": module.lax.mul, "sin": module.lax.sin, "neg": module.lax.neg}
 
     class Boxed(module.core.Tracer):
@@ -174,7 +177,7 @@ def make_boxed(module):
             self.below = below
 
         def box(self, values):
-            return [x if type(x) is zero_class else Boxed(self, x) for x in values]
+            return [x if type(x) in (*zero_classes, bool) else Boxed(self, x) for x in values]
 
         def unbox(self, values):
             return [x.value if isinstance(x, Boxed) else x for x in values]
@@ -191,6 +194,13 @@ def make_boxed(module):
             params = {"subfuns": (fun, jvp), "symbolic_zeros": symbolic_zeros}
             out = primitive.bind_with_trace(self.below, tuple(values), types, params)
             return self.box(unflatten(linear_util.merge_linear_aux(tree, jvp_tree)[1], out))
+
+        def process_custom_vjp_call(self, primitive, fun, fwd, bwd, tracers, *, out_trees, symbolic_zeros):
+            values = self.unbox(tracers)
+            types = tuple(map(module.typeof, values))
+            subfuns = tuple([around(each, self)[0] for each in (fun, fwd, bwd)])
+            params = {"subfuns": subfuns, "out_trees": out_trees, "symbolic_zeros": symbolic_zeros}
+            return self.box(primitive.bind_with_trace(self.below, tuple(values), types, params))
 
     @linear_util.transformation_with_aux
     def around(outer, *values):
@@ -229,6 +239,22 @@ def make_product(module, symbolic_zeros):
     return product
 
 
+def make_reversed_product(module, symbolic_zeros):
+    """Return ``sin(x) * y`` with a rule for reverse mode, which is wrong, so that its use shows."""
+    lax = module.lax
+
+    @module.custom_vjp
+    def product(x, y):
+        return lax.mul(lax.sin(x), y)
+
+    def fwd(x, y):
+        x, y = (x.value, y.value) if symbolic_zeros else (x, y)
+        return lax.mul(lax.sin(x), y), (y, {"x": x})
+
+    product.defvjp(fwd, lambda saved, ct: (lax.mul(lax.neg(ct), saved[0]), None), symbolic_zeros=symbolic_zeros)
+    return product
+
+
 CALLS = {
     "value": lambda m, f, x, y: f(x, y),
     "jvp": lambda m, f, x, y: m.jvp(lambda x: f(x, y), (x,), (y,)),
@@ -242,11 +268,14 @@ CALLS = {
 
 
 @pytest.mark.parametrize("symbolic_zeros", [False, True])
-@pytest.mark.parametrize("name", CALLS)
-def test_users_traces_get_the_functions_of_custom_rules(name, symbolic_zeros):
+@pytest.mark.parametrize(("make", "name"), [
+    *itertools.product([make_product], CALLS),
+    *[(make_reversed_product, name) for name in CALLS if name != "jvp"],
+])
+def test_users_traces_get_the_functions_of_custom_rules(make, name, symbolic_zeros):
     results = []
     for m in (xtrace, jax):
-        function = functools.partial(make_boxed(m), make_product(m, symbolic_zeros))
+        function = functools.partial(make_boxed(m), make(m, symbolic_zeros))
         results.append(CALLS[name](m, function, m.numpy.asarray(X), m.numpy.asarray(X + 1)))
     for ours, theirs in zip(*map(xtrace.tree.leaves, map(list_of, results)), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)

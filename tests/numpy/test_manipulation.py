@@ -41,6 +41,7 @@ JOINED = [
     "jnp.vstack(x)", "jnp.dstack([v, v])", "jnp.dstack([x, x])", "jnp.column_stack([v, v])",
     "jnp.column_stack([v, x.T])", "jnp.append(x, v)", "jnp.append(x, x, axis=0)", "jnp.append(1, 2)",
     "jnp.stack(range(3))", "jnp.hstack(range(3))",
+    "jnp.concatenate({1: v, 2: v}.values())", "jnp.stack({1: x, 2: x}.values())",
     "jnp.block([[x, x], [x, x]])", "jnp.block(1)", "jnp.block([x, v[:3, None]])", "jnp.block([[x], [v]])",
 ]
 SPLIT = [

@@ -402,3 +402,18 @@ def test_a_body_that_wraps_itself():
 
     body.__wrapped__ = body
     assert lax.scan(body, 0.0, np.arange(3.0, dtype=np.float32))[0] == 3
+
+
+@pytest.mark.parametrize("body", [
+    lambda carry, x: ((carry[0] * x, carry[1]), None), lambda carry, x: ((carry[0] * 2, carry[1]), carry[0] * x),
+    lambda carry, x: ((carry[1], carry[0] * x), None), lambda carry, x: ((carry[0] + x, carry[1] * 2), carry[1]),
+], ids=["strong", "weak", "exchanged", "one of each"])
+def test_cotangents_of_the_carry_have_the_types_of_its_results(body):
+    def check(library):
+        def run(first, second, xs):
+            (end, _), ys = library.lax.scan(body, (first, second), xs)
+            return end if ys is None else end + ys.sum()
+
+        return library.api.grad(run, (0, 1, 2))(3.0, 2.0, library.array(X[:, 0]))
+
+    _agree(check)

@@ -49,17 +49,18 @@ LIBRARIES = {
             one_of=4,
         ),
         Library("optimistix", "0.1.0", "optimistix"),
+        Library("quax", "0.4.6", "quax", "tests", sample=("tests/unit/test_core.py",)),
     )
 }
 
 # The rest that the libraries and their tests import; jax is not among them.
 REQUIREMENTS = (
-    "absl-py", "aiofiles", "cloudpickle", "decorator", "dill", "dm-tree", "etils", "fastprogress", "gast",
+    "absl-py", "aiofiles", "beartype", "cloudpickle", "decorator", "dill", "dm-tree", "etils", "fastprogress", "gast",
     "humanize", "hypothesis", "jaxlib==0.10.2", "jaxopt", "jmp", "ml_collections", "mock", "msgpack",
     "multipledispatch", "nest_asyncio", "numpy", "opt_einsum", "orbax-checkpoint", "orbax-export", "parameterized",
-    "protobuf", "psutil", "pytest", "pytest-xdist", "pyyaml", "rich", "scikit-learn", "scipy", "simplejson", "six",
-    "tabulate", "tensorstore", "tfp-nightly", "toolz", "tqdm", "treescope", "typing_extensions", "uvloop",
-    "wadler_lindig", "zstandard",
+    "plum-dispatch", "protobuf", "psutil", "pytest", "pytest-xdist", "pyyaml", "rich", "scikit-learn", "scipy",
+    "simplejson", "six", "tabulate", "tensorstore", "tfp-nightly", "toolz", "tqdm", "treescope", "typing_extensions",
+    "uvloop", "wadler_lindig", "zstandard",
 )
 
 JAX = "jax==0.10.2"

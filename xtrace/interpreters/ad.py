@@ -9,6 +9,7 @@ from typing import Any
 
 from xtrace._src.algebra.families import add_any
 from xtrace._src.algebra.vector_space import zeros
+from xtrace._src.algebra.zero_tangents import Zero
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -18,7 +19,7 @@ from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable, tangent_aval
-from xtrace._src.extension.rules import Zero, primitive_jvps, primitive_transposes
+from xtrace._src.extension.rules import primitive_jvps, primitive_transposes
 from xtrace._src.transforms.jvp import JVPTrace, JVPTracer
 from xtrace._src.transforms.jvp import jvp as _jvp
 from xtrace._src.transforms.linearize import linearize as _linearize

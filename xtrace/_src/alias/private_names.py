@@ -13,7 +13,7 @@ import numpy as np
 from xtrace._src.api.operators.promotion import as_inexact
 from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray, aval_of, aval_rules
+from xtrace._src.core.avals import aval_of
 from xtrace._src.core.avals import physical_aval as physical_aval
 from xtrace._src.core.diagnostics.positions import excluded_prefixes, is_internal
 from xtrace._src.core.diagnostics.tracebacks import boundary
@@ -25,6 +25,7 @@ from xtrace._src.core.settings import config
 from xtrace._src.core.shardings.requested_shardings import requested_out_sharding
 from xtrace._src.core.shardings.shardings import NamedSharding
 from xtrace._src.core.trace import Trace, Tracer, base_trace, current_trace
+from xtrace._src.core.typed_numbers import TypedComplex, TypedFloat, TypedInt  # noqa: F401
 from xtrace._src.runtime.arrays import ConcreteArray as ArrayImpl  # noqa: F401
 from xtrace._src.runtime.callbacks import effects_barrier
 from xtrace._src.xla.clients import any_started as backends_are_initialized  # noqa: F401
@@ -86,40 +87,6 @@ def supports_inf(dtype: DTypeLike) -> bool:
 
 class TypedNdArray:
     """The class of jax's constants that keep their dtype in traces; xtrace has no such values."""
-
-
-class _TypedNumber:
-    """A Python number with a dtype; xtrace makes no such values."""
-
-    dtype: np.dtype[Any]
-
-    def __new__(cls, value: Any, dtype: np.dtype[Any]) -> Any:
-        number = super().__new__(cls, value)  # type: ignore[call-arg]
-        number.dtype = dtype
-        return number
-
-    def __getnewargs__(self) -> tuple[Any, ...]:
-        return type(self).__bases__[1](self), self.dtype
-
-    def __repr__(self) -> str:
-        number, dtype = self.__getnewargs__()
-        return f"{type(self).__name__}({number}, dtype={dtype.name})"
-
-
-class TypedInt(_TypedNumber, int):
-    """The class of jax's Python integers with a dtype."""
-
-
-class TypedFloat(_TypedNumber, float):
-    """The class of jax's Python floats with a dtype."""
-
-
-class TypedComplex(_TypedNumber, complex):
-    """The class of jax's Python complex numbers with a dtype."""
-
-
-for _class in (TypedInt, TypedFloat, TypedComplex):
-    aval_rules[_class] = lambda number: ShapedArray((), number.dtype, weak_type=True)
 
 
 class HashablePartial:

@@ -18,6 +18,7 @@ from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Jaxp
 from xtrace._src.core.primitive import MixedSums, Primitive
 from xtrace._src.core.settings import config
 from xtrace._src.core.trace import Tracer
+from xtrace._src.core.typed_numbers import with_dtype
 from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, describe_types, explain_failure
 from xtrace._src.runtime.execute import Assignment
 from xtrace._src.runtime.transfer import to_operand
@@ -52,7 +53,8 @@ def evaluate(primitive: Primitive, operands: Sequence[Any], parameters: tuple[An
         run, key = None, None
     if run is None:
         if primitive.evaluate is not None:
-            return primitive.evaluate(*arrays, **dict(zip(primitive.parameters, parameters, strict=True)))
+            given = arrays if primitive.users_impl is None else [with_dtype(x) for x in operands]
+            return primitive.evaluate(*given, **dict(zip(primitive.parameters, parameters, strict=True)))
         run = _compile(primitive, arrays, parameters, key)
     try:
         results = run(arrays)

@@ -173,7 +173,7 @@ class Primitive:
         ('sin', Array(0., dtype=float32, weak_type=True))
         >>> double_p = xtrace.extend.core.Primitive("double")
         >>> _ = double_p.def_impl(lambda x: x * 2)
-        >>> double_p.bind(3.0)
+        >>> double_p.bind(jnp.array(3.0))
         Array(6., dtype=float32, weak_type=True)
     """
 
@@ -213,7 +213,7 @@ class Primitive:
         own_evaluation = linearize is not None or partial_evaluate is not None
         self.holds_jaxprs = own_evaluation if holds_jaxprs is None else holds_jaxprs
         self.unprinted = dict.fromkeys(self.parameters) | dict(unprinted or {})
-        self._impl: Callable[..., Any] | None = None
+        self.users_impl: Callable[..., Any] | None = None
         # A user's function from the operands' types to the results' types and the effects.
         self._effects_of_types: Callable[..., tuple[Any, Any]] | None = None
         self._types = Table(8192)
@@ -387,11 +387,14 @@ class Primitive:
     @property
     def impl(self) -> Callable[..., Any]:
         """A function of concrete operands, with the parameters as keywords, that computes the results."""
-        return self._impl or self.bind
+        return self.users_impl or self.bind
 
     def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
-        """Register and return ``impl(*arrays, **parameters)``, which computes the results from concrete operands."""
-        self._impl = impl
+        """Register and return ``impl(*operands, **parameters)``, which computes the results from concrete operands.
+
+        A number or a NumPy array that a caller gives remains one, with the dtype that it has in jax.
+        """
+        self.users_impl = impl
         self.evaluate = lambda *arrays, **named: impl(*arrays, **self.given_parameters(named))
         return impl
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, MutableMapping
 from types import FunctionType, ModuleType
 from typing import Any
 
-from xtrace._late_imports import assemble_layers, list_names, register_public_name
+from xtrace._late_imports import assemble_layers, get_namespace, list_names, register_public_name
 from xtrace._src.core.array_protocol import array_boundary
 from xtrace._src.core.diagnostics.positions import is_internal
 from xtrace._src.core.diagnostics.tracebacks import boundary
@@ -61,7 +61,7 @@ def _lists(module: str, name: str) -> bool:
     """Whether `module` is public and has the name. A module that is not loaded counts: its name was set by hand."""
     if module not in sys.modules:
         return True
-    namespace = vars(sys.modules[module])
+    namespace = get_namespace(sys.modules[module])
     return "__dir__" in namespace and name in namespace["__all__"]
 
 

@@ -32,7 +32,8 @@ class Trace:
 
     A user's subclass defines `process_primitive`, which gets the parameters of an operation by name, and can define
     ``process_custom_jvp_call(primitive, fun, jvp, tracers, *, symbolic_zeros)``, which gets the call of a function with
-    a custom rule as functions of flat values.
+    a custom rule as functions of flat values, and ``process_custom_vjp_call(primitive, fun, fwd, bwd, tracers, *,
+    out_trees, symbolic_zeros)``.
 
     Args:
         parent: the current trace before this one; operations without tracers of this trace go there.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace._src.algebra.families import add_cotangents
+from xtrace._src.algebra.zero_tangents import Zero
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.extension.rules import Zero
 from xtrace._src.ops.references.binding import add_to_reference, make_reference, read_reference
 
 __all__ = ["GradAccum", "NullAccum", "RefAccum", "ValAccum"]

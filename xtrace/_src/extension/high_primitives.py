@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 from xtrace._src.algebra.vector_space import convert_to
+from xtrace._src.algebra.zero_tangents import Zero
 from xtrace._src.api.mapping.vmap import vmap
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
@@ -23,7 +24,7 @@ from xtrace._src.core.tangents import is_differentiable, tangent_aval
 from xtrace._src.core.trace import Trace, Tracer, current_trace
 from xtrace._src.core.value_objects import EqualByKey
 from xtrace._src.extension.gradient_accumulators import ValAccum
-from xtrace._src.extension.rules import Zero, from_jax_axis_batcher, from_jax_jvp
+from xtrace._src.extension.rules import from_jax_axis_batcher, from_jax_jvp
 from xtrace._src.ops.calls.lower_fun import lower_fun
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
 from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,15 +42,22 @@ def _join_converted(*arrays: Array, axis: int, dtype: DType, weak: bool) -> Arra
 
 def _to_operands(arrays: object) -> list[Any]:
     """Return the arrays of a list, or the rows of an array; TypeError for other objects."""
-    if isinstance(arrays, (list, tuple, range)):
-        operands = [to_array_operand(x, i) for i, x in enumerate(arrays)]
-    elif isinstance(arrays, (Array, np.ndarray)):
+    if isinstance(arrays, (Array, np.ndarray)):
         operands = list(unstack(arrays)) if arrays.ndim else []
+    elif isinstance(arrays, (list, tuple)) or _is_collection(arrays):
+        operands = [to_array_operand(x, i) for i, x in enumerate(arrays)]  # type: ignore[var-annotated, arg-type]
     else:
         raise TypeError(f"{called_function()} needs a list or tuple of arrays, got {type(arrays)}")
     if not operands:
         raise ValueError(f"{called_function()}: Need at least one array")
     return operands
+
+
+def _is_collection(arrays: object) -> bool:
+    """Whether an object can be iterated over several times; a string or a mapping does not count."""
+    if isinstance(arrays, (str, bytes, Mapping, Iterator)):
+        return False
+    return isinstance(arrays, Iterable) or hasattr(arrays, "__getitem__")
 
 
 def _join(

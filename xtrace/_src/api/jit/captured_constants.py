@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xtrace._late_imports import get_namespace
 from xtrace._src.core.avals import aval_of_value
 from xtrace._src.core.diagnostics.positions import is_internal, resolve
 from xtrace._src.core.diagnostics.text_tables import format_size
@@ -154,7 +155,8 @@ def _variables(function: FunctionType) -> Iterator[tuple[str, Any]]:
     for variable in read:
         value = function.__globals__.get(variable)
         if isinstance(value, ModuleType):
-            yield from [(f"{variable}.{part}", vars(value)[part]) for part in read if part in vars(value)]
+            namespace = get_namespace(value)
+            yield from [(f"{variable}.{part}", namespace[part]) for part in read if part in namespace]
         elif value is not None:
             yield variable, value
 

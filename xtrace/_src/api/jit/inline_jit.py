@@ -6,7 +6,7 @@ import enum
 import functools
 import inspect
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MappingView, Sequence
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -91,6 +91,11 @@ def _append_by_position(function: Any, arrays: tuple[Any, ...], static: dict[str
     return (*arrays, *[static.pop(name) for name in itertools.takewhile(lambda name: name in static, names)])
 
 
+def _is_view(value: object) -> bool:
+    """Whether a leaf of operands is the view of a dict, which jaxlib would warn about."""
+    return isinstance(value, MappingView)
+
+
 def _explain_refusal(function: Callable[..., Any], arrays: tuple[Any, ...], static: dict[str, Any]) -> Exception:
     """Return the error for static arguments that are not hashable or not parameters of the function."""
     name = function.__name__
@@ -120,7 +125,7 @@ def _make_call(
         operands += [x for name, x in kwargs.items() if name not in names]
         if trees:
             # For a number in a wrong place the function's own message is better: it shows the number.
-            return all(type(x) not in _SCALARS and is_array_like(x) for x in pytree.tree_leaves(operands))
+            return all(type(x) not in _SCALARS and is_array_like(x) for x in pytree.tree_leaves(operands, _is_view))
         if names and not args:
             return False
         return all(x is None or type(x) in _SCALARS or _is_array(x) for x in operands)

@@ -22,6 +22,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from xtrace._late_imports import get_namespace
 from xtrace._src.api.compilation.serialized_programs import record_mesh, record_sharding
 from xtrace._src.api.jit.call_arguments import Selection
 from xtrace._src.api.trace_cache import known_functions
@@ -546,9 +547,9 @@ def _is_of_xtrace(kind: type) -> bool:
 
 def _attribute(module: types.ModuleType, name: str) -> Any:
     """Return an attribute of a module without side effects: of late attributes of xtrace, only modules are loaded."""
-    value = vars(module).get(name, MISSING)
+    value = get_namespace(module).get(name, MISSING)
     if value is MISSING:
-        late = vars(module).get("_late", {}).get(name)
+        late = get_namespace(module).get("_late", {}).get(name)
         if late is not None and late.origin == module.__name__:
             return getattr(module, name)
         if late is not None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from types import CellType, CodeType, FrameType, FunctionType, GeneratorType, ModuleType
 from typing import Any
 
+from xtrace._late_imports import get_namespace
 from xtrace._src.core.diagnostics import advice
 from xtrace._src.core.diagnostics.excerpts import excerpt
 from xtrace._src.core.diagnostics.positions import Position, describe, is_internal, resolve
@@ -141,7 +142,8 @@ class _Search:
     def _as_name(self, other: object, value: object, depth: int) -> str:
         """Return the phrase if `other` is the namespace of a module, which needs no further holder."""
         if type(other) is dict:
-            module = _find_owner(other, sys.modules.values())
+            modules = [each for each in list(sys.modules.values()) if isinstance(each, ModuleType)]
+            module = next((each for each in modules if get_namespace(each) is other), None)
             if module is not None and not _is_internal_module(module.__name__):
                 return f"the global {_describe_key(other, value)} of {_module(other)}"
         return ""
@@ -230,10 +232,6 @@ def _module(namespace: dict[str, Any]) -> str:
 
 def _is_internal_module(name: str) -> bool:
     return name == "xtrace" or name.startswith("xtrace.")
-
-
-def _find_owner(namespace: dict[Any, Any], owners: Iterable[Any]) -> Any:
-    return next((x for x in list(owners) if getattr(x, "__dict__", None) is namespace), None)
 
 
 def _describe_key(mapping: dict[Any, Any], value: object) -> str:

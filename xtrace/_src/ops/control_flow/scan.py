@@ -49,6 +49,7 @@ from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import (
     analyze_unknowns,
     batch_jaxpr,
+    cast_weak_type,
     filter_by_mask,
     find_fixpoint,
     find_mapped_carry,
@@ -463,9 +464,11 @@ def _transpose_body(
     known = loop.split([not x for x in linear])
     fixed, carried, scanned = [filter_by_mask(k, w) for k, w in zip(kinds, known, strict=True)]
     accumulated = cotangent_avals(filter_by_mask(kinds[0], found_consts))
-    moved = cotangent_avals(filter_by_mask(kinds[1], carry_given))
+    # The cotangent of a result has the result's type, which need not be weak where the initial value's type is.
+    ends = [b if g else a for a, b, g in zip(kinds[1], closed.out_avals, initial, strict=False)]
+    carry_avals = cotangent_avals(ends)
+    moved = filter_by_mask(carry_avals, carry_given)
     ys = cotangent_avals(filter_by_mask(closed.out_avals[loop.num_carry :], ys_given))
-    carry_avals = cotangent_avals(kinds[1])
     extra_avals = list(map(aval_of, extra))
     makers = {v: equation for equation in jaxpr.eqns for v in equation.outvars}
 
@@ -480,7 +483,10 @@ def _transpose_body(
             call_at(makers[v], add_cotangents, s, c) if v in makers else add_cotangents(s, c)
             for v, s, c in zip(jaxpr.outvars, sums, [c for c in consts if c is not None], strict=False)
         ]
-        after = [zeros(a) if c is None else c for a, c, g in zip(carry_avals, carry, carry_given, strict=True) if g]
+        after = [
+            zeros(a) if c is None else cast_weak_type(c, a)
+            for a, c, g in zip(carry_avals, carry, carry_given, strict=True) if g
+        ]
         return [*sums, *after, *[c for c in xs if c is not None]]
 
     groups = [[*extra_avals, *fixed], [*accumulated, *moved], [*carried, *scanned, *ys]]

@@ -6,14 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xtrace._src.core.annotations import ArrayLike
-from xtrace._src.core.avals import AbstractRef
+from xtrace._src.core.avals import AbstractRef, aval_of
 from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.jaxprs.effects import NO_EFFECTS, OWN_DERIVATIVE_EFFECT, Effects
-from xtrace._src.core.jaxprs.ir import ClosedJaxpr
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, DebugInfo
+from xtrace._src.core.linear_functions import wrap_init
 from xtrace._src.core.primitive import ListPrimitive
-from xtrace._src.core.trace import use_trace
+from xtrace._src.core.trace import Trace, use_trace
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.calls.calls import NO_PLACES, jit_call, make_call_rules
+from xtrace._src.ops.custom_rules.rule import Rule, is_recorded
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.discharge import discharge_call
@@ -21,6 +23,7 @@ from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import batch_jaxpr, cast_weak_type, move_constants_to_inputs
 from xtrace._src.transforms.jvp import JVPTracer
 from xtrace._src.transforms.lower import emit_jaxpr
+from xtrace._src.transforms.stage import stage
 
 
 class CalledFunction:
@@ -65,6 +68,48 @@ class CustomRuleCall(ListPrimitive):
             return super().bind_with_trace(trace, args, avals, params)
         with use_trace(trace):
             return self.bind(*args, **params)
+
+
+class CustomDerivativeCall(CustomRuleCall):
+    """The call of a function with a custom derivative; users' traces and `bind` also have it as flat functions.
+
+    flatten_rules: makes, from the named parameters, the rules as functions of flat values, and the other keywords of
+    the method of users' traces. unflatten_rules: makes the parameters between the function and ``num_consts`` from
+    flat rules, from whether the function was staged, and from the other keywords.
+    """
+
+    def __init__(
+        self, name: str, functions: Sequence[str], flatten_rules: Callable[[dict[str, Any]], tuple[list[Any], Any]],
+        unflatten_rules: Callable[..., tuple[Any, ...]], **rules: Any,
+    ) -> None:
+        super().__init__(name, functions, ("num_consts", "symbolic_zeros"), **rules)
+        self.flatten_rules, self.unflatten_rules = flatten_rules, unflatten_rules
+
+    def process_by_users_trace(self, trace: Trace, operands: Sequence[Any], named: dict[str, Any]) -> Any:
+        """Apply the primitive by the method of the trace, such as ``process_custom_vjp_call``, if it has one."""
+        method = getattr(trace, f"process_{self.name}", None)
+        if method is None:
+            return super().process_by_users_trace(trace, operands, named)
+        call = named["call_jaxpr"]
+        function = CalledFunction(call).call_wrapped if isinstance(call, ClosedJaxpr) else call.function
+        rules, others = self.flatten_rules(named)
+        zeros = named["symbolic_zeros"]
+        return method(self, *map(wrap_init, [function, *rules]), operands, **others, symbolic_zeros=zeros)
+
+    def bind(self, *operands: object, subfuns: Sequence[Any] | None = None, **parameters: Any) -> list[Any]:  # type: ignore[override]
+        """Apply the primitive under the current trace; `subfuns` may be the functions that a user's trace gets."""
+        if subfuns is None or isinstance(subfuns[0], CalledFunction):
+            return super().bind(*operands, subfuns=subfuns, **parameters)
+        function, *rules = subfuns
+        name, is_staged = function.__name__, is_recorded(operands)
+        call: Rule | ClosedJaxpr = Rule(function.call_wrapped, name)
+        consts: Sequence[Any] = []
+        if is_staged:
+            info = DebugInfo(self.name.removesuffix("_call"), name, None, None)
+            jaxpr, consts = stage(function.call_wrapped, [aval_of(x) for x in operands], info)
+            call = ClosedJaxpr(jaxpr.with_constants_as_inputs() if jaxpr.constvars else jaxpr, [])
+        values = (name, call, *self.unflatten_rules(rules, is_staged, **parameters), len(consts))
+        return self.bind_positional([*consts, *operands], (*values, bool(parameters["symbolic_zeros"])))
 
 
 def closed_over_message(name: str) -> str:

@@ -8,22 +8,20 @@ from typing import Any
 
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.dtypes import float0
 from xtrace._src.core.jaxprs.ir import NEVER_PRINTED, ClosedJaxpr, DebugInfo
-from xtrace._src.core.linear_functions import WrappedFun, wrap_init
+from xtrace._src.core.linear_functions import WrappedFun
 from xtrace._src.core.tangents import is_differentiable
-from xtrace._src.core.trace import Trace, current_trace, use_trace
+from xtrace._src.core.trace import current_trace, use_trace
 from xtrace._src.ops.custom_rules.calls import (
     SHARED_RULES,
-    CalledFunction,
-    CustomRuleCall,
+    CustomDerivativeCall,
     batch_call,
     cast_results,
     drop_closed_over,
     find_mapped_results,
 )
-from xtrace._src.ops.custom_rules.rule import Rule, call_rule, is_recorded, make_zero, to_user_operand
-from xtrace._src.ops.custom_rules.symbolic_zeros import SymbolicZero, symbolic_zero
+from xtrace._src.ops.custom_rules.rule import Rule, call_rule, make_zero, to_user_operand
+from xtrace._src.ops.custom_rules.symbolic_zeros import is_zero, symbolic_zero
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.jaxpr_transforms import filter_by_mask, scatter_by_mask
 from xtrace._src.transforms.scopes import program_scopes
@@ -134,54 +132,27 @@ def _find_mapped_tangents(
     return is_mapped
 
 
-class _CustomJVPCall(CustomRuleCall):
-    """The call of a function with a jvp rule; users' traces and `bind` also have both as functions of flat values."""
-
-    def process_by_users_trace(self, trace: Trace, operands: Sequence[Any], named: dict[str, Any]) -> Any:
-        """Apply the primitive by ``process_custom_jvp_call`` of the trace, if it has the method."""
-        method = getattr(trace, f"process_{self.name}", None)
-        if method is None:
-            return super().process_by_users_trace(trace, operands, named)
-        call, zeros = named["call_jaxpr"], named["symbolic_zeros"]
-        function = CalledFunction(call).call_wrapped if isinstance(call, ClosedJaxpr) else call.function
-        rule = _flatten_rule(named["name"], named["jvp"], named["num_consts"])
-        return method(self, wrap_init(function), wrap_init(rule), operands, symbolic_zeros=zeros)
-
-    def bind(self, *operands: object, subfuns: Sequence[Any] | None = None, **parameters: Any) -> list[Any]:  # type: ignore[override]
-        """Apply the primitive under the current trace; `subfuns` may be the functions that a user's trace gets."""
-        if subfuns is None or isinstance(subfuns[0], CalledFunction):
-            return super().bind(*operands, subfuns=subfuns, **parameters)
-        function, jvp = subfuns
-        name, zeros = function.__name__, bool(parameters["symbolic_zeros"])
-        if not is_recorded(operands):
-            call = Rule(function.call_wrapped, name)
-            return self.bind_positional(operands, (name, call, _unflatten_rule(jvp, zeros, False), 0, zeros))
-        info = DebugInfo("custom_jvp", name, None, None)
-        jaxpr, consts = stage(function.call_wrapped, [aval_of(x) for x in operands], info)
-        closed = ClosedJaxpr(jaxpr.with_constants_as_inputs() if jaxpr.constvars else jaxpr, [])
-        rule = _unflatten_rule(jvp, zeros, True)
-        return self.bind_positional([*consts, *operands], (name, closed, rule, len(consts), zeros))
-
-
-def _flatten_rule(name: str, rule: Rule, num_consts: int) -> Callable[..., list[Any]]:
-    """Return a rule as a function of primals and tangents that returns results and their tangents."""
+def _flatten_rules(named: dict[str, Any]) -> tuple[list[Callable[..., Any]], dict[str, Any]]:
+    """Return the rule as a function of primals and tangents that returns results and their tangents."""
 
     def call(*operands: Any) -> list[Any]:
         primals, tangents = _halve(operands)
-        given = [None if _is_zero(t) else t for t in tangents]
-        results, moved = call_rule(rule, *drop_closed_over(name, primals, given, num_consts))
+        given = [None if is_zero(t) else t for t in tangents]
+        operands = drop_closed_over(named["name"], primals, given, named["num_consts"])
+        results, moved = call_rule(named["jvp"], *operands)
         zeros = [symbolic_zero(a) if is_differentiable(a) else make_zero(a) for a in map(aval_of, results)]
         return [*results, *[zero if t is None else t for t, zero in zip(moved, zeros, strict=True)]]
 
-    return call
+    return [call], {}
 
 
-def _unflatten_rule(jvp: WrappedFun, symbolic_zeros: bool, is_staged: bool) -> Rule:
-    """Return the rule whose flat form is `jvp`.
+def _unflatten_rules(rules: Sequence[WrappedFun], is_staged: bool, *, symbolic_zeros: bool) -> tuple[Rule]:
+    """Return the rule whose flat form is given.
 
-    Transformations around `jvp` store values at its first call, and whoever binds it reads them afterwards; the ones
+    Transformations around it store values at its first call, and whoever binds it reads them afterwards; the ones
     around a staged function have stored theirs already.
     """
+    (jvp,) = rules
     make = symbolic_zero if symbolic_zeros else make_zero
 
     def call(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -190,20 +161,16 @@ def _unflatten_rule(jvp: WrappedFun, symbolic_zeros: bool, is_staged: bool) -> R
         results, moved = _halve(jvp.call_wrapped(*map(to_user_operand, primals), *given))
         if is_staged:
             jvp.reset_stores()
-        return list(results), [None if _is_zero(t) else t for t in moved]
+        return list(results), [None if is_zero(t) else t for t in moved]
 
-    return Rule(call, jvp.__name__)
-
-
-def _is_zero(tangent: Any) -> bool:
-    return type(tangent) is SymbolicZero or aval_of(tangent).dtype == float0
+    return (Rule(call, jvp.__name__),)
 
 
 def _halve(values: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
     return values[: len(values) // 2], values[len(values) // 2 :]
 
 
-custom_jvp_call = _CustomJVPCall(
-    "custom_jvp_call", ("call_jaxpr", "jvp"), ("num_consts", "symbolic_zeros"), jvp=_custom_jvp,
+custom_jvp_call = CustomDerivativeCall(
+    "custom_jvp_call", ("call_jaxpr", "jvp"), _flatten_rules, _unflatten_rules, jvp=_custom_jvp,
     linearize=_custom_jvp_linearize, batch=_custom_jvp_batch, unprinted={"num_consts": NEVER_PRINTED}, **SHARED_RULES,
 )

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from xtrace._src.algebra.zero_tangents import Zero
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.jaxprs.ir import NEVER_PRINTED
+from xtrace._src.core.linear_functions import WrappedFun
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
+from xtrace._src.core.pytrees.pytree import tree_structure
+from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable, tangent_aval
 from xtrace._src.ops.custom_rules.calls import (
     SHARED_RULES,
-    CustomRuleCall,
+    CustomDerivativeCall,
     batch_call,
     cast_results,
     drop_closed_over,
 )
-from xtrace._src.ops.custom_rules.rule import Rule, call_rule
+from xtrace._src.ops.custom_rules.rule import Rule, call_rule, make_zero, to_user_operand
+from xtrace._src.ops.custom_rules.symbolic_zeros import is_zero, symbolic_zero
 from xtrace._src.ops.reductions.reductions import add_elements
 from xtrace._src.transforms.batch import MappedAxis, batch
 from xtrace._src.transforms.jaxpr_transforms import filter_by_mask, scatter_by_mask
@@ -105,8 +110,64 @@ def _align_with_input(cotangent: Array, axis: int | None, in_axis: int | None, m
     return cotangent if axis is None else add_elements(cotangent, (axis,))
 
 
-custom_vjp_call = CustomRuleCall(
-    "custom_vjp_call", ("call_jaxpr", "fwd", "bwd"), ("num_consts", "symbolic_zeros"), jvp=_refuse_jvp,
+def _flatten_rules(named: dict[str, Any]) -> tuple[list[Callable[..., Any]], dict[str, Any]]:
+    """Return ``fwd(x, has_tangent, ...) -> [*residuals, *results]`` and ``bwd(*residuals, *cotangents)``.
+
+    ``out_trees()``, called after ``fwd``, gives the trees of the results and of the residuals, and, for each residual,
+    the position of the argument that stands for it, or None.
+    """
+    name, num_consts = named["name"], named["num_consts"]
+    called: list[Any] = []
+
+    def forward(*pairs: Any) -> list[Any]:
+        values, flags = pairs[::2], [flag or None for flag in pairs[1::2]]
+        primals, nonzero = drop_closed_over(name, values, flags, num_consts)
+        results, residuals, rule = call_rule(named["fwd"], primals, tuple([flag is not None for flag in nonzero]))
+        called[:] = [rule, list(map(aval_of, values)), len(results), len(residuals)]
+        return [*residuals, *results]
+
+    def backward(*values: Any) -> list[Any]:
+        rule, avals, _, count = called
+        cotangents = [None if is_zero(x) else x for x in values[count:]]
+        in_cotangents = [None] * num_consts + call_rule(rule, values[:count], cotangents)
+        return [Zero(tangent_aval(a)) if x is None else x for x, a in zip(in_cotangents, avals, strict=True)]
+
+    def out_trees() -> tuple[Any, Any, list[None]]:
+        *_, results, residuals = called
+        return tree_structure([0] * results), tree_structure([0] * residuals), [None] * residuals
+
+    return [forward, backward], {"out_trees": out_trees}
+
+
+def _unflatten_rules(
+    rules: Sequence[WrappedFun], is_staged: bool, *, symbolic_zeros: bool, out_trees: Callable[[], tuple[Any, Any, Any]]
+) -> tuple[Rule, str]:
+    """Return the parameters ``fwd`` and ``bwd`` for rules as `_flatten_rules` returns them."""
+    forward, backward = rules
+    make = symbolic_zero if symbolic_zeros else make_zero
+
+    def fwd(primals: Sequence[Any], nonzero: Sequence[bool]) -> tuple[list[Any], list[Any], Rule]:
+        forward.reset_stores()
+        operands = list(map(to_user_operand, primals))
+        values = iter(forward.call_wrapped(*itertools.chain(*zip(operands, nonzero, strict=True))))
+        residuals = [next(values) if i is None else operands[i] for i in out_trees()[2]]
+        if is_staged:
+            forward.reset_stores()
+        results = list(values)
+        avals = list(map(aval_of, results))
+
+        def bwd(saved: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+            given = [make(a) if c is None else c for a, c in zip(avals, cotangents, strict=True)]
+            backward.reset_stores()
+            return [None if is_zero(x) else x for x in backward.call_wrapped(*saved, *given)]
+
+        return results, residuals, Rule(bwd, backward.__name__)
+
+    return Rule(fwd, forward.__name__), backward.__name__
+
+
+custom_vjp_call = CustomDerivativeCall(
+    "custom_vjp_call", ("call_jaxpr", "fwd", "bwd"), _flatten_rules, _unflatten_rules, jvp=_refuse_jvp,
     linearize=_custom_vjp_linearize, batch=_custom_vjp_batch, unprinted={"num_consts": NEVER_PRINTED}, **SHARED_RULES,
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xtrace._src.algebra.zero_tangents import Zero
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.pytrees import pytree
@@ -44,6 +45,11 @@ class SymbolicZero:
 def symbolic_zero(aval: ShapedArray) -> SymbolicZero:
     """Return the zero tangent of a value of type `aval`; for integers its dtype is float0."""
     return SymbolicZero(aval if is_differentiable(aval) else ShapedArray(aval.shape, dtypes.float0))
+
+
+def is_zero(tangent: Any) -> bool:
+    """Whether a tangent in a user's rule is a zero without data, or that of an integer."""
+    return type(tangent) in (SymbolicZero, Zero) or aval_of(tangent).dtype == dtypes.float0
 
 
 def zero_from_primal(val: object, symbolic_zeros: bool = False) -> Any:
