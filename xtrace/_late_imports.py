@@ -71,6 +71,10 @@ class _PublicModule(ModuleType):
             hasattr(self, name)
         return namespace
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # cloudpickle knows modules of the class `ModuleType` itself only.
+        return importlib.import_module, (self.__name__,)
+
     def __dir__(self) -> list[str]:
         # Python's own method would read the ``__dict__``.
         names: list[str] = get_namespace(self)["__dir__"]()

@@ -91,11 +91,6 @@ def _append_by_position(function: Any, arrays: tuple[Any, ...], static: dict[str
     return (*arrays, *[static.pop(name) for name in itertools.takewhile(lambda name: name in static, names)])
 
 
-def _is_view(value: object) -> bool:
-    """Whether a leaf of operands is the view of a dict, which jaxlib would warn about."""
-    return isinstance(value, MappingView)
-
-
 def _explain_refusal(function: Callable[..., Any], arrays: tuple[Any, ...], static: dict[str, Any]) -> Exception:
     """Return the error for static arguments that are not hashable or not parameters of the function."""
     name = function.__name__
@@ -124,8 +119,10 @@ def _make_call(
         operands = [x for i, x in enumerate(args) if i not in numbers]
         operands += [x for name, x in kwargs.items() if name not in names]
         if trees:
-            # For a number in a wrong place the function's own message is better: it shows the number.
-            return all(type(x) not in _SCALARS and is_array_like(x) for x in pytree.tree_leaves(operands, _is_view))
+            # jaxlib would warn about the view of a dict. A number in a wrong place is shown by the function's message.
+            return not any(isinstance(x, MappingView) for x in operands) and all(
+                type(x) not in _SCALARS and is_array_like(x) for x in pytree.tree_leaves(operands)
+            )
         if names and not args:
             return False
         return all(x is None or type(x) in _SCALARS or _is_array(x) for x in operands)
