@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.sampling import number_of_draws
 
-PARTS = 32
+PARTS = 64
 
 
 @pytest.mark.slow

@@ -70,6 +70,7 @@ def test_eager_values_of_a_size_are_those_of_jax(text):
     check_eagerly(text, among=OF_SIZE)
 
 
+@pytest.mark.drawn(0.35)
 @pytest.mark.slow
 def test_jitted_values_are_those_of_jax():
     check_jitted(OF_SIZE)

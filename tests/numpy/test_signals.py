@@ -23,7 +23,7 @@ def both(name, x, y, *arguments, rounding=16, **keywords):
     assert_same(jitted(ours(x), ours(y)), expected, rounding)
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 @pytest.mark.parametrize("name", NAMES)
 def test_lengths(name, mode):
@@ -35,6 +35,7 @@ def test_lengths(name, mode):
         np.testing.assert_allclose(getattr(jnp, name)(x, y, mode), with_numpy, atol=80 * 2.0**-22)
 
 
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("name", NAMES)
 def test_dtypes(name):
     for dtype in ALL:
