@@ -153,6 +153,10 @@ CHANGED: dict[str, str] = {
     "tests/extension/test_lowering_rules.py::test_jaxprs_in_rules[by_function]": "other parameters",
     "tests/extension/test_lowering_rules.py::test_modules_of_jaxprs": "other parameters",
     "tests/extension/test_mlir_modules.py::test_wrong_modules[<lambda>-JaxRuntimeError-deserialize0]": "other words",
+    "tests/extension/test_traces.py::test_axes_are_added_by_the_operation_that_users_rules_are_for[lexsort]":
+        "lexsort has an operation that unstacks",
+    "tests/extension/test_traces.py::test_users_traces_get_the_functions_of_custom_rules[make_reversed_product":
+        "process_custom_vjp_call has other arguments",
     **{
         f"tests/extension/test_partial_rules.py::{name}": "other parameters, and jaxprs that are closed"
         for name in (
