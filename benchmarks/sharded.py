@@ -74,7 +74,8 @@ def call_of_shard_map(library: Library) -> Sampler:
         lambda x: library.lax.psum(x, "data"), mesh=mesh.mesh, in_specs=mesh.spec("data"), out_specs=mesh.spec()
     )
     function, x = library.root.jit(mapped), mesh.put(uniform(8, 8), "data")
-    return loop(lambda: function(x), library.root)
+    # With several calls in flight, XLA's threads for collectives can wait for each other for ever on few cores.
+    return loop(lambda: library.root.block_until_ready(function(x)), library.root)
 
 
 def put_of_host(library: Library, size: int, entries: tuple[Any, ...]) -> Sampler:
