@@ -48,11 +48,17 @@ def drop_inputs(closed: ClosedJaxpr) -> ClosedJaxpr | None:
     return None if any(read) or closed.consts else ClosedJaxpr(jaxpr.replace(invars=[]), [])
 
 
-def name_dropped(jaxpr: Jaxpr) -> Jaxpr:
-    """Return `jaxpr` in which unread results of equations are bound to `DropVar`, which prints as ``_``."""
+def find_read_atoms(jaxpr: Jaxpr) -> set[Atom]:
+    """Return the variables that the equations and the results of `jaxpr` read."""
     read: set[Atom] = set(jaxpr.outvars)
     for equation in jaxpr.eqns:
         read.update(equation.invars)
+    return read
+
+
+def name_dropped(jaxpr: Jaxpr) -> Jaxpr:
+    """Return `jaxpr` in which unread results of equations are bound to `DropVar`, which prints as ``_``."""
+    read = find_read_atoms(jaxpr)
     equations = [
         e if read.issuperset(e.outvars) else e.replace(outvars=[v if v in read else DropVar(v.aval) for v in e.outvars])
         for e in jaxpr.eqns

@@ -7,8 +7,9 @@ from typing import Any
 
 from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_of_value
 from xtrace._src.core.diagnostics.warn import warn_user
-from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, Var
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Var
 from xtrace._src.core.settings import config
+from xtrace._src.transforms.dead_code import find_read_atoms
 
 # Larger constants are arguments of the program, because text is slow to parse, and XLA spends long folding it.
 HIDDEN_ARGUMENT_BYTES = 1024
@@ -26,21 +27,13 @@ def split_constants(closed: ClosedJaxpr, hides: bool) -> tuple[list[tuple[Var, A
     """
     hidden: list[tuple[Var, Any]] = []
     others: list[tuple[Var, Any]] = []
-    read = _list_read_atoms(closed.jaxpr) if closed.consts else set()
+    read = find_read_atoms(closed.jaxpr) if closed.consts else set()
     for variable, constant in zip(closed.jaxpr.constvars, closed.consts, strict=True):
         if variable in read:
             aval = aval_of_value(constant)
             is_argument = is_hidden(aval) and (hides or type(aval) is AbstractToken)
             (hidden if is_argument else others).append((variable, constant))
     return hidden, others
-
-
-def _list_read_atoms(jaxpr: Jaxpr) -> set[Atom]:
-    """Return the variables that the equations and the results of `jaxpr` read."""
-    read: set[Atom] = set(jaxpr.outvars)
-    for equation in jaxpr.eqns:
-        read.update(equation.invars)
-    return read
 
 
 def warn_of_large_constants(constants: Sequence[Any], name: str) -> None:

@@ -15,7 +15,7 @@ from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.settings import config
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.core.trace import Trace, Tracer, current_trace, use_trace
-from xtrace._src.transforms.dead_code import eliminate_dead_code
+from xtrace._src.transforms.dead_code import eliminate_dead_code, find_read_atoms
 from xtrace._src.transforms.equation_templates import EquationTemplate
 from xtrace._src.transforms.inlined_calls import call_template, inline_calls, inlined_call
 from xtrace._src.transforms.jvp import JVPTrace, JVPTracer
@@ -214,4 +214,4 @@ def _linear_map(tape: Tape, outvars: list[Atom], nonzero: list[bool]) -> LinearM
 def _drop_unread(tape: Tape, equations: list[JaxprEqn], outvars: list[Atom]) -> tuple[Jaxpr, set[Atom]]:
     """Return the jaxpr of the live equations, without constvars, and the atoms that it reads."""
     jaxpr, _ = eliminate_dead_code(Jaxpr([], tape.inputs, outvars, equations, tape.effects, tape.debug_info))
-    return jaxpr, {x for e in jaxpr.eqns for x in e.invars} | set(outvars)
+    return jaxpr, find_read_atoms(jaxpr)
