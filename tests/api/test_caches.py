@@ -464,8 +464,6 @@ def test_ctrl_c_anywhere_leaves_everything_whole():
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
             assert current_trace.get() is base_trace and gc.isenabled()
-            cache = f._xtrace_jitted.cache
-            assert not cache.traced._in_progress and not cache.compiled._in_progress
             for _ in range(8):
                 product, rest = f(x, 2.0)
             np.testing.assert_array_equal(product, np.arange(3) * 2 + i)
@@ -473,6 +471,44 @@ def test_ctrl_c_anywhere_leaves_everything_whole():
     finally:
         signal.signal(signal.SIGALRM, before)
     assert interrupted > 10
+
+
+@pytest.mark.parametrize("make", [lambda: "first", lambda: 1 / 0], ids=["made", "given up"])
+def test_ctrl_c_while_an_entry_is_made_or_given_up_lets_other_threads_make_it(make):
+    class Key:
+        """A key whose `count`-th hashing is interrupted."""
+
+        def __init__(self, count):
+            self.count = count
+
+        def __hash__(self):
+            self.count -= 1
+            if self.count == 0:
+                raise KeyboardInterrupt
+            return 1
+
+        def __eq__(self, other):
+            return isinstance(other, Key)
+
+    def run(count):
+        table, made = OnceTable(), []
+        try:
+            table.get_or_make(Key(count), make)
+            interrupted = False
+        except KeyboardInterrupt:
+            interrupted = True
+        except ZeroDivisionError:
+            interrupted = False
+        other = threading.Thread(target=lambda: made.append(table.get_or_make(Key(0), lambda: "second")), daemon=True)
+        other.start()
+        other.join(30)
+        assert made == ["first" if "first" in table.entries.values() else "second"]
+        return interrupted
+
+    count = 1
+    while run(count):
+        count += 1
+    assert count > 6  # looked up twice, found missing, announced, (stored,) found, and no longer announced
 
 
 def interrupt_after(count, function):

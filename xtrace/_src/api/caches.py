@@ -24,7 +24,8 @@ class OnceTable(Generic[T]):
         self.limit = limit
         # Reentrant: comparing keys runs the __eq__ of users' static arguments.
         self._lock = threading.RLock()
-        self._in_progress: dict[Hashable, tuple[int, threading.Event]] = {}
+        # For each key, the thread that makes its entry, and a lock that it holds until it has ended.
+        self._in_progress: dict[Hashable, tuple[int, threading.Lock]] = {}
 
     def get_or_make(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return the entry of `key`; a missing one is made by ``make()``."""
@@ -32,21 +33,24 @@ class OnceTable(Generic[T]):
         if value is not None:
             return value
         me = threading.get_ident()
-        mine: threading.Event | None = None
+        mine: threading.Lock | None = None
         try:
             while True:
                 with self._lock:
                     value = self.entries.get(key)
                     if value is not None:
                         return value
-                    owner, event = self._in_progress.get(key, (me, None))
-                    if event is None:
-                        mine = threading.Event()
+                    owner, ended = self._in_progress.get(key, (me, None))
+                    if ended is None or not ended.locked():
+                        mine = threading.Lock()
+                        mine.acquire()
                         self._in_progress[key] = (me, mine)
+                        break
                 # A thread that needs the entry that it is making makes it again: waiting for itself would never end.
-                if event is None or owner == me:
+                if owner == me:
                     break
-                event.wait()
+                with ended:
+                    pass
             made = make()
             with self._lock:
                 while len(self.entries) >= self.limit:
@@ -54,12 +58,12 @@ class OnceTable(Generic[T]):
                 self.entries[key] = made
             return made
         finally:
-            # Also after Ctrl-C at any point: other threads must not wait for an entry that nobody makes.
+            # Ctrl-C can come anywhere below, but not before the release: other threads never wait for nobody.
             if mine is not None:
+                mine.release()
                 with self._lock:
                     if self._in_progress.get(key, (me, None))[1] is mine:
                         del self._in_progress[key]
-                mine.set()
 
     def clear(self) -> None:
         """Drop all entries."""
