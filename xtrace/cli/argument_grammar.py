@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 
 import xtrace
 from xtrace._src.core.avals import ShapeDtypeStruct
+from xtrace._src.core.diagnostics.name_suggestions import nearest_name
 from xtrace.cli.errors import WRONG_COMMAND, CommandError
 
 _SHORT_NAMES: dict[str, Any] = {
@@ -135,8 +135,8 @@ class _Parser:
         """Parse ``[dimensions]`` after the dtype `word`."""
         dtype = _DTYPES.get(word)
         if dtype is None:
-            near = difflib.get_close_matches(word, _DTYPES, n=1)
-            hint = f" (did you mean {near[0]}?)" if near else ""
+            near = nearest_name(word, _DTYPES)
+            hint = f" (did you mean {near}?)" if near else ""
             raise self.make_error(f"a dtype{hint}, one of {' '.join(_SHORT_NAMES)}", start)
         if word in _WIDE and not xtrace.config.jax_enable_x64:
             raise CommandError(

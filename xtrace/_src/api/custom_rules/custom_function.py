@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 from xtrace._late_imports import late_modules
+from xtrace._src.api.custom_rules.nondiff_arguments import Call, find_positions
 from xtrace._src.api.jit import call_arguments
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.array_protocol import array_boundary
@@ -32,43 +33,6 @@ _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 
-
-class Call(NamedTuple):
-    """A call of a custom function: its fixed arguments, the number of all, and the structure of the others."""
-
-    fixed: dict[int, Any]
-    arity: int
-    in_tree: Any
-
-    def of(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `function` as a function of the arguments that are not fixed."""
-        if not self.fixed:
-            return function
-        fixed, arity = self.fixed, self.arity
-
-        @wraps(function)
-        def call(*args: Any) -> Any:
-            rest = iter(args)
-            return function(*[fixed[i] if i in fixed else next(rest) for i in range(arity)])
-
-        return call
-
-
-class Same:
-    """A hashable box, equal to boxes of the same object."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.value is other.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-
 class Expected(NamedTuple):
     """The structure and types of the result of the staged function; its rules must return the same."""
 
@@ -87,22 +51,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
         wraps(fun)(self)
         self.fun: Callable[..., _Result] = fun
         self.name, self.signature = function_name(fun), find_signature(fun)
-        names = list(self.signature.parameters) if self.signature is not None else []
-        try:
-            numbers = tuple(nondiff_argnums)
-        except TypeError:
-            raise TypeError(
-                f"{self.kind}: nondiff_argnums must be a sequence of positions, such as (0,), got "
-                f"{abbreviate(nondiff_argnums)}"
-            ) from None
-        chosen = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames)
-        for name in chosen:
-            if name not in names:
-                raise ValueError(
-                    f"{self.kind}: nondiff_argnames has {abbreviate(name)}; the parameters of {self.name} are "
-                    f"{', '.join(names)}"
-                )
-        self.nondiff_argnums = tuple(sorted({*numbers, *map(names.index, chosen)}))
+        self.nondiff_argnums = find_positions(self.kind, self.name, self.signature, nondiff_argnums, nondiff_argnames)
         kinds = [p.kind for p in self.signature.parameters.values()] if self.signature is not None else []
         # The number of parameters, if all are positional.
         self.arity = len(kinds) if all(k in POSITIONAL for k in kinds) and kinds else None

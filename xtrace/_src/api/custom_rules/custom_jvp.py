@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar, cast
 
 from xtrace._late_imports import late_modules
-from xtrace._src.api.custom_rules.custom_function import Call, CustomFunction, Expected, Same, check_pair
+from xtrace._src.api.custom_rules.custom_function import CustomFunction, Expected, check_pair
+from xtrace._src.api.custom_rules.nondiff_arguments import Call, Same
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like

@@ -7,7 +7,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from xtrace._late_imports import late_modules
 from xtrace._src.algebra.vector_space import convert_to
-from xtrace._src.api.custom_rules.custom_function import Call, CustomFunction, Expected, Same, check_pair
+from xtrace._src.api.custom_rules.custom_function import CustomFunction, Expected, check_pair
+from xtrace._src.api.custom_rules.nondiff_arguments import Call, Same
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array

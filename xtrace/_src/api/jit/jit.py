@@ -11,7 +11,7 @@ from xtrace._late_imports import late_modules
 from xtrace._src.api.compilation import sharding_assignment
 from xtrace._src.api.jit import call_arguments
 from xtrace._src.api.jit.call_arguments import Selection
-from xtrace._src.api.jit.jit_cache import Cache, Options
+from xtrace._src.api.jit.jit_cache import Options
 from xtrace._src.api.jit.jitted import Jitted, make_jitted
 from xtrace._src.core.callables import check_callable, wraps
 from xtrace._src.core.diagnostics.warn import warn_user
@@ -141,10 +141,9 @@ def with_code_of(
     return wrapper
 
 
-def run_specialised(jitted: Any) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+def run_specialised(jitted: Jitted) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     """Return a function of ``(args, kwargs)`` that runs the specialised code of `jitted`, or returns MISS."""
-    cache: Cache = jitted._xtrace_jitted.cache
-    return cache.call_shapes.run
+    return jitted.cache.call_shapes.run
 
 
 def lower(fun: Callable[..., Any], /, *args: object, **kwargs: object) -> stages.Lowered:

@@ -60,8 +60,9 @@ class _NumpyFunction:
         self.name, self.operation, self.adjust, self.cases = name, operation, adjust, dict(cases or {})
         self.direct = Table()
         self.plans = Table()
-        self.jitted = inline_jit(_rename(self.apply_promoting, name), inline=True)
-        self.run_known = run_specialised(self.jitted)
+        jitted: Any = inline_jit(_rename(self.apply_promoting, name), inline=True)
+        self.jitted: Callable[..., Array] = jitted
+        self.run_known = run_specialised(jitted._xtrace_jitted)
 
     def apply_promoting(self, *operands: ArrayLike) -> Array:
         """Apply to operands of any types, without remembering a plan."""
