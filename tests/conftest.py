@@ -61,6 +61,7 @@ def pytest_addoption(parser):
     parser.addoption("--sample", type=float, default=1.0, help="the part of the tests to run, such as 0.3")
     parser.addoption("--sample-seed", default=default_seed(), help="what draws them; by default the commit")
     parser.addoption("--whole-tables", action="store_true", help="run all rows of costly tables, as of files by name")
+    parser.addoption("--thorough", action="store_true", help="run the files marked thorough whole, as files by name")
 
 
 def pytest_configure(config):

@@ -8,6 +8,8 @@ import pytest
 
 import xtrace
 
+pytestmark = pytest.mark.thorough
+
 
 def run(code, *arguments, check=True):
     """Return the lines that a program prints; its arguments are those of Python."""

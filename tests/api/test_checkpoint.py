@@ -73,7 +73,7 @@ CASES = {
 }
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", CASES)
 def test_rules_agree(name):
     check_rules(CASES[name], X, Y, rounding=64)
@@ -88,7 +88,7 @@ def test_in_cond():
     check_rules(function, X, Y, rounding=64, batching=False)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", POLICIES)
 def test_policies_keep_what_those_of_jax_keep(name):
     def gradient(library):
@@ -370,7 +370,7 @@ def test_errors(name):
         function()
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("policy", ["nothing", "dots", "everything"])
 @pytest.mark.parametrize("inside", [True, False])
 def test_with_scan(policy, inside):
@@ -436,7 +436,7 @@ def _dots(jaxpr):
     return here + sum(_dots(j) for j in inner if hasattr(j, "eqns"))
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize(
     "function, policy",
     [*itertools.product([_in_scan, _in_cond, _in_cond_in_scan], ["nothing", "dots", "only names"]),

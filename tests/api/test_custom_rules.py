@@ -256,13 +256,13 @@ DEEP = [("grad", "vmap", "jit"), ("vmap", "jit", "grad"), ("jit", "vmap", "grad"
 WITHIN_JIT = [s for s in STACKS + DEEP if ("jit" not in s[:-1] and "grad" in s) or len(s) == 1]
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("stack", STACKS + DEEP, ids="-".join)
 def test_custom_jvp_under_transformations(stack):
     check(of_custom_jvp, stack)
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("name", JVP)
 @pytest.mark.parametrize("stack", FEW, ids="-".join)
 def test_kinds_of_custom_jvp(name, stack):
@@ -274,13 +274,13 @@ def test_rules_may_close_over_tracers(stack):
     check(of_closure, stack)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("stack", [s for s in STACKS + DEEP if "jvp" not in s], ids="-".join)
 def test_custom_vjp_under_transformations(stack):
     check(of_custom_vjp, stack)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", VJP)
 @pytest.mark.parametrize("stack", [s for s in FEW if "jvp" not in s], ids="-".join)
 def test_kinds_of_custom_vjp(name, stack):
@@ -297,7 +297,7 @@ BATCHED = [(), ("jit",), ("vmap",), ("grad",), ("vmap", "grad"), ("grad", "vmap"
            ("vmap", "jit", "grad")]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("stack", BATCHED, ids="-".join)
 def test_the_cotangent_of_a_shared_argument_is_summed(stack):
     check(of_shared_argument, stack)
@@ -385,7 +385,7 @@ def within(library, kind):
     return function
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("kind", ["scan", "fori_loop", "cond", "map", "checkpoint"])
 @pytest.mark.parametrize("stack", [(), ("grad",), ("vmap", "jit", "grad"), ("grad", "vmap")], ids="-".join)
 def test_rules_inside_control_flow(kind, stack):
@@ -771,7 +771,7 @@ _OF_LIBRARY = {
 }
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", _OF_LIBRARY)
 def test_differentiated_eagerly_a_function_of_the_library_hands_nothing_to_the_device(name):
     function, count = _OF_LIBRARY[name][0](), _OF_LIBRARY[name][1]

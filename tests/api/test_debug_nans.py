@@ -74,7 +74,7 @@ def marked(text):
     return line[marks.index("^") : marks.rindex("^") + 1]
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize(("call", "operation", "words", "expression"), CASES, ids=range(len(CASES)))
 def test_the_operation_that_made_a_nan(call, operation, words, expression):
     with xtrace.debug_nans(True), pytest.raises(FloatingPointError) as caught:

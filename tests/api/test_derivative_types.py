@@ -198,7 +198,7 @@ def test_cotangents_of_weak_complex_numbers_are_strong(part):
             assert_same(xtrace.vjp(mine, operand)[1](cotangent), jax.vjp(other, operand)[1](cotangent))
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize(("custom", "names"), [
     (False, ["jacrev"] * 2), (False, ["jacfwd", "jacrev"]), (True, ["jacrev"] * 3), (True, ["grad", "jacrev"]),
 ])

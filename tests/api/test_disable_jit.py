@@ -133,7 +133,7 @@ def outcome(lib, np_, case):
     )
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("name", CASES)
 def test_what_python_sees_is_what_it_sees_in_jax(name):
     assert outcome(xtrace, xtrace.numpy, CASES[name]) == outcome(jax, jax.numpy, CASES[name])

@@ -70,7 +70,7 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
 def test_numpy_data_of_every_dtype_and_layout(dtype):
     with np.errstate(all="ignore"):

@@ -34,7 +34,7 @@ def _assert_equal_bits(function, *operands):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", _UNARY.split())
 def test_derivatives_of_functions_of_one_operand_are_those_of_jax_to_the_last_bit(name):
     scale = 1 if name in _INSIDE else 3
@@ -42,13 +42,13 @@ def test_derivatives_of_functions_of_one_operand_are_those_of_jax_to_the_last_bi
     _assert_equal_bits(lambda p: getattr(p.numpy, name), _numbers(0) * scale + offset)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", _BINARY.split())
 def test_derivatives_of_functions_of_two_operands_are_those_of_jax_to_the_last_bit(name):
     _assert_equal_bits(lambda p: getattr(p.numpy, name), _numbers(0) * 3, _numbers(1) * 2)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", _ACTIVATIONS.split())
 def test_derivatives_of_activations_are_those_of_jax_to_the_last_bit(name):
     _assert_equal_bits(lambda p: getattr(p.nn, name), _numbers(0) * 4 - 2)

@@ -22,7 +22,7 @@ def trees(numpy):
     ]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("index", range(len(trees(np))))
 def test_there_and_back(index):
     got, back = ravel_pytree(trees(jnp)[index])

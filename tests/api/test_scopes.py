@@ -238,7 +238,7 @@ _MOVES = re.compile(
 )
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_operations_of_transformed_programs_have_jaxs_names(name):
     make, args = PROGRAMS[name]

@@ -47,7 +47,7 @@ def test_other_stages(inspect):
     assert 'sdy.mesh @mesh = <["data"=4]>' in done.stdout and '[{"data"}, {}]' in done.stdout
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize(("options", "words"), [
     (["--mesh", "data:4"], "--mesh data:4: write each axis once"), (["--mesh", "data=0"], "write each axis once"),
     (["--mesh", "data=2,data=2"], "write each axis once"),

@@ -239,7 +239,7 @@ def promote(key, x64, mode):
         return None
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("x64", [False, True])
 @pytest.mark.parametrize("mode", ["standard", "strict"])
 @pytest.mark.parametrize("operands", [1, 2, pytest.param(3, marks=pytest.mark.slow)])

@@ -10,6 +10,8 @@ import xtrace.numpy as jnp
 from xtrace import lax
 from xtrace._src.core.errors import UnexpectedTracerError
 
+pytestmark = pytest.mark.thorough
+
 VECTOR = np.ones(3, np.float32)
 KEPT = []
 TABLE = {}
@@ -94,7 +96,6 @@ into_a_closure = closing()
 
 
 # Each looks at all objects of the process, which are millions after other tests.
-@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize(
     ("function", "holder"),
     [
@@ -157,13 +158,11 @@ def is_leak_found(call, function):
     return False
 
 
-@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("call", CALLS)
 def test_every_transformation_is_checked(call):
     assert is_leak_found(call, into_a_list)
 
 
-@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("call", [call for call in CALLS if call != "jvp"])
 def test_reverse_rules_of_the_user_are_checked(call):
     def backward(x, g):
@@ -176,7 +175,6 @@ def test_reverse_rules_of_the_user_are_checked(call):
     assert is_leak_found(call, function) == (call in ("grad of jit", "jit of grad"))
 
 
-@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("call", CALLS)
 def test_forward_rules_of_the_user_are_checked(call):
     def forward(primals, tangents):

@@ -45,7 +45,7 @@ def outcomes_freed():
     outcome.cache_clear()
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("name", APPLICATIONS)
 def test_values_and_derivatives_are_jax_s(name):
     ours, theirs = outcome(xtrace, name), outcome(jax, name)
@@ -59,20 +59,20 @@ def test_values_and_derivatives_are_jax_s(name):
         np.testing.assert_allclose(got, wanted, rtol=0, atol=allowed, err_msg=f"leaf {number}")
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", APPLICATIONS)
 def test_text_has_no_more_lines(name):
     assert outcome(xtrace, name).lines <= outcome(jax, name).lines
 
 
 # Training draws random numbers thrice. Their hash is written out here and a loop in jax: more instructions, less time.
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", [name for name in APPLICATIONS if name != "trained perceptron"])
 def test_compiled_program_has_no_more_instructions(name):
     assert instructions(outcome(xtrace, name).compiled) <= SLACK * instructions(outcome(jax, name).compiled)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", APPLICATIONS)
 def test_compiled_program_needs_no_more_memory(name):
     assert temporary_bytes(outcome(xtrace, name).compiled) <= SLACK * temporary_bytes(outcome(jax, name).compiled)

@@ -684,7 +684,7 @@ def gradient_given(api, lax, jnp):
     return api.grad(f, (0, 1))(x, x), f(x, x), api.vmap(api.grad(f))(v, v)
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("function", CASES.values())
 def test_outcomes_are_those_of_jax(function):
     assert_outcomes_equal(function)

@@ -17,6 +17,8 @@ from tests.differential.compositions import OPERATIONS, SIZE, TRANSFORMATIONS, C
 from tests.support.operands import assert_same_type
 from tests.support.shards import examples_of
 
+pytestmark = pytest.mark.thorough
+
 _HEALTH = [HealthCheck.too_slow, HealthCheck.data_too_large]
 _ARGUMENT = (0.3, -0.7, 1.1)
 
@@ -71,14 +73,12 @@ def _assert_close(composition: Composition, got: Any, expected: Any) -> None:
     np.testing.assert_allclose(got, expected, rtol=0, atol=roundings * np.finfo(np.float64).eps)
 
 
-@pytest.mark.drawn(0.25)
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
 def test_each_operation_differentiated_and_mapped(name):
     _compare(Composition((name,), ("grad", "vmap"), _ARGUMENT), False)
     _compare(Composition((name,), ("vmap", "grad", "jvp"), _ARGUMENT), True)
 
 
-@pytest.mark.drawn(0.25)
 @pytest.mark.parametrize("name", sorted(TRANSFORMATIONS))
 def test_each_transformation(name):
     _compare(Composition(("sin", "product"), (name,), _ARGUMENT), False)
@@ -88,7 +88,6 @@ def test_each_transformation(name):
 
 
 @pytest.mark.slow
-@pytest.mark.drawn(0.1)
 @pytest.mark.parametrize("shard", range(12))
 def test_stacks_of_transformations(shard: int) -> None:
     """2,040 compositions in all, a tenth of them in an ordinary run."""
@@ -102,7 +101,6 @@ def test_stacks_of_transformations(shard: int) -> None:
     compare()
 
 
-@pytest.mark.drawn(0.5)
 @settings(max_examples=30, deadline=None, suppress_health_check=_HEALTH)
 @given(compositions())
 def test_stacks_outside_jit(composition: Composition) -> None:

@@ -18,7 +18,10 @@ import xtrace
 from tests.support.reference import IS_REFERENCE
 
 # Newer releases explain what this one does not have.
-pytestmark = pytest.mark.skipif(not IS_REFERENCE, reason="the documentation is that of the reference")
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(not IS_REFERENCE, reason="the documentation is that of the reference"),
+]
 
 MODULES = [
     "custom_batching", "custom_derivatives", "dtypes", "errors", "flatten_util", "image", "lax", "lax.linalg", "nn",

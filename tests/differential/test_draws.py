@@ -27,6 +27,8 @@ from tests.differential import (
 from tests.support.draws import Row, differences, drawn_calls, flag_differences
 from tests.support.sampling import number_of_draws
 
+pytestmark = pytest.mark.thorough
+
 EXAMPLES, ROUNDS, PARTS = 3, 2, 12
 # Functions whose calls are one program on each side.
 _TOGETHER = 16
@@ -132,7 +134,7 @@ def check(rows: dict[str, Row], names: Sequence[str], number: int, examples: int
     assert not found, f"XTRACE_DRAWS_SEED={number}:\n" + "\n\n".join(found)
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, len(_NAMES), _TOGETHER), ids=lambda i: f"from {_NAMES[i]}")
 def test_drawn_calls_give_what_they_give_in_jax(first: int, pytestconfig: pytest.Config) -> None:
@@ -154,7 +156,7 @@ def test_drawn_calls_of_costly_functions(first: int, pytestconfig: pytest.Config
         check(COSTLY, _COSTLY_NAMES[first + part : first + _TOGETHER * PARTS : PARTS], number, 1)
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, len(_FLAGGED), _TOGETHER * PARTS),
                          ids=lambda i: f"from {_FLAGGED[i]}")

@@ -17,6 +17,8 @@ from tests.support.draws import Call, converted_operands, drawn_calls
 from tests.support.operands import ours, theirs
 from tests.support.sampling import number_of_draws
 
+pytestmark = pytest.mark.thorough
+
 _TABLE = ROWS | COSTLY
 # Trees and dtypes are not made of arrays, and such an object is not iterable.
 _NAMES = sorted(n for n in _TABLE if n.split(".")[0] not in ("tree", "tree_util", "dtypes") and n != "numpy.iterable")

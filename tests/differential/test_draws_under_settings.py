@@ -24,6 +24,8 @@ from tests.support.draws import (
 from tests.support.operands import ours, theirs
 from tests.support.sampling import number_of_draws
 
+pytestmark = pytest.mark.thorough
+
 _TABLE = ROWS | COSTLY
 _NAMES = list(_TABLE)
 # A run takes one function in so many, of those that are traced and of those that are compiled, and one round of their
@@ -83,7 +85,7 @@ def test_results_are_weakly_typed_where_they_are_in_jax(pytestconfig: pytest.Con
     assert not found, f"XTRACE_DRAWS_SEED={number}:\n" + "\n\n".join(found)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", [
     "numpy.ediff1d", "numpy.interp", "numpy.maximum.at", "numpy.minimum.at", "numpy.polydiv", "numpy.polyfit",
     "scipy.linalg.leslie", "scipy.signal.detrend", "scipy.stats.multivariate_normal.logpdf",
@@ -94,7 +96,7 @@ def test_results_of_weakly_typed_operands(name: str) -> None:
     assert type_differences(calls, x64=False) == []
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.slow
 @pytest.mark.parametrize(("setting", "value"), _SETTINGS)
 def test_settings_change_what_they_change_in_jax(setting: str, value: object, pytestconfig: pytest.Config) -> None:

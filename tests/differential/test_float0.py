@@ -90,7 +90,7 @@ def custom_rules(api, lax, jnp):
             api.jit(api.grad(lambda x: double(NONE, x).sum()))(VECTOR))
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", [*CASES, "custom rules"])
 def test_outcomes_are_those_of_jax(name):
     assert_outcomes_equal(CASES.get(name, custom_rules))

@@ -32,6 +32,8 @@ from tests.support.operands import ALL, COMPLEX, FLOAT, INTEGER
 from tests.support.sampling import number_of_draws
 from xtrace._src.core import dtypes
 
+pytestmark = pytest.mark.thorough
+
 PARTS = 12
 _TOGETHER = 4
 _INEXACT = [*FLOAT, *COMPLEX]
@@ -322,7 +324,7 @@ def _check(names: Sequence[str]) -> None:
 NAMES = list(ROWS)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, len(NAMES), _TOGETHER * PARTS), ids=lambda i: f"from {NAMES[i]}")
 def test_hard_arrays_give_in_jax_and_here_the_same(first: int, pytestconfig: pytest.Config) -> None:

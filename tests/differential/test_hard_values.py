@@ -24,6 +24,8 @@ from tests.support.operands import ALL
 from tests.support.sampling import number_of_draws
 from xtrace._src.core import dtypes
 
+pytestmark = pytest.mark.thorough
+
 PARTS = 2
 _TOGETHER = 6
 _FINITE = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.0, 2.5, -2.5, 3.0, np.pi, 10.0, -10.0, 88.0, -89.0, 1e3, 2.0**31]
@@ -171,7 +173,7 @@ def _check(names: Sequence[str], eagerly: int) -> None:
 NAMES = [*UNARY, *BINARY]
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, len(NAMES), _TOGETHER * PARTS), ids=lambda i: f"from {NAMES[i]}")
 def test_hard_values_give_the_bits_that_they_give_in_jax(first: int, pytestconfig: pytest.Config) -> None:

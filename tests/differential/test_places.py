@@ -10,6 +10,8 @@ import pytest
 
 from tests.support.sampling import number_of_draws
 
+pytestmark = pytest.mark.thorough
+
 PARTS = 64
 
 

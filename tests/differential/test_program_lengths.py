@@ -20,6 +20,8 @@ import xtrace.scipy.special
 from tests.differential.test_draws import COSTLY, EXAMPLES, ROWS, rounds
 from tests.support.draws import Call, Operand, drawn_calls
 
+pytestmark = pytest.mark.thorough
+
 _TOGETHER = 64
 _TABLE = ROWS | COSTLY
 _NAMES = list(_TABLE)
@@ -110,7 +112,7 @@ def test_a_choice_by_many_conditions_is_one_operation() -> None:
     assert np.asarray(xtrace.grad(lambda x: chosen(x).sum())(x)).tolist() == [0, 0, 42, 99]
 
 
-@pytest.mark.drawn(0.2)
+@pytest.mark.drawn(0.15)
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, len(_NAMES), _TOGETHER), ids=lambda i: f"from {_NAMES[i]}")
 def test_programs_do_not_grow_with_sizes_where_those_of_jax_do_not(first: int, pytestconfig: pytest.Config) -> None:

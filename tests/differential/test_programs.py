@@ -17,6 +17,8 @@ from tests.differential import programs
 from tests.support.operands import assert_same_type, epsilon
 from tests.support.shards import examples_of
 
+pytestmark = pytest.mark.thorough
+
 _OURS, _THEIRS = programs.library(xtrace), programs.library(jax)
 _HEALTH = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
@@ -71,7 +73,6 @@ def _jitted(lib: Any, jit: Any, together: Sequence[programs.Program]) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.drawn(0.1)
 @pytest.mark.parametrize("shard", range(12))
 def test_jitted_programs(shard: int) -> None:
     """2,040 programs in all, a tenth of them in an ordinary run."""
@@ -88,7 +89,6 @@ def test_jitted_programs(shard: int) -> None:
     compare()
 
 
-@pytest.mark.drawn(0.5)
 @settings(max_examples=150, deadline=None, suppress_health_check=_HEALTH)
 @given(programs.programs(max_steps=5))
 def test_eager_programs(program: programs.Program) -> None:

@@ -30,7 +30,7 @@ def _innermost(lib: Any, operations: tuple[str, ...]) -> Any:
     return function
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 @pytest.mark.parametrize("jitted", [False, True])
@@ -89,7 +89,7 @@ def _cost(lib: Any, name: str, depth: int, outer: str) -> tuple[int, int, int]:
     return calls, steps, _equations(closed.jaxpr)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", RULES)
 def test_rules_inside_of_rules_are_traced_in_linear_time(name):
     """No function is traced again for each level: its calls grow with the levels, and do not double with each."""

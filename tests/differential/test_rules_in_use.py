@@ -15,6 +15,8 @@ import xtrace.scipy.sparse.linalg
 from tests.support.operands import assert_same
 from tests.support.outcomes import assert_outcomes_equal
 
+pytestmark = pytest.mark.thorough
+
 VECTOR = np.array([1.0, 2.0, 3.0], np.float32)
 MATRIX = np.array([[3.0, 1.0], [1.0, 2.0]], np.float32)
 CASES = {}
@@ -25,7 +27,7 @@ def case(function):
     return function
 
 
-@pytest.mark.drawn(0.2)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("name", CASES)
 def test_outcomes_are_those_of_jax(name):
     assert_outcomes_equal(CASES[name])
@@ -264,7 +266,7 @@ def _solutions(api, function, matrix, right, cotangent):
     return value, pullback(cotangent), api.jvp(function, (matrix, right), (matrix * matrix, 2 * right))
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
 @pytest.mark.parametrize("solver", ["cg", "bicgstab", "gmres"])
 def test_derivatives_of_iterative_solvers(solver, dtype):
@@ -470,7 +472,7 @@ def calls_of_operations(lax, x):
     ]
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("number", range(44))
 def test_primitives_are_bound_with_the_parameters_of_jax(number):
     calls = calls_of_operations(jax.lax, MATRIX)

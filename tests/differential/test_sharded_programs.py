@@ -13,11 +13,12 @@ from tests.differential import sharded_programs
 from tests.differential.test_programs import compare_results, results_of_jax
 from tests.support.shards import examples_of
 
+pytestmark = pytest.mark.thorough
+
 _OURS, _THEIRS = sharded_programs.library(xtrace), sharded_programs.library(jax)
 _HEALTH = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
-@pytest.mark.drawn(0.1)
 @pytest.mark.slow
 @pytest.mark.parametrize("shard", range(12))
 def test_sharded_programs(shard: int) -> None:

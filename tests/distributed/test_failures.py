@@ -8,6 +8,8 @@ import pytest
 
 from tests.distributed.processes import run
 
+pytestmark = pytest.mark.thorough
+
 # Each process counts its own seconds, since starting takes longer on a busy machine.
 TOTAL = """
 import os, signal, time
@@ -105,7 +107,6 @@ def test_a_program_that_ends_without_shutdown_ends_in_order():
     assert codes == [0, 0] and not any("rror" in text for text in outputs), outputs
 
 
-@pytest.mark.drawn(0.35)
 def test_programs_in_another_order_are_named():
     """Processes that call compiled programs in different orders get the call and the lines at which they part."""
     program = """
@@ -156,7 +157,6 @@ def test_other_versions_are_named():
     assert "has jaxlib 0.11.0, process 1 has jaxlib 0.11.1" in outputs[1]
 
 
-@pytest.mark.drawn(0.35)
 def test_survivors_go_on_where_that_is_wanted():
     """With jax_enable_recoverability a process uses its own devices after another one was killed, and ends well."""
     program = TOTAL + """
@@ -191,7 +191,6 @@ def test_programs_in_another_order_are_named_at_the_end():
     assert all("the processes part at call 3 of programs over processes 0, 1" in text for text in outputs), outputs
 
 
-@pytest.mark.drawn(0.35)
 def test_a_process_may_work_alone_after_the_others_have_finished():
     """Waits for own work, such as a callback's, end with no error, although the other process has finished long ago."""
     program = TOTAL + """

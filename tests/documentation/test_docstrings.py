@@ -262,7 +262,7 @@ def test_examples_may_differ_in_last_digits():
     assert not check("Array(0.5, dtype=float32)", "Array(0.5, dtype=float16)", 0)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("source", SOURCES)
 def test_examples_print_their_results(source):
     names = {

@@ -9,11 +9,12 @@ from tests.architecture.source_tree import LAYERS, ROOT
 from tests.documentation.pages import blocks, compare, run_page
 from tools.documentation import layers, notebooks, reference, surface
 
+pytestmark = pytest.mark.thorough
+
 PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md"))
 NAMES = [str(path.relative_to(ROOT / "docs")) for path in PAGES]
 
 
-@pytest.mark.drawn(0.3)
 @pytest.mark.slow
 @pytest.mark.parametrize("path", PAGES, ids=NAMES)
 def test_programs_print_what_is_shown(path, tmp_path):

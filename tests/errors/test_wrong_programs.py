@@ -31,7 +31,7 @@ def test_error(program):
         assert found.in_message is None and found.in_traceback == program.marked
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @BY_NAME
 def test_the_corrected_program_works(program, tmp_path):
     run(program.corrected, tmp_path / f"{program.name}.py")
@@ -48,7 +48,7 @@ def run_by_jax(program, path):
                 jax.config.update(name, value)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @BY_NAME
 def test_handlers_of_jax_errors_catch_ours(program, tmp_path):
     path = tmp_path / f"{program.name}.py"

@@ -54,7 +54,7 @@ def leaves_after_steps(package, library, convert, make, jitted):
     return arrays if jitted else [*arrays, opt.params_fn(state)]
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jit"])
 @pytest.mark.parametrize("name", MADE)
 def test_states_are_those_of_jax(name, jitted):

@@ -78,7 +78,7 @@ def plain(shape):
     return type(shape)(plain(n) for n in shape) if isinstance(shape, (tuple, list)) else int(shape)
 
 
-@pytest.mark.drawn(0.2)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers_are_those_of_jax(name):
     make, input_shape, terms = LAYERS[name]

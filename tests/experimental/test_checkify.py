@@ -183,7 +183,7 @@ def assert_same_errors(program, arguments, errors="all_checks"):
             assert_same(jax.tree.leaves(found), jax.tree.leaves(wanted))
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_errors_and_results_are_those_of_jax(name):
     program, *arguments = PROGRAMS[name]

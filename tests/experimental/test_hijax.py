@@ -138,7 +138,7 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_programs_give_jaxs_results(program):
     ours, theirs = (

@@ -22,6 +22,8 @@ from xtrace._src.jet.trace import JetTrace
 from xtrace.experimental import jet as module
 from xtrace.experimental.jet import jet, jet_rules, zero_series, zero_term
 
+pytestmark = pytest.mark.thorough
+
 OURS = Library(xtrace, xtrace.lax, xtrace.numpy, np.asarray)
 THEIRS = Library(jax, jax.lax, jax.numpy, np.asarray)
 
@@ -121,7 +123,7 @@ WITH_JAX = {
 }
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", WITH_JAX)
 def test_series_are_those_of_jax(name):
     found, wanted = [], []
@@ -228,7 +230,7 @@ BY_JVP = {
 }
 
 
-@pytest.mark.drawn(0.2)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("name", BY_JVP)
 def test_series_are_nested_derivatives(name):
     function = BY_JVP[name]

@@ -20,6 +20,8 @@ from tests.sharding.meshes import OURS, THEIRS
 from xtrace._src.core.settings import compilation_cache_settings as cache_settings
 from xtrace.experimental.compilation_cache.compilation_cache import reset_cache
 
+pytestmark = pytest.mark.thorough
+
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 B = np.arange(64, dtype=np.float32).reshape(8, 8)
 

@@ -38,7 +38,7 @@ def plain(package, value):
     return package.tree.map(lambda x: package.random.key_data(x) if is_key(x) else x, value)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", DRAWS)
 def test_draws_are_those_of_jax(name):
     found = []

@@ -42,7 +42,7 @@ def run(package, library, sizes, name):
     return function
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
 def test_weights(sizes):
     assert rnn.get_num_params_in_lstm(*sizes) == jax_rnn.get_num_params_in_lstm(*sizes)
@@ -56,7 +56,7 @@ def test_weights(sizes):
         assert_same(*found, where=name)
 
 
-@pytest.mark.drawn(0.2)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("name", ["lstm", "lstm_ref"])
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
 def test_values_and_gradients_are_those_of_the_reference(sizes, name):

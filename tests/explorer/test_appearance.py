@@ -16,7 +16,7 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.thorough, pytest.mark.slow]
 GOLDENS = Path(__file__).parent / "goldens.json"
 SQUARES = 32, 20
 # The means of squares of text differ by up to about 12 of 255 between fonts; a panel that is missing changes 40.

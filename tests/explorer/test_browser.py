@@ -13,7 +13,7 @@ import xtrace
 import xtrace.numpy as jnp
 from tests.architecture.source_tree import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.thorough, pytest.mark.slow]
 PANES = ("python", "jaxpr", "stablehlo", "hlo")
 
 
@@ -428,7 +428,6 @@ explored.save(sys.argv[2])
 """
 
 
-@pytest.mark.drawn(0.3)
 def test_a_program_of_ten_thousand_equations(browser, tmp_path):
     """The page stays small, and only the lines in sight are elements."""
     path, data = tmp_path / "page.html", tmp_path / "data.json"
@@ -485,7 +484,6 @@ def test_the_page_works_within_a_cell(browser, tmp_path):
     page.close()
 
 
-@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("sheet", ["", "g", "c", "?", "d"])
 def test_the_page_is_accessible(browser, file, theme, sheet):

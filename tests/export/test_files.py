@@ -18,6 +18,8 @@ from xtrace._src.export import flatbuffers, schema
 from xtrace._src.export.flatbuffers import DamagedFileError
 from xtrace._src.export.serialization import DIGEST_MARK, DIGEST_SIZE
 
+pytestmark = pytest.mark.thorough
+
 X = np.ones(3, np.float32)
 Pair = namedtuple("Pair", ["first", "second"])
 export.register_namedtuple_serialization(Pair, serialized_name="golden.Pair")

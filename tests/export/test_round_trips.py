@@ -11,6 +11,8 @@ import xtrace
 import xtrace.export
 from tests.support.exports import PROGRAMS, WITHOUT_GRADIENT, assert_equal, gradient
 
+pytestmark = pytest.mark.thorough
+
 PACKAGES = {"xtrace": xtrace, "jax": jax}
 
 
@@ -21,7 +23,6 @@ def expected(name):
     return jax.jit(make(jax))(*args), None if name in WITHOUT_GRADIENT else gradient(jax, make(jax), args)
 
 
-@pytest.mark.drawn(0.25)
 @pytest.mark.parametrize("writer", PACKAGES)
 @pytest.mark.parametrize(("name", "make", "args"), PROGRAMS, ids=[row[0] for row in PROGRAMS])
 def test_the_other_package_reads_and_runs_the_file(name, make, args, writer):

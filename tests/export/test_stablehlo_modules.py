@@ -11,6 +11,8 @@ import xtrace.numpy as jnp
 from xtrace import export
 from xtrace._src.xla.mlir import artifacts, mlir_rules, modules
 
+pytestmark = pytest.mark.thorough
+
 X = np.array([[4, 1, 0], [1, 3, 1], [0, 1, 2]], np.float32)
 
 SIZES = """

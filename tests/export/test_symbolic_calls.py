@@ -12,6 +12,8 @@ import pytest
 import xtrace
 from tests.support.exports import assert_equal
 
+pytestmark = pytest.mark.thorough
+
 CONSTRAINTS = ["mod(n, 2) == 0", "n >= 4"]
 SIZES = (4, 6, 8)
 OTHER_SIZE = 3

@@ -16,6 +16,8 @@ from tests.support.symbolic_programs import programs
 from xtrace import export, lax
 from xtrace._src.core import tables
 
+pytestmark = pytest.mark.thorough
+
 PACKAGES = {"xtrace": xtrace, "jax": jax}
 NAMES = [program.name for program in programs(xtrace)]
 
@@ -52,7 +54,6 @@ def exported_by(package, name):
 # Programs
 
 
-@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_call_gives_what_the_function_gives_for_those_sizes(name):
     mine, exported = program("xtrace", name), exported_by("xtrace", name)
@@ -63,7 +64,6 @@ def test_a_call_gives_what_the_function_gives_for_those_sizes(name):
         assert_equal(mine.gradient(xtrace, exported.call, args), mine.gradient(xtrace, mine.function, args), 256)
 
 
-@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("writer", PACKAGES)
 @pytest.mark.parametrize("name", IN_FILES)
 def test_the_other_package_reads_and_runs_the_file(name, writer):

@@ -46,7 +46,7 @@ def data(package, keys):
     return np.asarray(package.random.key_data(keys))
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("shape", [(3,), (1,), (2, 2)])
 @pytest.mark.parametrize("use", [
     lambda p, key: data(p, key),

@@ -22,7 +22,7 @@ def close(got, expected):
         np.testing.assert_allclose(got[key], expected[key], atol=256 * 2.0**-23, err_msg=str(key))
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("shape", [(5, 6), (3, 6), (9, 4), (1, 13), (0, 6), (7, 2)])
 def test_resize(shape):
     def case(package):

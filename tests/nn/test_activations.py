@@ -21,7 +21,7 @@ def all_of(library, names):
     return lambda x: {name: getattr(library, name)(x) for name in names}
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("dtype", [np.dtype(np.float32), *HALF, np.dtype(np.int8), np.dtype(np.int32), np.dtype(bool)])
 def test_values_and_types(dtype):
     names = NAMES if dtype.kind not in "bi" else OF_ANY

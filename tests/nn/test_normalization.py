@@ -39,7 +39,7 @@ def test_softmax(dtype):
     both(case, finite_values(dtype, (3, 4), 1))
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_logsumexp(dtype):
     def case(library, x):

@@ -8,6 +8,8 @@ import pytest
 
 from tests.notebooks.execution import NOTEBOOKS, REPOSITORY, agree, code_cells, execute, printed
 
+pytestmark = pytest.mark.thorough
+
 NAMES = [path.stem for path in NOTEBOOKS]
 
 
@@ -15,7 +17,6 @@ def test_they_are_numbered():
     assert [name[:3] for name in NAMES] == [f"{number:02}_" for number in range(1, 14)]
 
 
-@pytest.mark.drawn(0.3)
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
 def test_cells_show_what_is_checked_in(path):

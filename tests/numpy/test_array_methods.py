@@ -40,7 +40,7 @@ EAGER_ONLY = [
 ]
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("text", METHODS + EAGER_ONLY)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, among=METHODS)
@@ -130,7 +130,7 @@ assert xtrace.jit(lambda x: x.T @ x)(x) == 5
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("first", ["x.reshape(3)", "x @ x", "[*x]", "1.0 in x", "round(x)", "x.at", "x.T", "x[0]"])
 def test_any_method_may_be_the_first(first):
     program = f"import numpy, xtrace; x = xtrace.device_put(numpy.arange(3.0, dtype='f')); {first}; x[0]; x.mean()"

@@ -93,7 +93,7 @@ def agree(got, expected):
     return repr(got) == repr(expected)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("table", TABLES)

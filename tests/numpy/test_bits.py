@@ -16,7 +16,7 @@ CASES = [
 ]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("text", CASES)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, 1, among=CASES)

@@ -51,7 +51,7 @@ PRODUCTS = [
 ]
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("text", PRODUCTS)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, among=PRODUCTS)
@@ -135,7 +135,7 @@ def assert_products_agree(got, expected, terms):
         assert_same(got, expected)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @given(factors(), dtypes_in([*FLOAT, *INTEGER, *COMPLEX]), dtypes_in([*FLOAT, *INTEGER]), seeds)
 @settings(max_examples=60)
 def test_matmul_of_any_shapes_and_types(pair, left, right, seed):
@@ -149,7 +149,7 @@ def test_matmul_of_any_shapes_and_types(pair, left, right, seed):
     assert_products_agree(jitted, jax.numpy.matmul(theirs(one), theirs(other)), terms)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @given(st.data())
 @settings(max_examples=40)
 def test_tensordot_over_any_axes(data):

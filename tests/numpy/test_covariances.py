@@ -19,7 +19,7 @@ CASES = [
 ]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("text", CASES)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, 128, among=CASES)

@@ -107,7 +107,7 @@ TABLES = {"data": FROM_DATA, "filled": FILLED, "counted": COUNTED, "spread": SPR
 IN_TABLES = [text for table in TABLES.values() for text in table]
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("text", IN_TABLES + FACTS)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, among=IN_TABLES)
@@ -214,7 +214,7 @@ def test_complex_to_real_warns(call, warning):
             assert call(package, package.numpy.array([1 + 2j])).ravel().tolist() == [1.0]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @given(st.data())
 @settings(max_examples=100)
 def test_nested_lists_of_any_scalars(data):

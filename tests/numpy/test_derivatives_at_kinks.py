@@ -58,7 +58,7 @@ def derivatives(library, text):
     return library.jit(lambda xs: [library.vmap(f)(xs) for f in all_of_them])(np.asarray(CASES[text], np.float32))
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("text", CASES)
 def test_derivatives_are_those_of_jax(text):
     found = derivatives(xtrace, text), derivatives(jax, text)

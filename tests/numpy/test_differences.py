@@ -30,7 +30,7 @@ CASES = [
 ]
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("text", CASES)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, 64, among=CASES)

@@ -13,7 +13,7 @@ CASES = [
 ]
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("text", CASES)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, 4, among=CASES)

@@ -49,7 +49,7 @@ SUMS = [
 ]
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("text", SUMS)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, among=SUMS)

@@ -37,7 +37,7 @@ def both(name, x, *arguments, jitted=False, **keywords):
         np.testing.assert_allclose(got, expected, rtol=0, atol=32 * epsilon(expected.dtype) * size, err_msg=name)
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("name", ONE)
 def test_along_one_axis(name, norm):
@@ -46,7 +46,7 @@ def test_along_one_axis(name, norm):
     both(name, given_to(name, 3, 5), n=7, norm=norm)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("name", [*TWO, *MANY])
 def test_along_several_axes(name, norm):
@@ -87,7 +87,7 @@ def test_any_transform(name, shape, n, axis, norm):
     both(name, given_to(name, *shape), n, axis, norm)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*ONE, "rfftn", "irfftn"])
 def test_rules(name):

@@ -42,7 +42,7 @@ CALLS = [
 ]
 
 
-@pytest.mark.drawn(0.2)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("text", [*CALLS, "jnp.mask_indices(3, jnp.triu)", "jnp.mask_indices(3, jnp.tril, 1)"])
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, among=CALLS)

@@ -77,7 +77,7 @@ TABLES = {"reads": READS, "chosen": CHOSEN, "updates": UPDATES}
 IN_TABLES = [text for table in TABLES.values() for text in table]
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("text", IN_TABLES + MASKS)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, among=IN_TABLES)
@@ -290,7 +290,7 @@ def indexed(draw, *, masks=True):
     return shape, index
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @given(indexed(), dtypes_in([*BOOL, *INTEGER, *FLOAT]), seeds, st.booleans())
 @settings(max_examples=100)
 def test_reads_by_any_index(case, dtype, seed, as_numpy):
@@ -329,7 +329,7 @@ def test_reads_by_any_traced_index(case, seed):
     assert_same(xtrace.jit(read)(ours(value), traced), expected)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @given(
     indexed(), st.sampled_from(["set", "add", "multiply", "min", "max"]), seeds, st.sampled_from([None, "clip", "drop"])
 )
@@ -351,7 +351,7 @@ def test_updates_by_any_index(case, method, seed, mode):
     assert_same(got, expected, rounding=16)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @given(st.data())
 @settings(max_examples=15)
 def test_take_and_nonzero_of_any_array(data):
@@ -374,7 +374,7 @@ _NONE = np.zeros(0, bool)
 
 
 # Of truth values beside an ellipsis or a new axis, jax keeps one element where NumPy keeps the axis.
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize(
     "index",
     [

@@ -23,6 +23,8 @@ import xtrace.numpy as jnp
 from tests.support.operands import ALL, assert_same, finite_values, ours, seeds, theirs
 from tests.support.shards import examples_of
 
+pytestmark = pytest.mark.thorough
+
 _TOGETHER = 50
 _BATCHES = 10
 _SHARDS = 10
@@ -269,7 +271,6 @@ def _check(batch: list[Expression]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("shard", range(_SHARDS))
 def test_index_expressions(shard: int) -> None:
     """Each shard draws `_BATCHES` batches of `_TOGETHER` expressions: 5,000 in all."""

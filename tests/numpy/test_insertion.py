@@ -30,7 +30,7 @@ CASES = [
 ]
 
 
-@pytest.mark.drawn(0.2)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("text", CASES)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, 4, among=CASES)
@@ -65,7 +65,7 @@ TRIMMED = [
 ]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("text", TRIMMED)
 def test_trimmed_values_are_those_of_jax(text):
     check_eagerly(text)

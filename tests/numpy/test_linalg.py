@@ -57,7 +57,7 @@ UNARY = [
 ]
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("name", UNARY)
 def test_of_one_matrix(name):
     for x in (ONE, TWO, THREE, FOUR, BATCH, COMPLEX, INTEGERS, INTEGERS > 0, INTEGERS.astype(np.int8)):
@@ -82,7 +82,7 @@ def test_triangles():
     assert np.isnan(np.asarray(jnp.linalg.cholesky(-POSITIVE))[0, 0])
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("x", [TALL, TALL.T.copy(), COMPLEX, BATCH, INTEGERS], ids=str)
 def test_factorisations(x):
     for mode in ("reduced", "complete", "r", "raw", "full"):
@@ -151,7 +151,7 @@ def test_derivatives_of_determinants_are_the_cofactors():
         np.testing.assert_allclose(found, expected, rtol=0, atol=64 * epsilon(np.float32) * size, err_msg=name)
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("order", ORDERS, ids=str)
 def test_norms_of_matrices(order):
     for x in (TALL, COMPLEX, INTEGERS):
@@ -164,7 +164,7 @@ def test_norms_of_matrices(order):
         both(lambda np_, x: np_.linalg.cond(x, order), x, rounding=1024)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("order", [None, 0, 1, 2, 3, 0.5, -1, -2, np.inf, -np.inf, np.nan], ids=str)
 def test_norms_of_vectors(order):
     for x in (real(5), complex_(5), np.zeros(3, np.float32), np.arange(4, dtype=np.int8), real(3).astype(np.float16)):
@@ -186,7 +186,7 @@ def test_ranks():
         both(lambda np_, x: np_.linalg.matrix_rank(x), vector)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize(
     ("a", "b"),
     [
@@ -220,7 +220,7 @@ def test_tensors():
     both(lambda np_, a, b: np_.linalg.tensorsolve(a, b, axes=(0, 2)), real(3, 6, 2), real(6), rounding=512)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("power", [0, 1, 2, 3, 5, 6, 8, -1, -3])
 def test_powers(power):
     for x in (FOUR, BATCH, INTEGERS):
@@ -317,7 +317,7 @@ DERIVATIVES = {
 }
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.slow
 @pytest.mark.parametrize("case", DERIVATIVES.values(), ids=DERIVATIVES)
 def test_derivatives(case):

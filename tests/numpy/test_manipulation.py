@@ -82,7 +82,7 @@ TABLES = {"reshaped": RESHAPED, "joined": JOINED, "split": SPLIT, "repeated": RE
 IN_TABLES = [text for table in TABLES.values() for text in table]
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("text", IN_TABLES)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, among=IN_TABLES)
@@ -166,7 +166,7 @@ def test_wrong_arguments_are_named(text, error, fragment):
         eval(text, {"jnp": jnp, "np": np, "x": jnp.ones((3, 4)), "v": jnp.ones(4)})
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @given(st.data())
 @settings(max_examples=60)
 def test_any_array_reshaped_and_transposed(data):
@@ -182,7 +182,7 @@ def test_any_array_reshaped_and_transposed(data):
     assert_same(jnp.moveaxis(mine, source, target), jax.numpy.moveaxis(other, source, target))
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @given(st.data())
 @settings(max_examples=60)
 def test_any_arrays_joined_and_split(data):
@@ -202,7 +202,7 @@ def test_any_arrays_joined_and_split(data):
     assert_same(jnp.stack(ours(same), place), jax.numpy.stack(theirs(same), place))
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @given(st.data())
 @settings(max_examples=40)
 def test_any_array_rolled_padded_and_repeated(data):

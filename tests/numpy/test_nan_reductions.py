@@ -35,7 +35,7 @@ CASES = (
 )
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("text", CASES)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, among=CASES)
@@ -45,7 +45,7 @@ def test_jitted_values_are_those_of_jax():
     check_jitted(CASES)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @given(st.data(), shapes(0, 3, 1, 4), dtypes_in([*FLOAT, *COMPLEX, *INTEGER]), some_seeds)
 @settings(max_examples=8)
 def test_shapes_dtypes_and_axes(data, shape, dtype, seed):

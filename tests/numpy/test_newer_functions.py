@@ -47,7 +47,7 @@ MINMAX = {
 }
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("case", MINMAX)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "uint32", "bool", "complex64"])
 def test_minmax(case, dtype):
@@ -75,7 +75,7 @@ def test_minmax_is_differentiated_and_mapped():
     np.testing.assert_array_equal(xtrace.jit(spread)(X), X.max() - X.min())
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("mode", ["largest", "smallest"])
 @pytest.mark.parametrize("axis", [-1, 0])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint8", "int32", "bool"])

@@ -38,7 +38,7 @@ EAGER = [
 ]
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("text", CALLS[::2] + EAGER)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, rounding=64, among=CALLS)

@@ -26,7 +26,7 @@ CALLS = [
 ]
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("text", CALLS)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, among=CALLS)

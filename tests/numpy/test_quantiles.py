@@ -36,7 +36,7 @@ PERCENTILES = ["jnp.percentile(x, 30, axis=1)", "jnp.percentile(x, n * 10, axis=
 CASES = [*MEDIANS, *QUANTILES, *OTHERS, *WEIGHTED, *PERCENTILES]
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("text", CASES)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text)

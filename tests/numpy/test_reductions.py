@@ -79,7 +79,7 @@ TABLES = {"sums": SUMS, "extremes": EXTREMES, "statistics": STATISTICS, "running
 IN_TABLES = [text for table in TABLES.values() for text in table]
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("text", IN_TABLES)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, among=IN_TABLES)
@@ -142,7 +142,7 @@ def reduced(draw, kinds, max_side=4):
     return shape, draw(dtypes_in(kinds)), axes, draw(st.booleans())
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @given(reduced(ALL), seeds)
 @settings(max_examples=30)
 def test_sums_and_means_of_any_type(case, seed):
@@ -167,7 +167,7 @@ def assert_close_to_scale(got, expected, rounding, scale):
         assert_same(got, expected)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @given(reduced([*BOOL, *INTEGER, *FLOAT]), seeds)
 @settings(max_examples=25)
 def test_extremes_of_any_type(case, seed):
@@ -182,7 +182,7 @@ def test_extremes_of_any_type(case, seed):
         assert_same(getattr(jnp, name)(mine, axis), getattr(jax.numpy, name)(other, axis), where=name)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @given(reduced([*FLOAT, *COMPLEX, *INTEGER]), seeds, st.integers(0, 2))
 @settings(max_examples=25)
 def test_variances_of_any_type(case, seed, ddof):
@@ -207,7 +207,7 @@ def test_running_sums_of_any_type(case, seed):
         assert_close_to_scale(got, expected, 8 * max(value.size, 1), 4 * max(value.size, 1) if name == "cumsum" else 1)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @given(st.data())
 @settings(max_examples=20)
 def test_masks_and_initial_values(data):
@@ -282,7 +282,7 @@ def test_means_of_numbers_in_integers_are_as_wide_as_asked_for():
             assert_same(jnp.ldexp(x1, x2), jax.numpy.ldexp(x1, x2))
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("wanted", ["float16", "bfloat16", None])
 @pytest.mark.parametrize("own", ["float16", "bfloat16", "float32", "int32"])
 def test_small_floats_add_up_in_float32_unless_the_dtype_is_given(own, wanted):

@@ -14,7 +14,7 @@ IDS = np.array([0, 1, 1, 2, -1, 7], np.int32)
 OPTIONS = [{}, {"bucket_size": 2}, {"bucket_size": 4}, {"mode": "clip"}, {"mode": "promise_in_bounds"}]
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("name", NAMES)
 def test_values(name):
     def case(library, *operands):

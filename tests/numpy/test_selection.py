@@ -59,7 +59,7 @@ EAGER = [
 JITTED = [text for text in CALLS if "np.array([0, 1, 0, 0])" not in text]
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("text", CALLS + EAGER)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, among=JITTED)

@@ -57,20 +57,20 @@ EAGER = [
 ]
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("text", EAGER)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text)
 
 
-@pytest.mark.drawn(0.2)
+@pytest.mark.drawn(0.15)
 @pytest.mark.slow
 @pytest.mark.parametrize("text", OF_SIZE)
 def test_eager_values_of_a_size_are_those_of_jax(text):
     check_eagerly(text, among=OF_SIZE)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.slow
 def test_jitted_values_are_those_of_jax():
     check_jitted(OF_SIZE)
@@ -101,7 +101,7 @@ def test_wrong_arguments_are_named(text, error, fragment):
         eval(text, {"jnp": jnp, "xtrace": xtrace, "x": jnp.ones((3, 4))})
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @given(st.integers(0, 9), st.integers(0, 9), dtypes_in([np.int8, np.float32, bool, np.uint32]), seeds)
 @settings(max_examples=4)
 @pytest.mark.slow
@@ -124,7 +124,7 @@ OF_COMPLEX_NANS = [
 ]
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("text", OF_COMPLEX_NANS)
 def test_complex_numbers_with_nan_in_a_part_are_one_element(text):
     got, expected = (eval(text, {"jnp": m, "x": m.asarray(_COMPLEX_NANS)}) for m in (jnp, jax.numpy))

@@ -35,7 +35,7 @@ def test_lengths(name, mode):
         np.testing.assert_allclose(getattr(jnp, name)(x, y, mode), with_numpy, atol=80 * 2.0**-22)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", NAMES)
 def test_dtypes(name):
     for dtype in ALL:

@@ -17,7 +17,7 @@ def of(numpy, name, length):
     return getattr(numpy, name)(length, *([3.0] if name == "kaiser" else [])) + 1
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", NAMES)
 def test_values_are_those_of_jax(name):
     for length in (0, 1, 2, 5, 8, 2.5):

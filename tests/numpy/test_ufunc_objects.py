@@ -84,7 +84,7 @@ MORE = [
 ]
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("texts", [CALLS[i : i + 40] for i in range(0, len(CALLS), 40)] + [MORE])
 @pytest.mark.slow
 def test_jitted_values_are_those_of_jax(texts):

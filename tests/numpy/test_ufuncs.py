@@ -67,7 +67,7 @@ def accepts(row: NamedOperation, dtype: Any) -> bool:
     return not is_error(attempt(jax.eval_shape, lambda *xs: row.call(jnp, *xs), *structs))
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("row", NUMPY, ids=str)
 def test_values_and_types_agree(row):
     values = [values_for(row, [d] * row.operands) for d in TRIED if accepts(row, d)]
@@ -110,7 +110,7 @@ TWO = [
 ]
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("row", [row for row in NUMPY if row.operands < 3], ids=str)
 def test_types_of_mixed_operands_agree(row):
     for kinds in [(k,) for k in ONE] if row.operands == 1 else TWO:
@@ -133,7 +133,7 @@ PAIRS = st.one_of(
 )
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @settings(max_examples=60)
 @given(PAIRS, seeds, st.data())
 def test_eager_results_of_mixed_operands_agree(pair, seed, data):
@@ -219,7 +219,7 @@ MIXED = [
 ]
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("symbol", OPERATORS)
 def test_operators(symbol):
     function = OPERATORS[symbol]
@@ -253,7 +253,7 @@ def test_unary_operators(function):
             assert (traced.shape, traced.dtype) == (expected.shape, expected.dtype)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("exponent", [np.int32(2), np.int8(-2), np.uint32(200), np.array(3), np.array(-1), np.bool_(1)])
 def test_one_known_integer_as_the_exponent(exponent):
     bases = (3, 2.5, np.uint8([2, 3]), np.float32([0, 2]), np.array([True, False]))

@@ -35,7 +35,7 @@ CALLS = [
 ]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("text", CALLS)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, among=CALLS)

@@ -11,7 +11,7 @@ from tests.support.rules import check_rules
 from xtrace import lax
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", ["approx_max_k", "approx_min_k"])
 @pytest.mark.parametrize("dtype", FLOAT, ids=str)
 def test_values(name, dtype):

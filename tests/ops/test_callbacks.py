@@ -136,7 +136,7 @@ def check(program, *arguments, in_order=True):
     assert seen or printed
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize(
     ("how", "kind"),
     [*[("jit", k) for k in KINDS], ("eager", "print"), ("eager", "io ordered"), ("disable_jit", "callback"),
@@ -197,7 +197,7 @@ def _custom(m, c, use, x):
     return m.root.grad(one)(x[1]), m.root.grad(two)(x[1]), one(x[2]), two(x[2]), m.root.vmap(m.root.grad(one))(x)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("kind", ["print", "callback ordered"])
 @pytest.mark.parametrize("program", [_of_lanes, _in_lanes_of_loops, _derivatives, _forward_in_while, _custom])
 def test_transformed_calls_are_those_of_jax(kind, program):

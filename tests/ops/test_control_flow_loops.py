@@ -94,7 +94,7 @@ VALUES = {
 }
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", VALUES)
 def test_values_and_types(name):
     check = VALUES[name]

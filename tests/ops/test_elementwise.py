@@ -59,7 +59,7 @@ def values_for(row: NamedOperation, dtype: Any, shapes: Any = None, seed: int = 
     return [random_values(dtype, s, seed + 97 * i, row.low, row.high) for i, s in enumerate(shapes)]
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("row", LAX, ids=str)
 def test_values_and_types_agree(row):
     # One program holds all dtypes: compiling is what takes the time.
@@ -113,7 +113,7 @@ def test_python_scalars_are_weak_and_not_converted(row):
             assert (got.shape, got.dtype, got.weak_type) == (expected.shape, expected.dtype, expected.weak_type), scalar
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("row", [row for row in FUNCTIONS if row.operands > 1], ids=str)
 def test_a_python_scalar_goes_with_an_array_of_its_default_dtype(row):
     dtype, scalar = (np.float32, 2.5) if np.dtype(np.float32) in row.dtypes else (np.int32, 2)
@@ -132,7 +132,7 @@ def test_a_python_scalar_goes_with_an_array_of_its_default_dtype(row):
 FLOAT_LAX = [row for row in FUNCTIONS if set(FLOAT) <= set(row.dtypes)]
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("row", FLOAT_LAX, ids=str)
 def test_eight_bit_floats_agree(row):
     if row.name in ("nextafter", "mul"):
@@ -249,7 +249,7 @@ def test_select_weak_types_and_errors():
 NUMBERS = np.array([0.0, -0.0, 0.5, -0.5, 1.7, -1.7, 2.5, 127.6, 300.0, -300.0, 3e9, -3e9, np.nan, np.inf, -np.inf])
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("source", [*ALL, *FLOAT8], ids=lambda d: d.name)
 def test_conversion_between_all_dtypes(source):
     with np.errstate(all="ignore"):

@@ -46,7 +46,7 @@ def test_values(kind, dtype, shape, lengths):
     close(lax.fft(x, kind, lengths), reference(x, lengths, axes).astype(lax.fft(x, kind, lengths).dtype))
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize(("kind", "dtype", "shape", "lengths"), TRANSFORMS, ids=IDS)
 def test_rules(kind, dtype, shape, lengths):
     x = np.random.default_rng(2).uniform(0.5, 1.5, shape).astype(dtype)

@@ -62,7 +62,7 @@ def updates_shape(name):
     return jax.eval_shape(lambda x, i: reading(name)(jax.lax, x, i), *spec).shape
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("mode", MODES[1:3])
 @pytest.mark.parametrize("name", READS)
 def test_gather(name, mode):
@@ -98,7 +98,7 @@ def test_fill_value(dtype, value):
     check_jaxpr(reading("rows", mode="fill", fill_value=value), values, np.array([[7], [1]], np.int32))
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("dtype", INTEGER, ids=str)
 @pytest.mark.parametrize("mode", ["clip", "fill"])
 def test_dtypes_of_indices(dtype, mode):
@@ -125,7 +125,7 @@ def test_index_take():
     check_values(lambda m, x, i, j: m.index_take(x, (i, j), (0, 2)), values, rows, columns)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("mode", MODES[:3])
 @pytest.mark.parametrize("name", READS)
 def test_scatter_add(name, mode):
@@ -134,7 +134,7 @@ def test_scatter_add(name, mode):
     check_values(writing("scatter_add", name, mode=mode), values, indices_of(name, 9), updates, rounding=16)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("function", SCATTERS)
 def test_scatters(function):
     kinds = [*INTEGER[:4], *FLOAT, *COMPLEX]

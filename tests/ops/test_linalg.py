@@ -119,7 +119,7 @@ print("all returned")
 """
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize(("name", "shape", "dtype"), CASES)
 def test_factorisation(name, shape, dtype):
     x = definite(dtype, shape) if name == "cholesky" else matrices(dtype, shape)

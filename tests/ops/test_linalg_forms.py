@@ -138,7 +138,7 @@ MATRICES = {
 }
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MATRICES)
 def test_singular_values(name):

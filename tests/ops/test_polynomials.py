@@ -52,7 +52,7 @@ CASES = {
 }
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("case", CASES)
 def test_rules(case):
     function, *operands = CASES[case]

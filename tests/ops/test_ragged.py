@@ -50,7 +50,7 @@ def operands(form, dtype=np.float32):
             np.random.default_rng(3).integers(0, 4, sizes).astype(np.int32))
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", FORMS)
 def test_forms(name):
     form = FORMS[name]
@@ -123,7 +123,7 @@ def test_dimension_numbers():
 DERIVED = [name for name, form in FORMS.items() if form[-1] and "no " not in name]
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", DERIVED)
 def test_derivatives(name):
     x, y, sizes = operands(FORMS[name])
@@ -148,7 +148,7 @@ def test_transposes_are_adjoint(name):
         assert abs(total(np.asarray(result) * cotangent) - total(np.asarray(found) * operand)) < 1e-5 * size
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("which", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)], ids=str)
 def test_batched_forms_are_loops(name, which):

@@ -52,7 +52,7 @@ def position(name, axis, dtype=np.int32):
     return lambda module, x: getattr(module, name)(x, axis, dtype)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize(("name", "dtype"), ROWS, ids=str)
 def test_reduction(name, dtype):
     values = random_values(dtype, (3, 4, 2), 1)
@@ -104,7 +104,7 @@ def test_half_precision_accumulates_as_jax_does(dtype):
         np.testing.assert_array_equal(np.asarray(got).astype(np.float32), np.asarray(expected).astype(np.float32))
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize(("name", "dtype"), CUMULATIVE_ROWS, ids=str)
 def test_cumulative(name, dtype):
     values = random_values(dtype, (3, 5), 4)
@@ -121,7 +121,7 @@ def test_cumulative_types_and_empty_axes(name):
         check_values(cumulative(name, 0, True), finite_values(np.float32, shape, 5))
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 @pytest.mark.parametrize("dtype", [*BOOL, *INTEGER, *FLOAT], ids=str)
 def test_positions(name, dtype):

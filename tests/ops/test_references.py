@@ -286,7 +286,7 @@ def outcome(library, program, how):
     return library.tree.map(np.asarray, (results, first[...], second[...]))
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("how", ["eager", "closed over", "arguments"])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_programs_give_jaxs_results(program, how):

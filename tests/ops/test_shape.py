@@ -70,7 +70,7 @@ DIFFERENT = [FLOAT[0], INTEGER[0], COMPLEX[0], FLOAT[1], BOOL[0]]
 ONE_IDS = [row[0] for row in ONE]
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize(("call", "shapes"), [row[1:] for row in ONE], ids=ONE_IDS)
 def test_values(call, shapes):
     for dtype, shape in zip(DIFFERENT, shapes, strict=False):
@@ -182,7 +182,7 @@ def test_copy_is_an_array_of_its_own():
     assert copied is not x
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("dtype", [*FLOAT, *COMPLEX, *INTEGER, *BOOL], ids=str)
 def test_sort_of_special_values_and_ties(dtype):
     keys = random_values(dtype, (3, 40), 3)

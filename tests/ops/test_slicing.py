@@ -50,7 +50,7 @@ CALLED = [
 ]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("call", [row[1] for row in STATIC], ids=[row[0] for row in STATIC])
 def test_static(call):
     for dtype in (FLOAT[0], COMPLEX[0]):
@@ -60,7 +60,7 @@ def test_static(call):
     check_jaxpr(call, finite_values(np.float32, (3, 4), 1))
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("call", [row[1] for row in DYNAMIC + CALLED], ids=[row[0] for row in DYNAMIC + CALLED])
 def test_dynamic(call):
     values = random_values(np.float32, (3, 4), 2)

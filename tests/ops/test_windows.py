@@ -46,7 +46,7 @@ def window(name, dtype, *arguments, **details):
     return lambda module, x: module.reduce_window(x, start, getattr(module, name), *arguments, **details)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize(("name", "dtype"), ROWS, ids=str)
 def test_monoids(name, dtype):
     values = random_values(dtype, (4, 5), 1)
@@ -68,7 +68,7 @@ FORMS = {
 }
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("form", FORMS)
 def test_forms(form):
     for name in ("add", "max"):
@@ -139,7 +139,7 @@ def test_a_reducer_is_traced_once():
     assert len(lax.reduce_window_p.programs) < 40
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("preferred", ["ge", "le"])
 @pytest.mark.parametrize("dtype", FLOAT, ids=str)
 def test_selection(preferred, dtype):

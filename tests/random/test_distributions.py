@@ -73,7 +73,7 @@ def called(function, arguments, keywords):
 
 
 @pytest.mark.slow
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize(("name", "arguments", "keywords"), CASES)
 def test_the_same_bits(name, arguments, keywords):
     ours, theirs = pair(11, "threefry2x32")
@@ -84,7 +84,7 @@ def test_the_same_bits(name, arguments, keywords):
 
 
 @pytest.mark.slow
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize(("name", "arguments", "keywords", "rounding"), ROUNDED)
 def test_the_same_numbers(name, arguments, keywords, rounding):
     ours, theirs = pair(11, "threefry2x32")

@@ -8,7 +8,7 @@ import xtrace
 from tests.support.operands import assert_same, ours, theirs
 
 
-@pytest.mark.drawn(0.4)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("log_space", [False, True])
 def test_the_primitive_samples_as_the_function_does(log_space):
     a = np.array([0.5, 1.0, 2.5], np.float32)

@@ -125,7 +125,7 @@ def found(text, package):
     return False
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [*REUSED, *SEEN_HERE])
 def test_what_is_used_twice_is_found(text):

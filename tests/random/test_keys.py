@@ -31,7 +31,7 @@ def splits_and_draws(random_, lax_):
     return function
 
 
-@pytest.mark.drawn(0.4)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("impl", IMPLS)
 def test_split_and_normal_in_a_scan(impl):
     ours, theirs = pair(3, impl)
@@ -53,7 +53,7 @@ def test_the_seeds_numbers():
     np.testing.assert_array_equal(drawn, np.array(expected, np.float32))
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.slow
 @pytest.mark.parametrize("partitionable", [True, False])
 @pytest.mark.parametrize("impl", IMPLS)
@@ -149,7 +149,7 @@ OPERATIONS = [
 ]
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_operations_on_arrays_of_keys(operation):
     ours, theirs = pair(1, "rbg")

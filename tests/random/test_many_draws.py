@@ -10,6 +10,8 @@ from benchmarks.random_programs import RANDOM_PROGRAMS
 from xtrace import NamedSharding, P, random
 from xtrace._src.stablehlo import repeated_calls
 
+pytestmark = pytest.mark.thorough
+
 KEPT = 'inlineable = "false", xla_cpu_small_call = "true"'
 
 

@@ -39,7 +39,7 @@ def _mapped(library, function):
     return lambda x: library.api.vmap(lambda x: function(library.lax, x), axis_name="i")(x)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", CASES | FORWARD_ONLY)
 def test_values(name):
     function, x = (CASES | FORWARD_ONLY)[name]
@@ -50,7 +50,7 @@ def test_values(name):
     assert_same(inside, expected)
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives(name):
     function, x = CASES[name]
@@ -72,7 +72,7 @@ def test_derivatives(name):
 
 
 # jax fails on psum_scatter of a batch.
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", sorted(CASES.keys() - {"psum_scatter"}))
 def test_nested_in_another_vmap(name):
     function, x = CASES[name]

@@ -77,7 +77,7 @@ CASES = {
 }
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", CASES)
 def test_rules_agree(name):
     function, *operands = CASES[name]
@@ -112,7 +112,7 @@ COMPOSITIONS = {
 }
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("name", COMPOSITIONS)
 def test_compositions(name):
     x = np.array([0.5, -1.5, 2.0, -0.25], np.float32)

@@ -33,7 +33,7 @@ TYPES = [
 ]
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize(("left", "right", "preferred"), TYPES, ids=[" ".join(map(str, t)) for t in TYPES])
 def test_types(left, right, preferred):
     def product(lax, x, y):
@@ -65,7 +65,7 @@ NUMBERS = {
 }
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", NUMBERS)
 def test_dimension_numbers(name):
     numbers, left, right = NUMBERS[name]

@@ -38,7 +38,7 @@ CASES = {
 }
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", CASES)
 def test_rules_agree(name):
     left, right, strides, padding, others = CASES[name]
@@ -154,7 +154,7 @@ def convolutions(draw):
     return left, right, (tuple(strides), tuple(pads), tuple(spread), tuple(dilation), numbers, features, batches)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @given(convolutions(), st.integers(0, 100))
 @settings(max_examples=25)
 def test_any_convolution(convolution, seed):

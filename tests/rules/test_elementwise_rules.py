@@ -42,14 +42,14 @@ def operands_of(name):
     return [real(low, high, 1 + i) for i, (low, high) in enumerate((r.differentiated or any_numbers)[: r.operands])]
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("name", UNARY)
 def test_unary(name):
     rounding, second = (64, False) if name in SUBTRACTING else (16, True)
     check_rules(ROWS[name].call, *operands_of(name), rounding=rounding, reverse=not ROWS[name].flat, second=second)
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("name", [name for name, r in ROWS.items() if r.complex])
 def test_complex(name):
     z = real(0.2, 0.9) + 1j * real(-0.9, 0.9, 2)
@@ -128,7 +128,7 @@ BATCHED = {
 }
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", CASES)
 def test_rules_agree(name):
     function, *operands = CASES[name]
@@ -141,7 +141,7 @@ def test_first_derivatives_agree(name):
     check_rules(function, *operands, second=False)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", BATCHED)
 def test_batched_forms_agree(name):
     function, *operands = BATCHED[name]

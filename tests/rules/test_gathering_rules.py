@@ -45,7 +45,7 @@ def updates(name, dtype=np.float32):
     return finite_values(dtype, WINDOWS[name][4], 2)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", WINDOWS)
 def test_gather(name):
     check_rules(reading(name, mode=MODES.get(name, "clip")), operand(name), indices_of(name))
@@ -66,7 +66,7 @@ def test_gather_of_complex():
     check_rules(reading("rows", mode="fill"), operand("rows", np.complex64), indices_of("rows"))
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", WINDOWS)
 def test_scatter_add(name):
     call = writing("scatter_add", name, mode=MODES.get(name, "clip"))
@@ -82,7 +82,7 @@ def test_scatter(name):
 REPEATED = np.array([[1], [1], [3]], np.int32)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("function", ["scatter", "scatter_sub", "scatter_min", "scatter_max"])
 def test_repeated_indices(function):
     check_rules(writing(function, "rows"), operand("rows"), REPEATED, updates("rows"), rounding=32)
@@ -203,7 +203,7 @@ def gathers(draw):
     return shape, (*outer, len(positioned)), numbers, tuple(sizes)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @given(case=gathers(), mode=st.sampled_from(["clip", "fill"]), data=st.data(), seed=seeds)
 @settings(max_examples=20, deadline=None)
 def test_random_batches_are_what_a_loop_gives(case, mode, data, seed):

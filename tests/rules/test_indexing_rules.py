@@ -53,7 +53,7 @@ CASES = {
 }
 
 
-@pytest.mark.drawn(0.2)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("name", CASES)
 def test_rules_agree(name):
     function, *operands = CASES[name]
@@ -61,7 +61,7 @@ def test_rules_agree(name):
     check_rules(lambda m, *values: function(NUMPY[m], *values), *operands, rounding=32, not_smooth=outside)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", ["x[rows]", "x.at[i].set", "x.at[i].max", "sort"])
 def test_nested_maps_and_second_derivatives(name):
     function, *operands = CASES[name]

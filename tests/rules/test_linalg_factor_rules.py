@@ -34,7 +34,7 @@ FACTORED = {
 }
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", FACTORED)
 def test_factorisations(name):
     function, *operands = FACTORED[name]

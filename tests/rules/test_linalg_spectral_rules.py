@@ -53,7 +53,7 @@ SPECTRAL = {
 }
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", SPECTRAL)
 def test_spectral(name):
     function, *operands = SPECTRAL[name]

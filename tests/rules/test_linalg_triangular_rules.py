@@ -27,7 +27,7 @@ TRIANGULAR = {
 }
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("name", TRIANGULAR)
 def test_triangular(name):
     function, *operands = TRIANGULAR[name]

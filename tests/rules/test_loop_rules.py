@@ -73,7 +73,7 @@ SCANS = {
 }
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("name", SCANS)
 def test_scan(name):
     function, *operands = SCANS[name]
@@ -90,7 +90,7 @@ LOOPS = {
 }
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops_with_known_bounds(name):
     function, *operands = LOOPS[name]

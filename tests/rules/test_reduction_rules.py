@@ -68,14 +68,14 @@ def test_extremes(name):
     check_rules(function, *operands, not_smooth=SHARED if name == "reduce_max of ties" else "")
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_and_reducers(name):
     function, *operands = PRODUCTS[name]
     check_rules(function, *operands, rounding=64)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", CUMULATIVE)
 def test_cumulative(name):
     function, *operands = CUMULATIVE[name]

@@ -54,14 +54,14 @@ CASES = {
 WIDENED = "where doubles are, a number has 64 bits, and indices of 32 are refused beside it, by jax too"
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", CASES)
 def test_rules_agree(name):
     function, *operands = CASES[name]
     check_rules(function, *operands, not_smooth=WIDENED if name.endswith("at a number") else "")
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", PADDINGS)
 def test_pad(name):
     check_rules(lambda m, x, v: m.pad(x, v, PADDINGS[name]), X, SCALAR, rounding=64)

@@ -82,7 +82,7 @@ SYSTEMS = {
 }
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_solutions(name):
     function, *operands = SYSTEMS[name]

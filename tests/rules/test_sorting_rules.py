@@ -27,7 +27,7 @@ CASES = {
 }
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", CASES)
 def test_rules_agree(name):
     function, *operands = CASES[name]

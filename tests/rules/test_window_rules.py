@@ -59,7 +59,7 @@ def _sum_and_product(x, y):
     return x[0] + y[0], x[1] * y[1]
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", CASES)
 def test_reductions_of_windows(name):
     function, *operands = CASES[name]

@@ -59,7 +59,7 @@ def pair(dtype, shape):
 # Printing
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
 def test_arrays_print_as_jaxs(dtype):
     for shape in SHAPES:
@@ -67,7 +67,7 @@ def test_arrays_print_as_jaxs(dtype):
         assert (repr(mine), str(mine), f"{mine}") == (repr(theirs), str(theirs), f"{theirs}")
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("size", [*range(1, 30), 77, 1001])
 def test_where_lines_break(size):
     integers, floats = np.arange(size, dtype=np.int32), (np.arange(size) * 100.5).astype(np.float32)
@@ -122,7 +122,7 @@ def outcome(function, array):
     return repr(found)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
 @pytest.mark.filterwarnings("ignore")
 def test_conversions_agree_with_jax(dtype):

@@ -20,7 +20,7 @@ _PROCESSES = 8
 _MARGIN = 200
 
 
-@pytest.mark.drawn(0.4)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("number", range(_PROCESSES))
 def test_steady_calls_allocate_nothing_that_stays(number):
     command = [sys.executable, "-m", "tests.runtime.steady_calls", str(number), str(_PROCESSES)]

@@ -51,7 +51,7 @@ FILLED = [(name, np.nan) for name in CASES] + [
 ]
 
 
-@pytest.mark.drawn(0.2)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("method", ["linear", "nearest"])
 @pytest.mark.parametrize("name, fill", FILLED)
 def test_values_are_those_of_jax(name, method, fill):
@@ -93,7 +93,7 @@ def test_a_method_may_be_given_with_the_points():
     assert_same(made(POINTS, method="nearest"), other(POINTS, method="nearest"))
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", ["values", "points", "xi", "nothing"])
 def test_the_widest_operand_gives_the_dtype(name):
     with xtrace.enable_x64(True), jax.enable_x64(True):

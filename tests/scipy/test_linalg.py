@@ -36,7 +36,7 @@ def both(call, *operands, rounding=64, jitted=False):
             np.testing.assert_allclose(one, other, rtol=0, atol=rounding * epsilon(one.dtype) * size)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", ["circulant", "companion", "fiedler", "fiedler_companion", "hankel", "toeplitz"])
 def test_of_a_vector(name):
     for x in (VECTOR, np.array([1, 2, 4], np.int32), VECTOR * (1 + 1j), real(2, 3) + 2, real(6) + 2):
@@ -77,7 +77,7 @@ def test_of_a_size():
 RIGHT = [VECTOR, real(3, 2), real(2, 3, 2)]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("a", [POSITIVE, np.stack([POSITIVE, POSITIVE + 1])], ids=["one", "batch"])
 @pytest.mark.parametrize("b", RIGHT, ids=["vector", "matrix", "matrices"])
 def test_systems(a, b):
@@ -97,7 +97,7 @@ def test_solve():
     both(lambda la, a: (la.det(a), la.inv(a)), POSITIVE)
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("x", [GENERAL, COMPLEX, GENERAL[:2], GENERAL[:, :2]], ids=["real", "complex", "wide", "tall"])
 def test_factorisations(x):
     both(lambda la, x: (la.lu(x), la.lu(x, permute_l=True), la.lu_factor(x)), x)
@@ -151,7 +151,7 @@ def test_polar_decompositions_of_a_batch():
     both(lambda la, x: la.polar(x, side="left"), real(2, 3, 4), rounding=64)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("x", [POSITIVE, COMPLEX, np.zeros((3, 3), np.float32), 3 * real(2, 4, 4), 1e9 * GENERAL],
                          ids=["real", "complex", "zero", "batch", "too large"])
 def test_exponential(x):
@@ -174,7 +174,7 @@ def test_gradient_of_exponential():
     np.testing.assert_allclose(got, expected, rtol=0, atol=512 * epsilon(np.float32))
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("x", [POSITIVE, COMPLEX, well(5, 5)], ids=["positive", "complex", "well"])
 def test_functions_of_matrices(x):
     root = np.asarray(scl.sqrtm(x))

@@ -66,7 +66,7 @@ def assert_near(got, expected):
     np.testing.assert_allclose(np.asarray(got), np.asarray(expected), atol=60 * 16 * epsilon(expected.dtype), rtol=0)
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.slow
 @pytest.mark.parametrize(("module", "name", "operands", "keywords"), CASES)
 def test_values(module, name, operands, keywords):
@@ -83,7 +83,7 @@ DERIVATIVES = [
 ]
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.slow
 @pytest.mark.parametrize(("module", "name", "operands", "keywords"), DERIVATIVES)
 def test_linear_in_each_operand(module, name, operands, keywords):

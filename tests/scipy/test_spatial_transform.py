@@ -77,7 +77,7 @@ def call(name, package, library, convert):
     return (lambda *arrays: function(library.Rotation, *arrays)), [convert(OPERANDS[n]) for n in letters]
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", VALUES)
 def test_values_are_those_of_jax(name):
     found = []
@@ -94,7 +94,7 @@ NO_DERIVATIVE = {"from_quat of integers", "from_matrix of half turns", "identity
                  "from_euler of a number"}
 
 
-@pytest.mark.drawn(0.2)
+@pytest.mark.drawn(0.15)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(VALUES.keys() - NO_DERIVATIVE))
 def test_gradients_are_those_of_jax(name):

@@ -45,19 +45,19 @@ def check(case, operands, rounding):
     assert_same(xtrace.jit(lambda *a: case(special, xtrace, *a))(*map(ours, operands)), expected, rounding)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", UNARY)
 def test_unary(name):
     check(lambda library, api, x: getattr(library, name)(x), [UNARY[name]], LOSSY.get(name, 32))
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", BINARY)
 def test_binary(name):
     check(lambda library, api, x, y: getattr(library, name)(x, y), BINARY[name], LOSSY.get(name, 32))
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", [n for n in UNARY if n not in ("softmax", "log_softmax", "gammasgn", "factorial")])
 def test_unary_derivatives(name):
     inside = UNARY[name]
@@ -75,7 +75,7 @@ def test_unary_derivatives(name):
     check(case, [inside], 16 * LOSSY.get(name, 32))
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", [n for n in BINARY if n != "zeta"])
 def test_binary_derivatives(name):
     chosen = (0,) if name in ("gammainc", "gammaincc") else (0, 1)

@@ -13,6 +13,8 @@ from tests.support.operands import assert_close, assert_same, ours, theirs
 from tests.support.rules import check_rules
 from xtrace._src.core import dtypes
 
+pytestmark = pytest.mark.thorough
+
 AROUND = np.array([-30.0, -5.5, -4.2, -3.0, -1.7, -1.0, -0.3, 0.1, 0.37, 0.49, 0.51, 1.0, 1.55, 2.5, 3.9, 4.1, 6.0, 7.5,
                    13.0, 39.0, 41.0, 80.0])
 ABOVE = AROUND[AROUND > 0]

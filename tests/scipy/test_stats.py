@@ -46,7 +46,7 @@ def values(package, name, *shape, location=()):
     return found
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n == "truncnorm" else n for n in ALL])
 def test_values(name):
     shape, scaled = ALL[name]
@@ -68,7 +68,7 @@ def test_values(name):
             )
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", ALL)
 def test_derivatives(name):
     shape, _ = ALL[name]

@@ -57,7 +57,7 @@ AUTO_ONLY = {
 }
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize(
     ("name", "kind"), [*[(n, k) for n in ARRAYS for k in ("Auto", "Explicit")], *[(n, "Auto") for n in AUTO_ONLY]]

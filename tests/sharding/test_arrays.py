@@ -135,7 +135,7 @@ EAGER = [
 ]
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("spec", [("x", None), ("x",), (None, "y"), ()])
 @pytest.mark.parametrize("expression", EAGER)
 def test_operations_follow_their_operands(expression, spec):

@@ -36,7 +36,7 @@ TRANSFORMS = {
 }
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("shift", [0.0, 1.0, 3.0])
 @pytest.mark.parametrize("errors", ["user_checks", "all_checks"])
 @pytest.mark.parametrize("name", TRANSFORMS)

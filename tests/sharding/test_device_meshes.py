@@ -59,7 +59,7 @@ SIDES = [
 ]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_orders_of_tpus(kind):
     cores = 2 if kind in ("TPU v2", "TPU v3", "TPU v5p", "TPU7x", "TPU8i") else 1

@@ -8,6 +8,8 @@ import pytest
 
 from tests.sharding.meshes import OURS, THEIRS
 
+pytestmark = pytest.mark.thorough
+
 GRIDS = {1: [(1,)], 2: [(2,), (2, 1)], 4: [(4,), (2, 2), (4, 1)], 8: [(8,), (4, 2), (2, 2, 2)]}
 DTYPES = ["float32", "int8", "bool", "bfloat16", "complex64", "int4", "uint32"]
 
@@ -43,7 +45,7 @@ def describe(array):
     return str(array.sharding), array.committed, str(array.dtype), shards
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("group", range(8))
 def test_moves(group):
     agreed = 0

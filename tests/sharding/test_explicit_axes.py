@@ -91,7 +91,7 @@ WANTED = [
 ]
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("expression", WANTED)
 def test_the_split_that_is_asked_for(expression):
     results = []
@@ -156,7 +156,7 @@ def test_reshard_takes_the_mesh_in_force():
     assert xtrace.typeof(xtrace.reshard(operands(OURS)["d"], xtrace.P("y"))).str_short(True) == "f32[8@y,8]"
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("expression", RESULTS)
 def test_the_split_of_results(expression):
     ours, theirs = [eval(expression, operands(lib) | {"P": lib.P}) for lib in (OURS, THEIRS)]
@@ -318,7 +318,7 @@ def change_axes(lib, name, axes):
     return lib.sharding.explicit_axes(function, axes=axes, in_sharding=lib.P("x")), types
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", ["auto_axes", "explicit_axes"])
 @pytest.mark.parametrize("axes", ["x", ("x",), ("x", "y"), None])
 def test_some_axes_change_their_type(name, axes):

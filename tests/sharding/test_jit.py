@@ -18,7 +18,7 @@ from xtrace.sharding import PartitionSpec as P
 SPECS = [None, (), ("x",), (None, "y"), (("x", "y"),)]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize(("given", "wanted"), list(itertools.product(SPECS, SPECS)))
 def test_in_and_out_shardings(given, wanted):
     def run(lib):

@@ -67,7 +67,7 @@ RESULTS = [
 HOW = {"eager": lambda lib: lambda f: f, "jit": lambda lib: lib.jit}
 
 
-@pytest.mark.drawn(0.2)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize(("expression", "outs"), RESULTS)
 def test_values_types_and_jaxprs(expression, outs, how):

@@ -39,7 +39,7 @@ RESULTS = [
 ]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("expression", RESULTS)
 def test_results_are_split_as_jaxs(expression):
     ours, theirs = [evaluate(lib, expression) for lib in (OURS, THEIRS)]

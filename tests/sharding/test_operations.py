@@ -232,7 +232,7 @@ def _entries(tree):
     return [(tuple(x.sharding.spec) + (None,) * x.ndim)[: x.ndim] for x in leaves]
 
 
-@pytest.mark.drawn(0.2)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("first", range(0, len(_NAMES), _TOGETHER), ids=lambda i: _NAMES[i])
 def test_operations(first):
     names = _NAMES[first : first + _TOGETHER]

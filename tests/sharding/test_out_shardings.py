@@ -37,7 +37,7 @@ def key(lib):
     return lib.module.random.key(3)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("jitted", [False, True])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_values_and_shardings(name, jitted):

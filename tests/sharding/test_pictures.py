@@ -83,7 +83,7 @@ LOOKS = {
 }
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("spec", [("x",), (None, "y"), ()])
 @pytest.mark.parametrize("name", LOOKS)
 def test_looking_at_shardings(name, spec):

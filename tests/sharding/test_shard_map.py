@@ -81,14 +81,14 @@ def compare(ours, theirs, exact=True):
             assert repr(x.sharding) == repr(y.sharding)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("check", [True, False])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions(name, check):
     compare(*[lib.jit(mapped(lib, name, check_vma=check))(X) for lib in (OURS, THEIRS)])
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_outside_of_jit(name):
     compare(*[mapped(lib, name)(X) for lib in (OURS, THEIRS)], exact=name != "ring")
@@ -108,7 +108,7 @@ def test_adjoints(name):
     np.testing.assert_allclose((moved * cotangent).sum(), (pull(cotangent)[0] * np.sin(X)).sum(), rtol=1e-5)
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("check", [True, False])
 @pytest.mark.parametrize("name", DERIVATIVES)
 def test_gradients(name, check):
@@ -126,7 +126,7 @@ def test_gradients(name, check):
     compare(gradient(OURS), gradient(THEIRS), exact=False)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", [*DERIVATIVES, *UNTILED])
 def test_forward_derivatives_and_mapping(name):
     def both(lib):

@@ -89,7 +89,7 @@ RESULTS = [
 ]
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("how", RUNS)
 @pytest.mark.parametrize("expression", RESULTS)
 def test_types_and_terms(expression, how):
@@ -142,7 +142,7 @@ FURTHER = [
 ]
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("how", RUNS)
 @pytest.mark.parametrize("expression", FURTHER)
 def test_more_operations_on_terms(expression, how):

@@ -28,7 +28,7 @@ def train_on_mesh(lib, name, kind):
         return train(lib, name, kind)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_steps_give_the_numbers_of_one_device(name, kind):
     ours, theirs = train_on_mesh(OURS, name, kind), train_on_mesh(THEIRS, name, kind)

@@ -189,7 +189,7 @@ def test_the_memory_of_scalars_is_bounded():
 # Strings and lists
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @given(st.text(max_size=20))
 def test_any_text_is_read_back(text):
     module = modules.parse(f"module attributes {{a.b = {attributes.string(text)}}} {{}}\n")

@@ -50,7 +50,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients_are_those_without_calls(name):
     function = FUNCTIONS[name]

@@ -117,7 +117,7 @@ def test_calls_are_private_functions():
     )
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", programs.ALIKE)
 def test_every_program_is_valid_and_computes_what_it_does_op_by_op(name):
     program, args = programs.ALIKE[name]

@@ -164,7 +164,7 @@ def transformed(library, f):
     }
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HELPERS)
 def test_rules_may_pass_values_and_tangents_through_one_helper(name):

@@ -15,6 +15,8 @@ from xtrace._src.api.operators.late_methods import LateAttribute
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace.numpy.arrays import methods as array_methods
 
+pytestmark = pytest.mark.thorough
+
 _ROOT = Path(__file__).parents[2]
 _CASES = Path(__file__).parent / "cases.py"
 _STUB = _ROOT / "xtrace/_src/core/arrays.pyi"

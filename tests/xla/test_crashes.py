@@ -298,7 +298,7 @@ TABLES = {
 }
 
 
-@pytest.mark.drawn(0.2)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("table", TABLES)
 def test_programs_do_what_is_stated_in_their_rows(table):
     found = outcomes(TABLES[table])

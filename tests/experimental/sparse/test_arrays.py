@@ -9,6 +9,8 @@ import xtrace
 from tests.support.sparse_arrays import OURS, THEIRS, assert_facts, compare, compare_programs, draw, facts_of
 from xtrace.experimental import sparse
 
+pytestmark = pytest.mark.thorough
+
 MATRIX = draw((3, 4), 1)
 VECTOR, COLUMNS = np.arange(4, dtype=np.float32), np.arange(8, dtype=np.float32).reshape(4, 2)
 FORMATS = ["BCOO", "BCSR", "COO", "CSR", "CSC"]
@@ -60,7 +62,7 @@ def test_elements_in_the_order_of_rows():
 
 
 # The derivative of a product with a CSC matrix is wrong in jax.
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("format", FORMATS[:-1])
 def test_derivatives_and_programs_of_formats(format):
     def case(p):
@@ -111,13 +113,13 @@ OPERATORS = {
 }
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operators(name):
     compare_programs(lambda p, pair: OPERATORS[name](p, *pair), lambda p: (bcoo(p), p.np.array(MATRIX)))
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", ["mul", "mul_dense", "matmul", "sum_0", "rmatmul"])
 def test_operators_on_batches(name):
     compare_programs(lambda p, pair: OPERATORS[name](p, *pair), lambda p: (bcoo(p, n_batch=1), p.np.array(MATRIX)))
@@ -205,7 +207,7 @@ def loss(p, m, v):
     return (p.np.sin(m @ v)).sum()
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("case", [
     lambda p, m, v: p.sparse.grad(lambda m, v: loss(p, m, v))(m, v),
     lambda p, m, v: p.sparse.grad(lambda m, v: loss(p, m, v), 1)(m, v),
@@ -248,7 +250,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_sparsified_functions(name):
     compare_programs(lambda p, m: p.sparse.sparsify(lambda m: FUNCTIONS[name](p, m))(m), bcoo)

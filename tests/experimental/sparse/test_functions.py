@@ -8,6 +8,8 @@ import pytest
 import xtrace
 from tests.support.sparse_arrays import OURS, THEIRS, assert_facts, compare, compare_programs, draw, facts_of
 
+pytestmark = pytest.mark.thorough
+
 X = draw((2, 3, 4))
 MATRIX = draw((3, 4), 1)
 LAYOUTS = [(b, d) for b, d in itertools.product(range(4), repeat=2) if b + d <= 3]
@@ -33,7 +35,7 @@ def test_conversions(n_batch, n_dense):
 PERMUTATIONS = [(0, 0, (2, 0, 1)), (2, 0, (1, 0, 2)), (0, 2, (0, 2, 1)), (1, 0, (0, 2, 1)), (1, 1, (0, 1, 2))]
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize(("n_batch", "n_dense", "permutation"), PERMUTATIONS)
 def test_transposition(n_batch, n_dense, permutation):
     compare_programs(
@@ -47,14 +49,14 @@ CHANGES = [
 ]
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize(("old", "new"), CHANGES)
 def test_layouts(old, new):
     options = {"n_batch": new[0], "n_dense": new[1], "on_inefficient": None}
     compare_programs(lambda p, m: m.update_layout(**options), lambda p: bcoo(p, X, *old))
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("axes", [(0,), (1,), (0, 2), (0, 1, 2)])
 @pytest.mark.parametrize(("n_batch", "n_dense"), [(1, 1), (2, 0)])
 def test_sums(n_batch, n_dense, axes):
@@ -79,7 +81,7 @@ PARTS = {
 
 
 # Operators and indices have the layout without batch and dense axes.
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", PARTS)
 def test_parts_and_products(name):
     compare_programs(lambda p, m: PARTS[name](p.sparse, m), lambda p: bcoo(p, X, 1, 1))
@@ -104,7 +106,7 @@ SHAPES = [
 ]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize(("n_batch", "n_dense", "shape"), SHAPES)
 def test_shapes(n_batch, n_dense, shape):
     compare_programs(
@@ -122,7 +124,7 @@ BROADCASTS = [
 ]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize(("n_batch", "n_dense", "shape", "axes"), BROADCASTS)
 def test_broadcasts(n_batch, n_dense, shape, axes):
     compare_programs(
@@ -138,7 +140,7 @@ def test_broadcast_of_a_dense_axis():
     np.testing.assert_array_equal(wide.todense(), np.broadcast_to(column, (3, 5)))
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("index", [
     -1, (1, 2), (slice(None, None, -1),), (..., 0), (slice(None), None),
     (slice(None), slice(None, None, 2)), np.array([0, 2, 1]), (slice(None), np.array([0, 3, 1])),
@@ -203,7 +205,7 @@ SPARSE_PRODUCTS = [
 ]
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize(("left", "left_batch", "right", "right_batch", "numbers"), SPARSE_PRODUCTS)
 def test_contractions_of_sparse_arrays(left, left_batch, right, right_batch, numbers):
     compare_programs(
@@ -224,7 +226,7 @@ def test_dtypes_of_contractions():
 SIGNAL, KERNEL = np.array([[[1, 0, 2, 0, 3.0]]], np.float32), np.array([[[1, 0, 2.0]]], np.float32)
 
 
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("padding", ["VALID", "SAME", [(2, 2)], [(0, 1)]])
 def test_convolutions(padding):
     options = {"window_strides": (1,), "padding": padding}
@@ -240,7 +242,7 @@ def duplicates(p, **keywords):
     return p.sparse.BCOO((data, p.np.array([[1, 0], [0, 1], [1, 0], [2, 5], [-1, 0]])), shape=(2, 3), **keywords)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("case", [
     lambda m: m, lambda m: m.sum_duplicates(nse=4), lambda m: m.sum_duplicates(nse=1), lambda m: m.sort_indices().data,
     lambda m: m.sort_indices().indices, lambda m: m.T, lambda m: 2 * m,
@@ -279,7 +281,7 @@ def broadcast_batches(p, which):
     return p.sparse.BCOO((p.np.array(data), p.np.array(indices)), shape=(4, 3))
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("case", [
     lambda s, m: m, lambda s, m: m.sort_indices(), lambda s, m: m @ np.ones((3, 2), np.float32),
     lambda s, m: s.bcoo_slice(m, start_indices=(0, 0), limit_indices=(2, 1)), lambda s, m: s.bcoo_rev(m, (0, 1)),
@@ -308,7 +310,7 @@ def test_empty_arrays_and_identities_in_batches(n_batch, n_dense):
     compare(lambda p: p.sparse.eye(3, k=1, n_batch=n_batch, n_dense=n_dense))
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("case", [
     lambda p, m: m, lambda p, m: [m.data, m.indices, m.indptr], lambda p, m: m.to_bcoo(),
     lambda p, m: m @ p.np.ones((4, 2)), lambda p, m: p.sparse.bcsr_todense(m),
@@ -333,7 +335,7 @@ def test_compressed_rows_of_other_layouts():
     np.testing.assert_array_equal(product, MATRIX.T @ MATRIX)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("options", [
     {}, {"nse": 3, "n_batch": 1}, {"nse": 0.5, "n_dense": 1, "sorted_indices": True},
     {"nse": 3, "unique_indices": False}, {"nse": 2, "dtype": np.float16, "indices_dtype": np.int8},
