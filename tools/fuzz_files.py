@@ -31,8 +31,8 @@ import xtrace
 import xtrace.numpy as jnp
 from xtrace import export
 from xtrace._src.api.compilation import serialized_programs
-from xtrace._src.api.jit import call_arguments
-from xtrace._src.api.trace_cache.trace_cache import KeptTrace
+from xtrace._src.api.jit import static_arguments
+from xtrace._src.api.kept_traces.kept_traces import KeptTrace
 from xtrace._src.api.tracing import abstract_leaves
 from xtrace._src.core.avals import aval_of_value
 from xtrace._src.core.settings import compilation_cache_settings as settings
@@ -222,7 +222,7 @@ def fuzz_signed_entries(count: int, draws: random.Random, outcomes: Outcomes) ->
             cache.write(key, Entry(mutate(content, draws) if i % 24 == 1 else content, 1.0), kind=TRACE)
             xtrace.clear_caches()
             jitted: Any = xtrace.jit(_example)._xtrace_jitted  # type: ignore[attr-defined]
-            static, leaves, in_tree = call_arguments.flatten(_example, jitted.static, (np.float32(1),), {})
+            static, leaves, in_tree = static_arguments.flatten(_example, jitted.static, (np.float32(1),), {})
             avals = abstract_leaves(_example, static, leaves, in_tree, aval_of_value)
             found = KeptTrace(cache, jitted, static, in_tree, avals, leaves).load()
             outcomes[f"signed traces {'refused' if found is None else 'read'}"] += 1

@@ -9,7 +9,7 @@ from xtrace._late_imports import late_modules as _late_modules
 from xtrace._src.core.avals import AbstractToken
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace._src.extension.lowering import TextRule
+from xtrace._src.extension.lowering_rules import TextRule
 from xtrace._src.ops.calls.ffi import ForeignLowering, ffi_call
 from xtrace._src.stablehlo.builder import symbol as _symbol
 from xtrace._src.xla.custom_calls import ffi as _ffi

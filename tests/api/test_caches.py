@@ -16,7 +16,7 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 from xtrace import jit
-from xtrace._src.api.caches import OnceTable, find_table
+from xtrace._src.api.function_caches import OnceTable, find_table
 from xtrace._src.api.jit import dispatch
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.execute import Program

@@ -13,7 +13,7 @@ import pytest
 import xtrace
 from tests.support.names import stable_name
 from xtrace import jit
-from xtrace._src.api.jit.call_arguments import Selection, Static, same_static
+from xtrace._src.api.jit.static_arguments import Selection, Static, same_static
 
 
 def two(a, b):

@@ -24,8 +24,14 @@ def test_groups_and_missed_targets_are_tables():
         "| first result, new process | 0.40 | 0.40 to 0.40 | 0 of 1 |",
         "| calls of jitted functions | 0.60 | 0.50 to 0.70 | 2 of 2 |",
     ]
-    cause = "numpy, jaxlib and ml_dtypes, which take 0.25 (0.15 to 0.35) of jax's import, and XLA's compilation"
-    assert missed.splitlines()[2:] == [f"| cold start: selu | 0.40 (0.30 to 0.50) | 0.27 | {cause} |"]
+    cause = "loading numpy, jaxlib and ml_dtypes, 0.25 (0.15 to 0.35) of jax's import, and XLA's compilation"
+    assert missed.splitlines()[2:] == [f"| first result, new process | 1 | 0.40 | 0.27 | {cause} |"]
+
+
+def test_rows_that_miss_their_targets_for_one_cause_share_a_line():
+    rows = [row("eager a", 1.0, 0.8), row("eager b", 0.9, 0.4), row("eager c", 0.1, 0.4)]
+    *_, line = report.summary({"environment": {}, "rows": rows}).splitlines()
+    assert line == "| single operations | 2 | 0.90 to 1.00 | 0.40 to 0.80 | XLA's execution takes most of both times |"
 
 
 def test_every_row_is_in_the_table():

@@ -9,7 +9,7 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 from xtrace import export
-from xtrace._src.xla.mlir import artifacts, mlir_rules, modules
+from xtrace._src.xla.mlir import artifacts, mlir_objects, modules
 
 pytestmark = pytest.mark.thorough
 
@@ -45,8 +45,8 @@ def in_portable_form(text):
 
 
 @pytest.mark.parametrize("write", [
-    str, str.encode, lambda text: mlir_rules.bytecode(modules.parse(text)), artifacts.write_artifact,
-    lambda text: str(in_portable_form(text)), lambda text: mlir_rules.bytecode(in_portable_form(text)),
+    str, str.encode, lambda text: mlir_objects.bytecode(modules.parse(text)), artifacts.write_artifact,
+    lambda text: str(in_portable_form(text)), lambda text: mlir_objects.bytecode(in_portable_form(text)),
 ], ids=["text", "bytes", "bytecode", "artifact", "portable text", "portable bytecode"])
 def test_all_forms(write):
     f = xtrace.from_stablehlo(write(text_of(factorize, X, 1.0)))

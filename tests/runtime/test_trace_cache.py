@@ -707,7 +707,7 @@ def test_errors_of_the_folder_are_warnings_or_raised(cache, monkeypatch):
 
 
 def test_large_arrays_are_not_read(cache):
-    fingerprints = importlib.import_module("xtrace._src.api.trace_cache.function_fingerprints")
+    fingerprints = importlib.import_module("xtrace._src.api.kept_traces.function_fingerprints")
     for make in ("np.zeros(2**25, 'f')", "jnp.zeros(2**25)"):
         with pytest.raises(fingerprints.UncertainError, match="more than 64 MiB"):
             fingerprints.Fingerprint().add(find_module(f"c = {make}\ndef f(x): return x * c[0]").f)
@@ -784,7 +784,7 @@ def test_replaced_functions_and_rules_are_seen(cache, monkeypatch):
         assert run(source) == (np.float32(first[name]), "trace_hits")
     with monkeypatch.context() as patch:
         patch.setattr(primitive, "with_rules_of_users", {"sin"})
-        patch.setattr("xtrace._src.api.trace_cache.trace_cache.with_rules_of_users", {"sin"})
+        patch.setattr("xtrace._src.api.kept_traces.kept_traces.with_rules_of_users", {"sin"})
         assert run(sources["sin"])[1] == "trace_uncertain"
 
 
@@ -802,7 +802,7 @@ def test_a_module_with_the_name_of_a_standard_one_is_read(cache, monkeypatch):
 
 
 def test_reasons_name_the_value(cache):
-    fingerprints = importlib.import_module("xtrace._src.api.trace_cache.function_fingerprints")
+    fingerprints = importlib.import_module("xtrace._src.api.kept_traces.function_fingerprints")
     module = find_module("import threading\ntable = {'a': threading.Lock()}\ndef f(x): return table['a'] and x")
     with pytest.raises(fingerprints.UncertainError, match="item 'a' of the global table of f") as caught:
         fingerprints.Fingerprint().add(module.f)

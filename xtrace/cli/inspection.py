@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import xtrace
 from xtrace._src.api.jit.captured_constants import find_captured_constants
-from xtrace._src.xla.plugins.targets import get_platform
+from xtrace._src.xla.plugins.absent_devices import get_platform
 from xtrace.cli import partitioning
 from xtrace.cli.argument_grammar import parse_argument, parse_static
 from xtrace.cli.colours import colour_program

@@ -9,7 +9,7 @@ from xtrace._src.core.diagnostics.abbreviation import abbreviate as _abbreviate
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.shardings.mesh import Mesh as _Mesh
 from xtrace._src.xla import clients as _clients
-from xtrace._src.xla.plugins import targets as _targets
+from xtrace._src.xla.plugins import absent_devices as _targets
 
 __all__ = ["TopologyDescription", "get_attached_topology", "get_topology_desc", "make_mesh"]
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace._src.xla import jaxlib_names as _jaxlib_names
+from xtrace._src.xla import jax_lib_names as _jaxlib_names
 
 
 def __getattr__(name: str) -> Any:

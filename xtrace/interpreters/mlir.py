@@ -16,7 +16,7 @@ from xtrace._src.core.shardings.mesh import Mesh
 from xtrace._src.core.primitive import Primitive
 from xtrace._late_imports import late_imports as _late_imports
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace._src.extension import lowering
+from xtrace._src.extension import lowering_rules
 from xtrace._src.extension.lowering_contexts import (
     LoweringParameters,
     LoweringResult,
@@ -33,7 +33,7 @@ from xtrace._late_imports import late_modules
 
 with late_modules(globals()):
     from xtrace._src.ops.calls import ffi
-    from xtrace._src.xla.mlir import mlir_rules, modules
+    from xtrace._src.xla.mlir import modules, mlir_objects
 
 __all__ = [
     "AxisContext", "ConstantHandler", "DEVICE_TO_DEVICE_TYPE", "LoweringParameters", "LoweringResult",
@@ -80,7 +80,7 @@ def register_lowering(
         raise TypeError(f"register_lowering: prim must be a primitive, got {abbreviate(prim)}")
     if not callable(rule):
         raise TypeError(f"register_lowering: the rule of {prim} must be a function, got {abbreviate(rule)}")
-    lowering.register(prim, rule, platform)
+    lowering_rules.register(prim, rule, platform)
 
 
 def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Callable[..., Any]:
@@ -102,7 +102,7 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Callabl
     """
     if not callable(fun):
         raise TypeError(f"lower_fun: fun must be a function, got {abbreviate(fun)}")
-    return lowering.LoweredFunction(fun, multiple_results)
+    return lowering_rules.LoweredFunction(fun, multiple_results)
 
 
 def aval_to_ir_type(ctx: object, aval: ShapedArray) -> Any:
@@ -169,7 +169,7 @@ def dtype_to_ir_type(dtype: DTypeLike) -> Any:
         >>> xtrace.interpreters.mlir.dtype_to_ir_type("float32")
         F32Type(f32)
     """
-    return mlir_rules.element_type(ShapedArray((), np.dtype(dtype)).mlir_type)
+    return mlir_objects.element_type(ShapedArray((), np.dtype(dtype)).mlir_type)
 
 
 def ir_constant(val: Any, *, const_lowering: object = None, aval: object = None) -> Any:
@@ -203,7 +203,7 @@ def ir_constant(val: Any, *, const_lowering: object = None, aval: object = None)
 def _build_array_constant(val: Any) -> Any:
     host = np.asarray(val)
     kind = aval_of(host).mlir_type
-    return mlir_rules.constant(f"{attributes.dense(dtypes.cast(host, aval_of(host).dtype))} : {kind}")
+    return mlir_objects.constant(f"{attributes.dense(dtypes.cast(host, aval_of(host).dtype))} : {kind}")
 
 
 def ir_constants(val: Any, *, const_lowering: object = None, aval: object = None) -> tuple[Any, ...]:
@@ -227,8 +227,8 @@ def ir_constants(val: Any, *, const_lowering: object = None, aval: object = None
     for kind in type(val).__mro__:
         handler = _constant_handlers.get(kind)
         if handler is not None:
-            return tuple(mlir_rules.flatten(handler(val, aval)))
-    if not isinstance(val, mlir_rules.ir.Value) and not is_array_like(val):
+            return tuple(mlir_objects.flatten(handler(val, aval)))
+    if not isinstance(val, mlir_objects.ir.Value) and not is_array_like(val):
         raise TypeError(
             f"No constant handler for type: {type(val)}; register one with "
             "xtrace.interpreters.mlir.register_constant_handler"
@@ -252,7 +252,7 @@ def i32_attr(i: int) -> Any:
         >>> print(xtrace.interpreters.mlir.i32_attr(3))
         3 : i32
     """
-    return mlir_rules.integer_attribute(32, i)
+    return mlir_objects.integer_attribute(32, i)
 
 
 def i64_attr(i: int) -> Any:
@@ -271,7 +271,7 @@ def i64_attr(i: int) -> Any:
         >>> print(xtrace.interpreters.mlir.i64_attr(3))
         3 : i64
     """
-    return mlir_rules.integer_attribute(64, i)
+    return mlir_objects.integer_attribute(64, i)
 
 
 def dense_int_elements(xs: Sequence[int]) -> Any:
@@ -290,7 +290,7 @@ def dense_int_elements(xs: Sequence[int]) -> Any:
         >>> print(xtrace.interpreters.mlir.dense_int_elements([1, 2]))
         dense<[1, 2]> : tensor<2xi64>
     """
-    return mlir_rules.dense_elements(xs)
+    return mlir_objects.dense_elements(xs)
 
 
 def dense_int_array(xs: Sequence[int]) -> Any:
@@ -309,7 +309,7 @@ def dense_int_array(xs: Sequence[int]) -> Any:
         >>> print(xtrace.interpreters.mlir.dense_int_array([1, 2]))
         array<i64: 1, 2>
     """
-    return mlir_rules.dense_array(xs)
+    return mlir_objects.dense_array(xs)
 
 
 def flatten_ir_values(xs: Iterable[Any]) -> list[Any]:
@@ -328,7 +328,7 @@ def flatten_ir_values(xs: Iterable[Any]) -> list[Any]:
         >>> xtrace.interpreters.mlir.flatten_ir_values([])
         []
     """
-    return mlir_rules.flatten(list(xs))
+    return mlir_objects.flatten(list(xs))
 
 
 def make_ir_context() -> Any:
@@ -385,7 +385,7 @@ def module_to_bytecode(module: Any) -> bytes:
         >>> xtrace.interpreters.mlir.module_to_bytecode(module)[:4]
         b'ML\\xefR'
     """
-    return mlir_rules.bytecode(module)
+    return mlir_objects.bytecode(module)
 
 
 def ir_attribute(val: Any) -> Any:
@@ -405,9 +405,9 @@ def ir_attribute(val: Any) -> Any:
         >>> print(xtrace.interpreters.mlir.ir_attribute({"axis": 1, "names": ["a", "b"]}))
         {axis = 1 : i64, names = ["a", "b"]}
     """
-    if isinstance(val, mlir_rules.ir.Attribute):
+    if isinstance(val, mlir_objects.ir.Attribute):
         return val
-    return mlir_rules.parse_attribute(ffi.attribute_text("ir_attribute", "val", val))
+    return mlir_objects.parse_attribute(ffi.attribute_text("ir_attribute", "val", val))
 
 
 def flatten_ir_types(xs: Iterable[Any]) -> list[Any]:
@@ -428,7 +428,7 @@ def flatten_ir_types(xs: Iterable[Any]) -> list[Any]:
         >>> mlir.flatten_ir_types([number, (number, number)])
         [F32Type(f32), F32Type(f32), F32Type(f32)]
     """
-    return list(mlir_rules.ir_tree_registry.flatten(list(xs))[0])
+    return list(mlir_objects.ir_tree_registry.flatten(list(xs))[0])
 
 
 def unflatten_ir_values_like_types(xs: Iterable[Any], ys: Sequence[Any]) -> list[Any]:
@@ -450,7 +450,7 @@ def unflatten_ir_values_like_types(xs: Iterable[Any], ys: Sequence[Any]) -> list
         >>> mlir.unflatten_ir_values_like_types(["x", "y", "z"], [number, (number, number)])
         ['x', ('y', 'z')]
     """
-    leaves, structure = mlir_rules.ir_tree_registry.flatten(list(ys))
+    leaves, structure = mlir_objects.ir_tree_registry.flatten(list(ys))
     given = list(xs)
     if len(given) != len(leaves):
         raise ValueError(f"unflatten_ir_values_like_types: xs has {len(given)} values, and ys {len(leaves)} types")
@@ -496,7 +496,7 @@ def token_type(context: Any = None) -> Any:
         >>> print(xtrace.interpreters.mlir.token_type())
         !stablehlo.token
     """
-    return mlir_rules.get_token_type(context)
+    return mlir_objects.get_token_type(context)
 
 
 def shape_tensor(ctx: object, sizes: Sequence[Any]) -> Any:
@@ -522,9 +522,9 @@ def shape_tensor(ctx: object, sizes: Sequence[Any]) -> Any:
     """
     given = [x.__index__() if hasattr(x, "__index__") else x for x in sizes]
     for size in given:
-        if not isinstance(size, (int, mlir_rules.ir.Value)):
+        if not isinstance(size, (int, mlir_objects.ir.Value)):
             raise TypeError(f"shape_tensor: a size must be an integer or an MLIR value, got {abbreviate(size)}")
-    return mlir_rules.concatenate_scalars(given)
+    return mlir_objects.concatenate_scalars(given)
 
 
 LoweringRule = Callable[..., Any]
@@ -541,7 +541,7 @@ class ConstantHandler(Protocol):
 # Functions that build constants, by the class of the value, and MLIR types, by the class of the type.
 _constant_handlers: dict[type, ConstantHandler] = {}
 ir_type_handlers: dict[type, Callable[[Any], Any]] = {
-    ShapedArray: lambda aval: mlir_rules.parse_type(aval.mlir_type), AbstractToken: lambda _: token_type(),
+    ShapedArray: lambda aval: mlir_objects.parse_type(aval.mlir_type), AbstractToken: lambda _: token_type(),
 }
 
 _make_public(globals(), __all__)
@@ -553,7 +553,7 @@ with _late_imports(globals()):
         jaxpr_subcomp as jaxpr_subcomp, lower_jaxpr_to_fun as lower_jaxpr_to_fun,
         lower_jaxpr_to_module as lower_jaxpr_to_module, merge_mlir_modules as merge_mlir_modules,
     )
-    from xtrace._src.xla.mlir.mlir_rules import Token as Token, Value as Value, ir_tree_registry as ir_tree_registry
+    from xtrace._src.xla.mlir.mlir_objects import Token as Token, Value as Value, ir_tree_registry as ir_tree_registry
 
 with _late_imports(globals(), listed=False):
-    from xtrace._src.xla.mlir.mlir_rules import ir as ir
+    from xtrace._src.xla.mlir.mlir_objects import ir as ir

@@ -64,8 +64,8 @@ with _late_imports(globals()):
         split as split, stack as stack, unstack as unstack, vsplit as vsplit, vstack as vstack,
     )
     from xtrace.numpy.manipulation.rearrangement import (  # every name
-        argsort as argsort, diag as diag, diagflat as diagflat, diagonal as diagonal, flip as flip, fliplr as fliplr,
-        flipud as flipud, repeat as repeat, resize as resize, roll as roll, rot90 as rot90, sort as sort, tile as tile,
+        diag as diag, diagflat as diagflat, diagonal as diagonal, flip as flip, fliplr as fliplr, flipud as flipud,
+        repeat as repeat, resize as resize, roll as roll, rot90 as rot90, tile as tile,
     )
     from xtrace.numpy.reductions.reductions import (
         all as all, amax as amax, amin as amin, any as any, argmax as argmax, argmin as argmin,
@@ -153,8 +153,11 @@ with _late_imports(globals()):
         convolve as convolve, correlate as correlate,
     )
     from xtrace.numpy.sorting.ordering import (  # every name
-        argpartition as argpartition, digitize as digitize, lexsort as lexsort, partition as partition,
-        searchsorted as searchsorted, sort_complex as sort_complex, top_k as top_k,
+        argpartition as argpartition, digitize as digitize, partition as partition, searchsorted as searchsorted,
+        top_k as top_k,
+    )
+    from xtrace.numpy.sorting.sorts import (
+        argsort as argsort, lexsort as lexsort, sort as sort, sort_complex as sort_complex,
     )
     from xtrace.numpy.reductions.histograms import (  # every name
         bincount as bincount, histogram as histogram, histogram2d as histogram2d,

@@ -1,0 +1,1 @@
+"""Types, families of primitives, and the operations that rules are made of."""

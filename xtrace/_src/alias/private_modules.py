@@ -79,7 +79,7 @@ PRIVATE_MODULES: dict[str, tuple[str, ...]] = {
     "jax._src.state.types": ("xtrace.ref",),
     "jax._src.callback": ("xtrace._src.alias.private_names",),
     "jax._src.literals": ("xtrace._src.alias.private_names",),
-    "jax._src.lib": ("xtrace._src.xla.jaxlib_names", "jaxlib"),
+    "jax._src.lib": ("xtrace._src.xla.jax_lib_names", "jaxlib"),
 }
 
 

@@ -1,0 +1,1 @@
+"""The transformations that users call, and the caches and reports of their programs."""

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._late_imports import late_modules
-from xtrace._src.api.jit import call_arguments
-from xtrace._src.api.jit.call_arguments import Selection, Static
+from xtrace._src.api.jit import static_arguments
+from xtrace._src.api.jit.argument_paths import defer_argument_paths, list_argument_paths
+from xtrace._src.api.jit.static_arguments import Selection, Static
 from xtrace._src.core import monitoring
 from xtrace._src.core.avals import (
     AbstractRef,
@@ -162,10 +163,10 @@ def abstract_leaves(
         try:
             avals.append(of(leaf))
         except OverflowError as error:
-            path = call_arguments.argument_paths(function, static, in_tree)[position]
+            path = list_argument_paths(function, static, in_tree)[position]
             raise OverflowError(f"argument {path}: {error}") from None
         except (TypeError, ValueError) as error:
-            path = call_arguments.argument_paths(function, static, in_tree)[position]
+            path = list_argument_paths(function, static, in_tree)[position]
             name = function_name(function)
             advice = (
                 f'mark the argument as static, with static_argnums or static_argnames=["{path}"]'
@@ -197,14 +198,14 @@ def trace(
     finish: a function of the results and their structure; it returns the results to record.
     """
     info = make_debug_info(
-        transformation, function, call_arguments.lazy_argument_paths(function, static, in_tree)
+        transformation, function, defer_argument_paths(function, static, in_tree)
     )
     out_tree = None
 
     def flat(*leaves: object) -> list[Any]:
         nonlocal out_tree
         args, kwargs = pytree.tree_unflatten(in_tree, wrap(leaves, in_avals))
-        args, kwargs = call_arguments.join(static, args, kwargs)
+        args, kwargs = static_arguments.join(static, args, kwargs)
         result = function(*args, **kwargs)
         if high_types:
             result = lower_result(result)
@@ -250,7 +251,7 @@ def make_jaxpr(
     @boundary
     @wraps(fun)
     def jaxpr_maker(*args: object, **kwargs: object) -> Any:
-        static, dynamic, named = call_arguments.split_static(fun, chosen, args, kwargs)
+        static, dynamic, named = static_arguments.split_static(fun, chosen, args, kwargs)
         leaves, in_tree = pytree.tree_flatten((dynamic, named))
         avals = abstract_leaves(fun, static, unwrap(leaves), in_tree, abstract_leaf)
         with use_named_axes(axis_env or ()):
@@ -287,8 +288,8 @@ def eval_shape(fun: Callable[..., Any], *args: object, **kwargs: object) -> Any:
     if jitted is not None and jitted.wrapper() is fun:  # it knows the shardings of its results
         return fun.eval_shape(*args, **kwargs)
     leaves, in_tree = pytree.tree_flatten((args, kwargs))
-    avals = abstract_leaves(fun, call_arguments.NO_STATIC, unwrap(leaves), in_tree, abstract_leaf)
-    return trace("eval_shape", fun, call_arguments.NO_STATIC, in_tree, avals).out_info
+    avals = abstract_leaves(fun, static_arguments.NO_STATIC, unwrap(leaves), in_tree, abstract_leaf)
+    return trace("eval_shape", fun, static_arguments.NO_STATIC, in_tree, avals).out_info
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: object, propagate_source_info: bool = True) -> list[Any]:

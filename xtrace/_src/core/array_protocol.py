@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any, TypeVar
 
-from xtrace._src.core.boolean_parameters import check_flags, find_flags
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
+from xtrace._src.core.flag_parameters import check_flags, find_flags
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

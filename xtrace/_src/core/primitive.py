@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, ove
 from xtrace._src.core.array_protocol import convert_array_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, common_memory_space
-from xtrace._src.core.boolean_parameters import check_flags, find_flags
 from xtrace._src.core.callables import LazySignature
 from xtrace._src.core.diagnostics.positions import describe, user_position
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.docstrings import complete_docstring
 from xtrace._src.core.errors import ShardingTypeError
+from xtrace._src.core.flag_parameters import check_flags, find_flags
 from xtrace._src.core.jaxprs.effects import NO_EFFECTS, Effects
 from xtrace._src.core.shardings import sum_rules
 from xtrace._src.core.shardings.partition_spec import PartitionSpec, get_entry_axes

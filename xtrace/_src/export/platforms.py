@@ -11,7 +11,7 @@ from xtrace._src.export.checks import PLATFORM_INDEX
 from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value, symbol
 
 with late_modules(globals()):
-    from xtrace._src.xla.mlir import mlir_rules
+    from xtrace._src.xla.mlir import mlir_objects
 
 
 def write_platforms_module(name: str, platforms: Sequence[str], lowered: ExportedTrace) -> str:
@@ -44,7 +44,7 @@ def _add_functions(module: ModuleBuilder, program: ModuleBuilder) -> str:
         copy = FunctionBuilder(module, function.name, function.scope)
         copy.arguments, copy.argument_attributes = function.arguments, [""] * len(function.arguments)
         copy.result_types, copy.result_attributes = function.result_types, [""] * len(function.result_types)
-        copy.lines = [mlir_rules.rename_symbols(program.meshes.inline(line), names) for line in function.lines]
+        copy.lines = [mlir_objects.rename_symbols(program.meshes.inline(line), names) for line in function.lines]
         copy.places = function.places
         base = f"main_{program.platform}" if function is main else function.name
         names[function.name] = module.add_private(copy, base)

@@ -20,14 +20,14 @@ from xtrace._src.extension.lowering_contexts import (
 from xtrace._src.ops.calls.ffi import ForeignLowering
 from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value
 from xtrace._src.transforms import effect_tokens, lower
-from xtrace._src.xla.mlir import mlir_rules
+from xtrace._src.xla.mlir import mlir_objects
 
-create_token = mlir_rules.create_token
+create_token = mlir_objects.create_token
 
 
-def make_surroundings(module: Any) -> mlir_rules.Surroundings:
+def make_surroundings(module: Any) -> mlir_objects.Surroundings:
     """Return the context, insertion point and symbols of a user's module; None for a new module."""
-    return mlir_rules.new_surroundings(module)
+    return mlir_objects.new_surroundings(module)
 
 
 def emit_by_rule(
@@ -40,7 +40,7 @@ def emit_by_rule(
     devices = module.num_partitions
     ordered = ordered_effects(effects)
 
-    def build(within: mlir_rules.Surroundings, arguments: Sequence[Any]) -> Any:
+    def build(within: mlir_objects.Surroundings, arguments: Sequence[Any]) -> Any:
         context = _make_context(builder, primitive, values, results, within, devices)
         context.tokens_in = TokenSet(dict(zip(ordered, arguments, strict=False)))
         try:
@@ -61,11 +61,11 @@ def emit_by_rule(
                 f"the lowering rule of {primitive}, which has the ordered effects ({', '.join(map(str, ordered))}), "
                 "must call ctx.set_tokens_out"
             )
-        return [*[context.tokens_out.get(e) for e in ordered], *mlir_rules.flatten(returned)]
+        return [*[context.tokens_out.get(e) for e in ordered], *mlir_objects.flatten(returned)]
 
     operands = [*effect_tokens.get_tokens(builder, ordered), *values]
     outputs: list[ShapedArray] = [*[effect_tokens.TOKEN] * len(ordered), *results]
-    functions = mlir_rules.write_rule_functions(
+    functions = mlir_objects.write_rule_functions(
         primitive.name, build, [v.type for v in operands], [a.mlir_type for a in outputs]
     )
     called = emit_call_of_functions(builder, primitive.name, functions, operands, outputs)
@@ -73,7 +73,7 @@ def emit_by_rule(
 
 
 def emit_call_of_functions(
-    builder: FunctionBuilder, base: str, functions: Sequence[mlir_rules.RuleFunction], operands: Sequence[Value],
+    builder: FunctionBuilder, base: str, functions: Sequence[mlir_objects.RuleFunction], operands: Sequence[Value],
     outputs: Sequence[ShapedArray],
 ) -> list[Value]:
     """Add functions to the module, the last one with a name from `base`, and write a call of the last one."""
@@ -90,7 +90,7 @@ def emit_call_of_functions(
 
 def _make_context(
     builder: FunctionBuilder, primitive: Primitive, values: Sequence[Value], results: Sequence[ShapedArray],
-    within: mlir_rules.Surroundings, devices: int,
+    within: mlir_objects.Surroundings, devices: int,
 ) -> LoweringRuleContext:
     module = builder.module
     axes = ShardingContext(devices) if module.mesh is None else SPMDAxisContext(
@@ -108,12 +108,14 @@ def _make_context(
     )
 
 
-def _add_function(module: ModuleBuilder, base: str, function: mlir_rules.RuleFunction, names: Mapping[str, str]) -> str:
+def _add_function(
+    module: ModuleBuilder, base: str, function: mlir_objects.RuleFunction, names: Mapping[str, str]
+) -> str:
     """Add a function of a rule with a name from `base`; `names` renames the functions that it calls."""
     written = FunctionBuilder(module, base, "")
     for kind in function.argument_types:
         written.argument(TextType(kind))  # type: ignore[arg-type]
-    written.lines = [mlir_rules.rename_symbols(line, names) for line in function.lines]
+    written.lines = [mlir_objects.rename_symbols(line, names) for line in function.lines]
     written.places = [None] * len(written.lines)
     pairs = zip(function.returned, function.result_types, strict=True)
     written.return_values([Value(value, TextType(kind)) for value, kind in pairs])  # type: ignore[arg-type]
@@ -148,16 +150,16 @@ def count_devices(axis_context: Any) -> int:
 def add_function(context: ModuleContext, text: str, name: str) -> Any:
     """Add the functions of a module's text to the module of a rule, and return the function ``rule``."""
     with context.context:
-        parsed = mlir_rules.ir.Module.parse(text)
-        return mlir_rules.add_functions(parsed, context.module, context.symbol_table, {"rule": name})["rule"]
+        parsed = mlir_objects.ir.Module.parse(text)
+        return mlir_objects.add_functions(parsed, context.module, context.symbol_table, {"rule": name})["rule"]
 
 
 def inline_text(context: ModuleContext, text: str, operands: Sequence[Any]) -> list[Any]:
     """Insert the operations of the function ``rule`` of a module's text, and return the results."""
     with context.context:
-        parsed = mlir_rules.ir.Module.parse(text)
-        function = mlir_rules.add_functions(parsed, context.module, context.symbol_table, {}, "rule")["rule"]
-        return mlir_rules.inline_function(function, operands)
+        parsed = mlir_objects.ir.Module.parse(text)
+        function = mlir_objects.add_functions(parsed, context.module, context.symbol_table, {}, "rule")["rule"]
+        return mlir_objects.inline_function(function, operands)
 
 
 def call_text(
@@ -165,7 +167,7 @@ def call_text(
     values: Sequence[Any],
 ) -> list[Any]:
     """Insert a call of a function with the operations of `emit`, and return the results."""
-    given = mlir_rules.flatten(values)
+    given = mlir_objects.flatten(values)
     if len(given) != len(context.avals_in):
         raise TypeError(
             f"a function that was lowered for the types ({', '.join([a.str_short(True) for a in context.avals_in])}) "
@@ -177,7 +179,7 @@ def call_text(
         return results if isinstance(results, list) else [results]
 
     text = function_text(context.module_context, context.avals_in, context.avals_out, write)
-    return mlir_rules.call_function(add_function(context.module_context, text, name), given)
+    return mlir_objects.call_function(add_function(context.module_context, text, name), given)
 
 
 def function_text(
@@ -231,7 +233,7 @@ def build_jaxpr_call(
     if inline:
         results = inline_text(context, text, operands)
     else:
-        results = mlir_rules.call_function(add_function(context, text, name), operands)
+        results = mlir_objects.call_function(add_function(context, text, name), operands)
     return results[len(effects) :], tokens.update_tokens(TokenSet(dict(zip(effects, results, strict=False))))
 
 
@@ -239,7 +241,7 @@ def build_foreign_call(
     foreign: ForeignLowering, context: LoweringRuleContext, operands: Sequence[Any], parameters: dict[str, Any]
 ) -> Any:
     """Build the call of a foreign function, and return the operation."""
-    given = mlir_rules.flatten(operands)
+    given = mlir_objects.flatten(operands)
     if len(given) != len(context.avals_in):
         raise TypeError(
             f"the call of {foreign.target_name} was given {len(given)} values, and ctx.avals_in has "
@@ -247,4 +249,4 @@ def build_foreign_call(
         )
     texts = {"api_version": "1 : i32", "called_computations": "[]"}
     texts |= foreign.texts(context.avals_in, context.avals_out, parameters)
-    return mlir_rules.custom_call(given, [a.mlir_type for a in context.avals_out], texts)
+    return mlir_objects.custom_call(given, [a.mlir_type for a in context.avals_out], texts)

@@ -25,7 +25,7 @@ from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.donation import pair_donations
 from xtrace._src.transforms.effect_tokens import TOKEN
-from xtrace._src.xla.mlir import mlir_rules
+from xtrace._src.xla.mlir import mlir_objects
 
 
 def merge_mlir_modules(dst_module: Any, sym_name: str, src_module: Any, dst_symtab: Any = None) -> str:
@@ -51,11 +51,11 @@ def merge_mlir_modules(dst_module: Any, sym_name: str, src_module: Any, dst_symt
         'cosine'
     """
     for name, module in (("dst_module", dst_module), ("src_module", src_module)):
-        if not isinstance(module, mlir_rules.ir.Module):
+        if not isinstance(module, mlir_objects.ir.Module):
             raise TypeError(f"merge_mlir_modules: {name} must be an MLIR module, got {abbreviate(module)}")
-    if "main" not in mlir_rules.list_function_names(src_module):
+    if "main" not in mlir_objects.list_function_names(src_module):
         raise ValueError("merge_mlir_modules: src_module has no function called main")
-    return mlir_rules.merge_modules(dst_module, dst_symtab, src_module, sym_name)
+    return mlir_objects.merge_modules(dst_module, dst_symtab, src_module, sym_name)
 
 
 def core_call_lowering(
@@ -274,7 +274,7 @@ def lower_jaxpr_to_module(
     context = ModuleContext(
         platforms=platforms, backend=backend, axis_context=axis_context, lowering_parameters=lowering_parameters
     )
-    mlir_rules.describe_module(context.module, module_name, num_partitions)
+    mlir_objects.describe_module(context.module, module_name, num_partitions)
     aliases = input_output_aliases
     if aliases is None:
         pairs = pair_donations(closed.jaxpr, donated)
@@ -331,7 +331,7 @@ def emit_python_callback(
     """
     if not callable(callback):
         raise TypeError(f"emit_python_callback: callback must be a function, got {abbreviate(callback)}")
-    given = mlir_rules.flatten(operands)
+    given = mlir_objects.flatten(operands)
     if len(given) != len(operand_avals):
         raise TypeError(
             f"emit_python_callback: there are {len(given)} operands, and operand_avals has {len(operand_avals)} types"
@@ -350,7 +350,7 @@ def _close(function: str, name: str, jaxpr: object) -> ClosedJaxpr:
 
 def _flatten_values(function: str, jaxpr: Any, given: Sequence[Any]) -> list[Any]:
     """Return the MLIR values of a jaxpr's inputs; TypeError for another number of values."""
-    values = mlir_rules.flatten(given)
+    values = mlir_objects.flatten(given)
     if len(values) != len(jaxpr.in_avals):
         raise TypeError(f"{function}: the jaxpr has {len(jaxpr.in_avals)} inputs, and was given {len(values)} values")
     return values
@@ -426,7 +426,7 @@ def _add_jaxpr(
     text = jaxpr_text(context, closed, effects, lambda function: function_attributes.write(function, len(effects)))
     function = add_function(context, text, "main" if is_main else name)
     if is_main:
-        mlir_rules.make_public(function)
+        mlir_objects.make_public(function)
     return function
 
 

@@ -1,0 +1,1 @@
+"""The primitives, each with its rules beside it."""

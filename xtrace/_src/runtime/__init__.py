@@ -1,0 +1,1 @@
+"""Arrays, transfers, the execution of programs, and programs on disk."""

@@ -34,7 +34,7 @@ from xtrace._src.core.shardings.shardings import Sharding, SingleDeviceSharding,
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.tables import Table, memoize
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
-from xtrace._src.runtime import staging
+from xtrace._src.runtime import staging_memory
 from xtrace._src.runtime.arrays import (
     DELETED,
     ConcreteArray,
@@ -67,7 +67,7 @@ for _guard, _setting in zip(
     guards.GUARDS, (*config.transfer_guards(), config.array_garbage_collection_guard), strict=True
 ):
     _setting.watch(functools.partial(guards.set_level, _guard))
-config.transfer_guard_host_to_device.watch(staging.note_guard)
+config.transfer_guard_host_to_device.watch(staging_memory.note_guard)
 config.thread_guard.watch(distributed.guard_thread)
 
 _first_device: list[Device] = []

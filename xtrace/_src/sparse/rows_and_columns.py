@@ -13,7 +13,7 @@ from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.ops.arrays.slicing import index_in_dim, slice_in_dim
 from xtrace._src.ops.elementwise.selection import select_n
 from xtrace._src.ops.reductions.cumulative import cumsum
-from xtrace._src.sparse import coordinates, index_rows
+from xtrace._src.sparse import bcoo_primitives, index_rows
 from xtrace._src.sparse.batch_axes import common_batch, map_over_batch
 from xtrace._src.sparse.contractions import Numbers, bcoo_dot_general_p
 from xtrace._src.sparse.formula_primitives import formula_primitive
@@ -60,7 +60,7 @@ def _bcsr_todense(data: Array, indices: Array, indptr: Array, *, spinfo: SparseI
     """Return the dense array of the buffers of a BCSR array."""
     row_layout(data, indices, indptr, spinfo.shape, function="bcsr_todense")
     plain = SparseInfo(spinfo.shape)
-    return coordinates.bcoo_todense_p.bind(data, expand_rows(indices, indptr), spinfo=plain)
+    return bcoo_primitives.bcoo_todense_p.bind(data, expand_rows(indices, indptr), spinfo=plain)
 
 
 bcsr_todense_p = formula_primitive("bcsr_todense", ("spinfo",), _bcsr_todense)
@@ -70,7 +70,7 @@ def _bcsr_fromdense(
     mat: Array, *, nse: int, n_batch: int, n_dense: int, index_dtype: DTypeLike
 ) -> tuple[Array, Array, Array]:
     """Return the buffers of a BCSR array of the first `nse` nonzeros of each batch."""
-    data, indices = coordinates.bcoo_fromdense_p.bind(
+    data, indices = bcoo_primitives.bcoo_fromdense_p.bind(
         mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype
     )
     return data, *compress_rows(indices, mat.shape[n_batch])
@@ -83,7 +83,7 @@ bcsr_fromdense_p = formula_primitive(
 
 def _bcsr_extract(indices: Array, indptr: Array, mat: Array) -> Array:
     """Return the elements of a dense array at the indices of a BCSR array."""
-    return coordinates.bcoo_extract_p.bind(expand_rows(indices, indptr), mat, assume_unique=True)
+    return bcoo_primitives.bcoo_extract_p.bind(expand_rows(indices, indptr), mat, assume_unique=True)
 
 
 bcsr_extract_p = formula_primitive("bcsr_extract", (), _bcsr_extract)
@@ -112,7 +112,7 @@ def _join_columns(row: Array, col: Array) -> Array:
 
 def _coo_todense(data: Array, row: Array, col: Array, *, spinfo: COOInfo) -> Array:
     """Return the dense matrix of the buffers of a COO matrix."""
-    return coordinates.bcoo_todense_p.bind(data, _join_columns(row, col), spinfo=SparseInfo(spinfo.shape))
+    return bcoo_primitives.bcoo_todense_p.bind(data, _join_columns(row, col), spinfo=SparseInfo(spinfo.shape))
 
 
 coo_todense_p = formula_primitive("coo_todense", ("spinfo",), _coo_todense)
@@ -120,7 +120,7 @@ coo_todense_p = formula_primitive("coo_todense", ("spinfo",), _coo_todense)
 
 def _coo_fromdense(mat: Array, *, nse: int, index_dtype: DTypeLike) -> tuple[Array, Array, Array]:
     """Return the buffers of a COO matrix of the first `nse` nonzeros."""
-    data, indices = coordinates.bcoo_fromdense_p.bind(mat, nse=nse, n_batch=0, n_dense=0, index_dtype=index_dtype)
+    data, indices = bcoo_primitives.bcoo_fromdense_p.bind(mat, nse=nse, n_batch=0, n_dense=0, index_dtype=index_dtype)
     # As in JAX, missing elements are zeros at the first position.
     missing = index_rows.outside(indices, mat.shape)
     row, col = [select_n(missing, x, full(x.shape, 0, x.dtype)) for x in _split_columns(indices)]

@@ -1,0 +1,1 @@
+"""Traces, and the passes from a function to a jaxpr to a module."""

@@ -4,7 +4,7 @@
 from xtrace._late_imports import late_imports as _late_imports
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.sparse.contractions import *
-from xtrace._src.sparse.coordinates import *
+from xtrace._src.sparse.bcoo_primitives import *
 from xtrace._src.sparse.layouts import *
 from xtrace._src.sparse.rows_and_columns import *
 from xtrace.experimental.sparse.arrays import *

@@ -16,7 +16,7 @@ from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.core.pytrees.pytree_registration import register_pytree_node_class
 from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.trace import Tracer
-from xtrace._src.sparse.coordinates import bcoo_fromdense_p
+from xtrace._src.sparse.bcoo_primitives import bcoo_fromdense_p
 from xtrace._src.sparse.rows_and_columns import bcsr_fromdense_p
 from xtrace.experimental.sparse.conversions import (
     bcoo_sort_indices,

@@ -1,8 +1,8 @@
 """BCOO arrays and their functions (``jax.experimental.sparse.bcoo``)."""
 
 from xtrace._src.core.public_modules import make_public as _make_public
+from xtrace._src.sparse.bcoo_primitives import *
 from xtrace._src.sparse.contractions import *
-from xtrace._src.sparse.coordinates import *
 from xtrace._src.sparse.layouts import *
 from xtrace.experimental.sparse.arrays import BCOO as BCOO
 from xtrace.experimental.sparse.arrays import bcoo_fromdense as bcoo_fromdense

@@ -15,7 +15,7 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.trace import Tracer
 from xtrace._src.sparse.batch_axes import common_batch
-from xtrace._src.sparse.coordinates import (
+from xtrace._src.sparse.bcoo_primitives import (
     bcoo_extract_p,
     bcoo_sort_indices_p,
     bcoo_sum_duplicates_p,

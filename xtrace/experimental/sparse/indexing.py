@@ -14,7 +14,7 @@ from xtrace._src.core.integers import integer_tuple
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim
 from xtrace._src.ops.arrays.index_vectors import GatherDimensionNumbers, GatherScatterMode
 from xtrace._src.ops.arrays.slicing import slice as slice_array
-from xtrace._src.sparse.coordinates import broadcast_batch
+from xtrace._src.sparse.bcoo_primitives import broadcast_batch
 from xtrace._src.sparse.layouts import count_positions
 from xtrace.experimental.sparse.conversions import bcoo_sum_duplicates, bcoo_transpose
 from xtrace.experimental.sparse.coordinate_storage import CoordinateStorage, check_coordinates, get_batch_shape

@@ -13,7 +13,7 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.sparse import index_rows
-from xtrace._src.sparse.coordinates import broadcast_batch
+from xtrace._src.sparse.bcoo_primitives import broadcast_batch
 from xtrace._src.sparse.layouts import SparseEfficiencyError, SparseEfficiencyWarning
 from xtrace.experimental.sparse.conversions import bcoo_transpose
 from xtrace.experimental.sparse.coordinate_storage import (

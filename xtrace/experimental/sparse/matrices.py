@@ -32,7 +32,7 @@ from xtrace.numpy.arrays.conversion import asarray
 from xtrace.numpy.arrays.creation import ones, zeros
 from xtrace.numpy.arrays.ranges import arange
 from xtrace.numpy.elementwise.ufuncs import clip
-from xtrace.numpy.sorting.ordering import lexsort
+from xtrace.numpy.sorting.sorts import lexsort
 
 __all__ = [
     "COO", "CSC", "CSR", "coo_fromdense", "coo_matmat", "coo_matvec", "coo_todense", "csr_fromdense", "csr_matmat",

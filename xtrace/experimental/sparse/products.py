@@ -17,6 +17,7 @@ from xtrace._src.ops.contractions.contraction import dot_general
 from xtrace._src.ops.contractions.convolution_shapes import conv_dimension_numbers, padtype_to_pads
 from xtrace._src.sparse import index_rows
 from xtrace._src.sparse.batch_axes import map_over_batch
+from xtrace._src.sparse.bcoo_primitives import bcoo_fromdense_p
 from xtrace._src.sparse.contractions import (
     Numbers,
     bcoo_dot_general_p,
@@ -25,7 +26,6 @@ from xtrace._src.sparse.contractions import (
     merge_rows,
     product_rows,
 )
-from xtrace._src.sparse.coordinates import bcoo_fromdense_p
 from xtrace.experimental.sparse.coordinate_storage import CoordinateStorage, check_coordinates
 from xtrace.experimental.sparse.layout_changes import bcoo_update_layout, refuse_sharding
 from xtrace.numpy.arrays.conversion import asarray

@@ -11,7 +11,7 @@ from xtrace._src.core.diagnostics.messages import called_function as _called_fun
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.shardings.shardings import open_dimensions
 from xtrace._src.stablehlo.shardy import Meshes
-from xtrace._src.xla.mlir import mlir_names, mlir_rules
+from xtrace._src.xla.mlir import mlir_names, mlir_objects
 
 __all__ = [
     "deserialize_portable_artifact", "hlo_to_stablehlo", "lower_with_sharding_in_types", "refine_polymorphic_shapes",
@@ -44,7 +44,7 @@ def serialize_portable_artifact(mlir_module: Any, target: str, use_mixed_seriali
         raise TypeError(
             f"serialize_portable_artifact: target must be a version such as '1.9.0', got {abbreviate(target)}"
         )
-    if not isinstance(mlir_module, (str, bytes, mlir_rules.ir.Module)):
+    if not isinstance(mlir_module, (str, bytes, mlir_objects.ir.Module)):
         raise TypeError(
             "serialize_portable_artifact: mlir_module must be an MLIR module, its text or its bytecode, got "
             f"{abbreviate(mlir_module)}"
@@ -157,7 +157,8 @@ def lower_with_sharding_in_types(ctx: Any, op: Any, aval: ShapedArray) -> Any:
     sharding = aval.explicit_sharding
     if sharding is None:
         return op
-    return mlir_rules.constrain(op, Meshes().inline_sharding(sharding, aval.ndim, open_dimensions(sharding, aval.ndim)))
+    free = open_dimensions(sharding, aval.ndim)
+    return mlir_objects.constrain(op, Meshes().inline_sharding(sharding, aval.ndim, free))
 
 
 def _check_bytes(name: str, given: object) -> bytes:

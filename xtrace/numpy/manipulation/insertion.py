@@ -23,10 +23,10 @@ from xtrace.numpy.elementwise.ufuncs import clip, where
 from xtrace.numpy.indexing.indexing import take
 from xtrace.numpy.manipulation.broadcasting import broadcast_to
 from xtrace.numpy.manipulation.joins_and_splits import concatenate
-from xtrace.numpy.manipulation.rearrangement import argsort
 from xtrace.numpy.manipulation.shapes import expand_dims, moveaxis, ravel
 from xtrace.numpy.operands import axes_of
 from xtrace.numpy.reductions.reductions import sum
+from xtrace.numpy.sorting.sorts import argsort
 
 
 def _prepare_operand(arr: Array, axis: int | None) -> tuple[Any, int]:

@@ -1,4 +1,4 @@
-"""Elements in another order: repeated, flipped, rotated, rolled, sorted, on a diagonal."""
+"""Elements in other places: repeated, flipped, rotated, rolled, on a diagonal."""
 
 from __future__ import annotations
 
@@ -14,19 +14,16 @@ from xtrace._src.algebra.vector_space import reshape as set_shape
 from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.api.operators.operators import remainder
 from xtrace._src.core import dtypes
-from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
+from xtrace._src.core.annotations import ArrayLike, Axes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics import explain
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
-from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.settings import config
-from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.sizes import is_symbolic, to_size
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.arrays import concatenation, slicing, sorting
+from xtrace._src.ops.arrays import concatenation, slicing
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays.concatenation import concatenate
-from xtrace._src.ops.arrays.creation import broadcasted_iota, iota
+from xtrace._src.ops.arrays.creation import iota
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim
 from xtrace._src.ops.elementwise import elementwise
 from xtrace._src.ops.reductions import reductions
@@ -481,83 +478,3 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """
     v = ravel(v)
     return _make_diagonal_matrix(convert_to(v, v.dtype, False), offset=to_known_integer("k", k))
-
-
-def _sort_along(
-    a: ArrayLike, axis: Axes, kind: object, order: object, stable: bool, descending: bool, *, positions: bool
-) -> Array:
-    a = to_array_operand(a)
-    if kind is not None or order is not None:
-        raise TypeError(
-            f"{called_function()}: kind and order are not supported; stable=True keeps equal elements in order"
-        )
-    if axis is None:
-        a, axis = ravel(a), 0
-    along = canonical_axis(axis, a.ndim)
-    # Sorting the reversed array keeps equal elements in their order when the result is reversed again.
-    a = shapes.rev(a, (along,)) if descending else a
-    if positions:
-        count = broadcasted_iota(dtypes.default_int(config.enable_x64.value), a.shape, along)
-        count = shapes.rev(count, (along,)) if descending else count
-        ordered = sorting.sort((a, count), along, bool(stable), 1)[1]
-    else:
-        ordered = sorting.sort(a, along, bool(stable))
-    return shapes.rev(ordered, (along,)) if descending else ordered
-
-
-@inline_jit(static=("axis", "kind", "order", "stable", "descending"), public=True)
-def sort(
-    a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
-    descending: bool = False,
-) -> Array:
-    """Return the elements sorted along an axis, NaN last.
-
-    Args:
-        a: an array; complex numbers are sorted by real part first.
-        axis: the axis; None for the flattened array.
-        kind, order: not supported; leave them at None.
-        stable: whether equal elements keep their order.
-        descending: whether the largest element comes first.
-
-    Returns:
-        An array of the shape and dtype of `a`.
-
-    Raises:
-        TypeError: `a` is not an array, or `kind` or `order` is given.
-        ValueError: `a` has no such axis.
-
-    Example:
-        >>> jnp.sort(jnp.array([3, 1, 2]))
-        Array([1, 2, 3], dtype=int32)
-    """
-    return _sort_along(a, axis, kind, order, stable, descending, positions=False)
-
-
-@inline_jit(static=("axis", "kind", "order", "stable", "descending"), public=True)
-def argsort(
-    a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
-    descending: bool = False, dtype: DTypeLike | None = None,
-) -> Array:
-    """Return the positions that sort the elements along an axis, NaN last.
-
-    Args:
-        a: an array; complex numbers are sorted by real part first.
-        axis: the axis; None for the flattened array.
-        kind, order: not supported; leave them at None.
-        stable: whether equal elements keep their order.
-        descending: whether the largest element comes first.
-        dtype: the dtype of the positions; None for the default integer.
-
-    Returns:
-        An array of the shape of `a` and an integer dtype.
-
-    Raises:
-        TypeError: `a` is not an array, or `kind` or `order` is given.
-        ValueError: `a` has no such axis.
-
-    Example:
-        >>> jnp.argsort(jnp.array([3, 1, 2]))
-        Array([1, 2, 0], dtype=int32)
-    """
-    places = _sort_along(a, axis, kind, order, stable, descending, positions=True)
-    return places if dtype is None else cast_to(places, places.aval, requested_dtype(dtype))

@@ -39,13 +39,14 @@ from xtrace.numpy.indexing.indexing import getitem, take
 from xtrace.numpy.linalg.factorizations import eigvals
 from xtrace.numpy.linalg.solutions import inv, lstsq
 from xtrace.numpy.manipulation.joins_and_splits import concatenate
-from xtrace.numpy.manipulation.rearrangement import argsort, roll
+from xtrace.numpy.manipulation.rearrangement import roll
 from xtrace.numpy.operands import broadcast_operand_to
 from xtrace.numpy.products.contraction import matmul, outer
 from xtrace.numpy.reductions.reductions import any as any_of
 from xtrace.numpy.reductions.reductions import argmax
 from xtrace.numpy.reductions.reductions import sum as sum_over
 from xtrace.numpy.signals.convolution import convolve
+from xtrace.numpy.sorting.sorts import argsort
 
 # From this number of coefficients on, the steps of Horner's rule are a loop; below it, they are unrolled.
 _MIN_LOOP_LENGTH = 33

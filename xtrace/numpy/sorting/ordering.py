@@ -1,10 +1,8 @@
-"""Sorting by several keys, partitions, and searches in sorted vectors."""
+"""Partitions, the largest elements, and searches in sorted vectors."""
 
 from __future__ import annotations
 
 from typing import Any
-
-import numpy as np
 
 from xtrace._src.algebra.families import neg
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, operand_aval, reshape
@@ -16,7 +14,6 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.settings import config
 from xtrace._src.core.sizes import bit_length, is_known_to_exceed
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing, sorting
@@ -30,7 +27,7 @@ from xtrace._src.ops.reductions import cumulative, reductions
 from xtrace.numpy.arrays.conversion import to_array_operand
 from xtrace.numpy.arrays.creation import zeros
 from xtrace.numpy.indexing.indexing import DEFAULT, gather_elements, take
-from xtrace.numpy.manipulation.rearrangement import flip, sort
+from xtrace.numpy.manipulation.rearrangement import flip
 from xtrace.numpy.operands import scalar_of
 
 _METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
@@ -147,66 +144,6 @@ def top_k(
         a, k=to_integer("k", k), axis=canonical_axis(axis, a.ndim), smallest=mode == "smallest"
     )
     return values, places
-
-
-@inline_jit(static=("axis",), trees=True)
-def lexsort(keys: Any, axis: int = -1) -> Array:
-    """Return the positions that sort by the last key, equal elements by the key before it, and so on.
-
-    Args:
-        keys: a sequence of arrays of one shape, or an array of them along the first axis.
-        axis: the axis of the positions.
-
-    Returns:
-        An array of integers of the shape of a key.
-
-    Raises:
-        TypeError: there are no keys.
-        ValueError: the shapes differ.
-
-    Example:
-        >>> jnp.lexsort((jnp.array([2, 1, 0]), jnp.array([0, 1, 0])))
-        Array([2, 0, 1], dtype=int32)
-    """
-    if isinstance(keys, (Array, np.ndarray)):
-        if not keys.ndim:
-            raise TypeError(f"lexsort: keys must be a sequence of arrays, got {operand_aval(keys, 0)}")
-        keys = [shapes.squeeze(slicing.slice_in_dim(keys, i, i + 1), (0,)) for i in range(keys.shape[0])]
-    operands = [to_array_operand(key, i) for i, key in enumerate(keys)]
-    if not operands:
-        raise TypeError("lexsort: need a sequence of keys with one at least, got an empty one")
-    if len({key.shape for key in operands}) > 1:
-        raise ValueError(f"lexsort: all keys must have one shape; got {', '.join(str(key.shape) for key in operands)}")
-    if not operands[0].ndim:
-        return zeros((), dtypes.default_int(config.enable_x64.value))
-    along = canonical_axis(axis, operands[0].ndim)
-    places = broadcasted_iota(dtypes.default_int(config.enable_x64.value), operands[0].shape, along)
-    order: Array = sorting.sort((*operands[::-1], places), along, True, len(operands))[-1]
-    return order
-
-
-@inline_jit(public=True)
-def sort_complex(a: ArrayLike) -> Array:
-    """Return the elements as complex numbers, sorted along the last axis by real, then imaginary parts.
-
-    Args:
-        a: an array of at least one axis.
-
-    Returns:
-        A complex array of the shape of `a`.
-
-    Raises:
-        TypeError: `a` is not an array.
-
-    Example:
-        >>> jnp.sort_complex(jnp.array([2, 1 + 1j, 1]))
-        Array([1.+0.j, 1.+1.j, 2.+0.j], dtype=complex64)
-    """
-    a = to_array_operand(a)
-    canonical_axis(-1, a.ndim)
-    wide = dtypes.bit_width(a.dtype) == 64 and not dtypes.is_complex(a.dtype)
-    dtype = a.dtype if dtypes.is_complex(a.dtype) else dtypes.complex128 if wide else dtypes.complex64
-    return convert_to(sort(a), dtype, False)
 
 
 def _is_less(x: Array, y: Array) -> Array:

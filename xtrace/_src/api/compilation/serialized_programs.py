@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from xtrace._late_imports import late_modules
-from xtrace._src.api.jit import call_arguments
+from xtrace._src.api.jit import static_arguments
 from xtrace._src.api.jit.stages import Compiled, Partition
 from xtrace._src.api.tracing import TracedFunction
 from xtrace._src.core import dtypes
@@ -282,7 +282,7 @@ def _load(reader: RecordReader, payload: bytes, in_tree: PyTreeDef, out_tree: Py
     traced = described.trace(in_tree, out_tree, lambda: head["paths"])
     function: Any = _LoadedFunction(head["name"], head["donated"], head["paths"])
     partition = Partition(assignment, program.kept, program.inputs, program.results)
-    return Compiled(function, call_arguments.NO_STATIC, traced, executable, partition, program)
+    return Compiled(function, static_arguments.NO_STATIC, traced, executable, partition, program)
 
 
 class _LoadedFunction:
@@ -292,7 +292,7 @@ class _LoadedFunction:
 
     def __init__(self, name: str, donated: Sequence[int], paths: Sequence[str]) -> None:
         self.name, self._donated, self._paths = name, frozenset(donated), paths
-        self.fun, self.static = _as_function(name), call_arguments.Selection("static", _as_function(name), None, None)
+        self.fun, self.static = _as_function(name), static_arguments.Selection("static", _as_function(name), None, None)
 
     def flag_donated_leaves(self, static: Any, in_tree: PyTreeDef) -> list[bool]:
         """Return a flag for each leaf: whether it is donated."""
@@ -304,7 +304,7 @@ class _LoadedFunction:
 
     def check_donation(self, flags: Sequence[bool], static: Any, leaves: Sequence[Any], in_tree: PyTreeDef) -> None:
         """Raise ValueError if a donated array is passed twice."""
-        call_arguments.check_donation(self.name, flags, leaves, lambda: self._paths)
+        static_arguments.check_donation(self.name, flags, leaves, lambda: self._paths)
 
 
 def _as_function(name: str) -> Any:

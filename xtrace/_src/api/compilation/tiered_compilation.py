@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from xtrace._src.api.compilation.compilation import Compilation
-from xtrace._src.api.jit import call_arguments
+from xtrace._src.api.jit import static_arguments
 from xtrace._src.api.jit.jit_cache import CompiledCall, Prepared
 from xtrace._src.api.jit.stages import Compiled, Lowered
 from xtrace._src.api.tracing import abstract_leaf, abstract_leaves
@@ -122,7 +122,7 @@ def warm_up(jitted: Jitted, calls: Sequence[tuple[tuple[Any, ...], dict[str, Any
     prepared: dict[int, Prepared] = {}
     table = jitted.cache.compiled
     for number, (args, kwargs) in enumerate(calls):
-        static, leaves, in_tree = call_arguments.flatten(jitted.fun, jitted.static, args, kwargs)
+        static, leaves, in_tree = static_arguments.flatten(jitted.fun, jitted.static, args, kwargs)
         if high_types and any(map(is_high, leaves)):
             raise TypeError(f"warm_up: {jitted.name} takes values of types that users define; call it to compile it")
         avals = abstract_leaves(jitted.fun, static, leaves, in_tree, abstract_leaf)

@@ -8,7 +8,8 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 from xtrace._late_imports import late_modules
 from xtrace._src.api.custom_rules.nondiff_arguments import Call, find_positions
-from xtrace._src.api.jit import call_arguments
+from xtrace._src.api.jit import static_arguments
+from xtrace._src.api.jit.argument_paths import list_argument_paths
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.array_protocol import array_boundary
 from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of, is_array_like
@@ -170,9 +171,9 @@ class CustomFunction(Generic[_Arguments, _Result]):
 
     def _paths(self, fixed: dict[int, Any], in_tree: PyTreeDef) -> list[str]:
         """Return the users' expressions for the leaves of the arguments that are not fixed."""
-        static = call_arguments.Static(tuple([(n, None) for n in sorted(fixed)]), ())
+        static = static_arguments.Static(tuple([(n, None) for n in sorted(fixed)]), ())
         tree = pytree.treedef_tuple((in_tree, pytree.tree_structure({})))
-        return call_arguments.argument_paths(self.fun, static, tree)
+        return list_argument_paths(self.fun, static, tree)
 
     def _flatten_result(self, role: str, name: str, result: object, trees: list[Any]) -> list[Any]:
         """Return the leaves of a result of the function or of a rule, and set `trees` to its structure."""

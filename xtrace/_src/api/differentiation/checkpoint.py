@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from xtrace._src.api.caches import OnceTable, find_table
-from xtrace._src.api.jit import call_arguments
-from xtrace._src.api.jit.call_arguments import NO_STATIC, Static
+from xtrace._src.api.function_caches import OnceTable, find_table
+from xtrace._src.api.jit.argument_paths import list_argument_paths
+from xtrace._src.api.jit.static_arguments import NO_STATIC, Static
 from xtrace._src.api.tracing import TracedFunction, abstract_leaves, trace
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.callables import check_callable, find_signature, make_debug_info, wraps
@@ -137,7 +137,7 @@ def print_saved_residuals(f: Callable[..., Any], *args: object, **kwargs: object
     """
     leaves, in_tree = pytree.tree_flatten((args, kwargs))
     avals = _avals(f, NO_STATIC, leaves, in_tree)
-    paths = call_arguments.argument_paths(f, NO_STATIC, in_tree)
+    paths = list_argument_paths(f, NO_STATIC, in_tree)
     info = make_debug_info("print_saved_residuals", f, lambda: paths)
 
     def call(*inner: Any) -> list[Any]:

@@ -13,8 +13,8 @@ from xtrace._src.algebra.resharding import reshard_as
 from xtrace._src.algebra.vector_space import broadcast_in_dim, materialize_literal, zeros
 from xtrace._src.api.differentiation.argnums import find_positions, read_argnums, restrict
 from xtrace._src.api.differentiation.pullback import find_mesh_place, make_pullback, put_on_place, saveable_leaves
-from xtrace._src.api.jit import call_arguments
-from xtrace._src.api.jit.call_arguments import NO_STATIC
+from xtrace._src.api.jit.argument_paths import defer_argument_paths, list_argument_paths
+from xtrace._src.api.jit.static_arguments import NO_STATIC
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of, high_types, is_array_like, is_high
 from xtrace._src.core.callables import check_callable, function_name, make_debug_info, wraps
@@ -106,7 +106,7 @@ class Flat:
     @property
     def info(self) -> DebugInfo:
         """The debug information of the linear jaxpr."""
-        paths = [call_arguments.lazy_argument_paths(self.fun, NO_STATIC, tree) for tree in self._calls()]
+        paths = [defer_argument_paths(self.fun, NO_STATIC, tree) for tree in self._calls()]
         return make_debug_info(
             self.transformation, self.fun, lambda: [path for p in paths for path in p()]
         )
@@ -126,7 +126,7 @@ class Flat:
 
     def path(self, position: int) -> str:
         """The user's expression for the leaf at `position`, such as ``x['w'][0]``."""
-        paths = [path for tree in self._calls() for path in call_arguments.argument_paths(self.fun, NO_STATIC, tree)]
+        paths = [path for tree in self._calls() for path in list_argument_paths(self.fun, NO_STATIC, tree)]
         return paths[position]
 
     def results(self, leaves: Sequence[Any]) -> Any:

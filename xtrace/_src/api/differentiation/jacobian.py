@@ -8,7 +8,7 @@ from typing import Any, ParamSpec
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, materialize_literal, reshape, zeros
 from xtrace._src.api.differentiation import grad
 from xtrace._src.api.differentiation.argnums import find_positions, read_argnums, restrict
-from xtrace._src.api.jit.call_arguments import NO_STATIC
+from xtrace._src.api.jit.static_arguments import NO_STATIC
 from xtrace._src.api.mapping.vmap import vmap
 from xtrace._src.api.tracing import abstract_leaf, abstract_leaves
 from xtrace._src.core import dtypes

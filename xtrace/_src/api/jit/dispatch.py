@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.api.jit.call_arguments import Static, same_static
+from xtrace._src.api.jit.static_arguments import Static, same_static
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
@@ -29,7 +29,7 @@ from xtrace._src.core.sentinels import MISS, MISSING
 from xtrace._src.core.settings import config
 from xtrace._src.core.tables import memoize
 from xtrace._src.core.trace import Trace, base_trace, current_trace
-from xtrace._src.runtime import staging
+from xtrace._src.runtime import staging_memory
 from xtrace._src.runtime.arrays import ConcreteArray, get_layout, mesh_sharding
 from xtrace._src.runtime.execute import Program
 from xtrace._src.runtime.transfer import put_at, scalar_buffers
@@ -497,7 +497,7 @@ class _Writer:
         sharding, devices = self.name_in_row("sharding", self.sharding), self.name_in_row("devices", self.devices)
         call, copy = self.name_in_row("put", buffers.put_many), self.name_in_row("copy", buffers.ZERO_COPY)
         put = f"{call}({aval}, {sharding}, [{data}], {devices}, True, True, {copy}, {x64})"
-        if example.donated or type(value) is complex or not staging.can_stage(input_type, self.device):
+        if example.donated or type(value) is complex or not staging_memory.can_stage(input_type, self.device):
             return put
         self.staged.append(_StagedInput(f"x{len(self.staged)}", input_type, variable, narrows, put))
         return self.staged[-1].name
@@ -510,7 +510,7 @@ class _Writer:
         if not self.staged:
             return []
         making = [f"{x.name} = {x.put}" for x in self.staged]
-        stack = staging.allocate([x.aval for x in self.staged], self.device) if example is not None else []
+        stack = staging_memory.allocate([x.aval for x in self.staged], self.device) if example is not None else []
         if not stack:
             return making
         memory = self.name_in_row("memory", stack)
@@ -613,5 +613,5 @@ def specialise(
 _COMMON = {
     "traces": sys.modules[Trace.__module__], "base": base_trace, "cache_key": config.cache_key, "store": config.store,
     "ndarray": np.ndarray, "Array": ConcreteArray, "put_at": put_at, "same_static": same_static, "cast": dtypes.cast,
-    "cast_into": dtypes.cast_into, "staging": staging, "forget": _forget,
+    "cast_into": dtypes.cast_into, "staging": staging_memory, "forget": _forget,
 }

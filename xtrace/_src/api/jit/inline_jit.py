@@ -12,13 +12,13 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from xtrace._src.algebra.resharding import with_out_sharding
-from xtrace._src.api.jit.call_arguments import are_hashable, find_keyword_only_names
 from xtrace._src.api.jit.jit import jit_library_function, with_code_of
 from xtrace._src.api.jit.jitted import Jitted
+from xtrace._src.api.jit.static_arguments import are_hashable, find_keyword_only_names
 from xtrace._src.core.array_protocol import accept_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import is_array_like
-from xtrace._src.core.boolean_parameters import check_flags, check_hashable, find_flags
+from xtrace._src.core.flag_parameters import check_flags, check_hashable, find_flags
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.shardings.requested_shardings import requested_out_sharding
 from xtrace._src.core.tables import Table

@@ -9,10 +9,10 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 from xtrace._late_imports import late_modules
 from xtrace._src.api.compilation import sharding_assignment
-from xtrace._src.api.jit import call_arguments
-from xtrace._src.api.jit.call_arguments import Selection
+from xtrace._src.api.jit import static_arguments
 from xtrace._src.api.jit.jit_cache import Options
 from xtrace._src.api.jit.jitted import Jitted, make_jitted
+from xtrace._src.api.jit.static_arguments import Selection
 from xtrace._src.core.callables import check_callable, wraps
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.sentinels import UNSPECIFIED, Unspecified
@@ -107,11 +107,11 @@ def jit(
         )
     static = Selection("static", fun, static_argnums, static_argnames)
     donated = Selection("donate", fun, donate_argnums, donate_argnames)
-    call_arguments.check_disjoint(fun, static, donated)
+    static_arguments.check_disjoint(fun, static, donated)
     options = Options(
         static.numbers, static.names, donated.numbers, donated.names, bool(keep_unused),
         chosen, parse_inline(inline),
-        call_arguments.freeze_compiler_options("jit", compiler_options),
+        static_arguments.freeze_compiler_options("jit", compiler_options),
         sharding_assignment.make_sharding_tree("in_shardings", in_shardings),
         sharding_assignment.make_sharding_tree("out_shardings", out_shardings),
         check_compilation(compilation),

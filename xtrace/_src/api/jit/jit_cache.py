@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._late_imports import late_modules
-from xtrace._src.api.caches import OnceTable, all_tables, count_repetitions
 from xtrace._src.api.compilation.compilation import Compilation, run_program
 from xtrace._src.api.compilation.sharding_assignment import NO_SHARDINGS, ShardingTree
+from xtrace._src.api.function_caches import OnceTable, all_tables, count_repetitions
 from xtrace._src.api.jit import dispatch
-from xtrace._src.api.jit.call_arguments import Static
+from xtrace._src.api.jit.static_arguments import Static
 from xtrace._src.api.tracing import TracedFunction
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.callables import make_debug_info

@@ -10,13 +10,14 @@ from types import FunctionType
 from typing import Any
 
 from xtrace._late_imports import late_modules
-from xtrace._src.api.caches import find_table
 from xtrace._src.api.compilation import sharding_assignment
 from xtrace._src.api.compilation.compilation import Compilation, check_execution, evaluates_on_host
 from xtrace._src.api.eager import check_live
-from xtrace._src.api.jit import call_arguments, dispatch
-from xtrace._src.api.jit.call_arguments import Selection, Static
+from xtrace._src.api.function_caches import find_table
+from xtrace._src.api.jit import dispatch, static_arguments
+from xtrace._src.api.jit.argument_paths import list_argument_paths
 from xtrace._src.api.jit.jit_cache import Cache, CompiledCall, Options, Prepared
+from xtrace._src.api.jit.static_arguments import Selection, Static
 from xtrace._src.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, trace
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_of_value, high_types, is_high
@@ -48,9 +49,10 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 with late_modules(globals()):
     from xtrace._src.api.compilation import tiered_compilation
     from xtrace._src.api.jit import stages
+    from xtrace._src.api.jit.annotated_arguments import find_described_arguments
     from xtrace._src.api.jit.reference_programs import ReferenceProgram
+    from xtrace._src.api.kept_traces import kept_traces
     from xtrace._src.api.reports import cache_info, cache_miss_reports
-    from xtrace._src.api.trace_cache import trace_cache
     from xtrace._src.core.high_types import high_nodes
     from xtrace._src.debug_nans import search as debug_nans
     from xtrace._src.host_evaluation import programs as host_programs
@@ -122,7 +124,7 @@ class Jitted:
         """Call with any arguments under any trace."""
         if config.disable_jit.value:
             return self.fun(*args, **kwargs)
-        static, leaves, in_tree = call_arguments.flatten(self.fun, self.static, args, kwargs)
+        static, leaves, in_tree = static_arguments.flatten(self.fun, self.static, args, kwargs)
         if high_types and any(map(is_high, leaves)):
             return self._call_with_high_types(leaves, args, kwargs)
         if current_trace.get() is not base_trace or any(isinstance(x, Tracer) for x in leaves):
@@ -134,7 +136,7 @@ class Jitted:
             x.signature if type(x) is ConcreteArray else self._get_leaf_aval(x, static, leaves, in_tree) for x in leaves
         ]
         if DELETED in signatures:
-            check_live(leaves, self.name, lambda: call_arguments.argument_paths(self.fun, static, in_tree))
+            check_live(leaves, self.name, lambda: list_argument_paths(self.fun, static, in_tree))
         settings = config.cache_key()
         key = (settings, static, in_tree, *signatures)
         compiled = self.cache.compiled.get_or_make(key, lambda: self._compile(static, in_tree, leaves, key))
@@ -267,7 +269,7 @@ class Jitted:
 
     def _compile(self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...]) -> CompiledCall:
         if cache_settings.trace_cache.value and not self.of_library:
-            return trace_cache.load_or_compile(self, static, in_tree, leaves, key)
+            return kept_traces.load_or_compile(self, static, in_tree, leaves, key)
         on_host = (self.of_library or self.options.is_plain) and evaluates_on_host(not self.of_library)
         if on_host and (host := self._evaluate_on_host(static, in_tree, leaves, key)) is not None:
             return host
@@ -443,15 +445,15 @@ class Jitted:
 
     def check_donation(self, flags: Sequence[bool], static: Static, leaves: Sequence[Any], in_tree: PyTreeDef) -> None:
         """Raise JaxRuntimeError if a donated array is passed twice."""
-        call_arguments.check_donation(
-            self.name, flags, leaves, lambda: call_arguments.argument_paths(self.fun, static, in_tree)
+        static_arguments.check_donation(
+            self.name, flags, leaves, lambda: list_argument_paths(self.fun, static, in_tree)
         )
 
     def _abstract_call(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Static, TracedFunction, Assignment]:
         """Return the static arguments, the trace, and the assignment of devices."""
-        static, leaves, in_tree = call_arguments.flatten(self.fun, self.static, args, kwargs)
+        static, leaves, in_tree = static_arguments.flatten(self.fun, self.static, args, kwargs)
         avals = abstract_leaves(self.fun, static, leaves, in_tree, abstract_leaf)
         avals = sharding_assignment.apply_shardings_to_types(avals, self.list_given_shardings(in_tree, None)[0], leaves)
         traced = self.get_trace(static, in_tree, avals)
@@ -510,7 +512,7 @@ class Jitted:
             static, in_tree, avals = self.cache.last_signature
             traced = self.get_trace(static, in_tree, avals)
             return stages.Traced(self, static, traced, self._assign_devices(avals, traced)).lower()
-        positional, named, missing = call_arguments.find_described_arguments(self.fun)
+        positional, named, missing = find_described_arguments(self.fun)
         if missing:
             raise TypeError(
                 f"lower: {self.name} has not been called, so the types of its arguments are unknown "

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xtrace._late_imports import late_modules
 from xtrace._src.api.compilation.compilation import check_execution, compile_module, explain_errors, run_program
-from xtrace._src.api.jit.call_arguments import Static, flatten, freeze_compiler_options
 from xtrace._src.api.jit.dispatch import CALLS_BEFORE_SPECIALISING, CallShapes, count_call, specialise
 from xtrace._src.api.jit.reference_programs import call_on_arrays
+from xtrace._src.api.jit.static_arguments import Static, flatten, freeze_compiler_options
 from xtrace._src.api.tracing import TracedFunction, abstract_leaves, make_struct
 from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, array_type, aval_of_value
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
@@ -39,7 +39,7 @@ with late_modules(globals()):
     from xtrace._src.api.reports import memory_reports, partition_reports
     from xtrace._src.debug_nans import search as debug_nans
     from xtrace._src.xla.mlir import modules
-    from xtrace._src.xla.plugins import targets
+    from xtrace._src.xla.plugins import absent_devices
 
 if TYPE_CHECKING:
     from xtrace._src.api.jit.jitted import Jitted
@@ -394,7 +394,7 @@ class Lowered(Stage):
 
     def _compile_for(self, target: str, options: dict[str, Any]) -> Compiled:
         """Compile for a target: for its first device, or for all if the program is partitioned."""
-        devices, platform = targets.compile_only_devices(target), targets.get_platform(target)
+        devices, platform = absent_devices.compile_only_devices(target), absent_devices.get_platform(target)
         mesh = self._assignment.mesh
         if mesh is None:
             assignment = Assignment(devices[:1])
@@ -419,7 +419,7 @@ class Lowered(Stage):
         text, taken = module.text(debug_info=True), assignment.keep(kept)
         partitioned = request_partitioning(taken, len(module.hidden))
         with explain_errors(self._traced.closed, module, assignment.devices):
-            executable = targets.compile(text, assignment.devices, options, partitioned)
+            executable = absent_devices.compile(text, assignment.devices, options, partitioned)
         inputs, results = None, None
         if assignment.mesh is not None:
             inputs, results = find_shardings(executable, taken, module.hidden, self._traced.jaxpr.out_avals)
@@ -624,7 +624,7 @@ class Compiled(Stage):
         paths, avals = self._paths(), self._traced.jaxpr.in_avals
         return partition_reports.make_report(
             self.fun_name, self._executable, device.device_kind, partition.assignment.mesh,
-            targets.get_device_memory(device.device_kind), [paths[i] for i in kept], [avals[i] for i in kept],
+            absent_devices.get_device_memory(device.device_kind), [paths[i] for i in kept], [avals[i] for i in kept],
             partition.inputs if partition.inputs is not None else [None] * len(kept),
         )
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import convert_to, materialize_literal
 from xtrace._src.api.differentiation.grad import check_each
-from xtrace._src.api.jit import call_arguments
-from xtrace._src.api.jit.call_arguments import NO_STATIC
+from xtrace._src.api.jit.argument_paths import list_argument_paths
+from xtrace._src.api.jit.static_arguments import NO_STATIC
 from xtrace._src.api.mapping.mapped_classes import (
     is_mapped_object,
     is_specification,
@@ -158,7 +158,7 @@ class _Call:
 
     def list_paths(self) -> list[str]:
         """Return the users' expressions for the leaves of the arguments."""
-        return call_arguments.argument_paths(self.options.fun, NO_STATIC, self.in_tree)
+        return list_argument_paths(self.options.fun, NO_STATIC, self.in_tree)
 
     def run(self) -> Any:
         """Return the result, in which mapped axes are where `out_axes` asks for them."""

@@ -29,7 +29,7 @@ from xtrace._src.xla import clients
 from xtrace._src.xla.clients import Device
 
 with late_modules(globals()):
-    from xtrace._src.xla.plugins import targets as target_machines
+    from xtrace._src.xla.plugins import absent_devices as target_machines
 
 
 def make_mesh(

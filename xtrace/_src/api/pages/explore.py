@@ -22,7 +22,7 @@ from xtrace._src.transforms import dead_code
 from xtrace._src.xla.source_locations import name_file
 
 with late_modules(globals()):
-    from xtrace._src.xla.plugins import targets
+    from xtrace._src.xla.plugins import absent_devices
 
 
 class Explored:
@@ -229,7 +229,7 @@ def _describe_memory(report: MemoryReport) -> dict[str, Any]:
 
 def _lower(stage: stages.Traced | stages.Lowered | stages.Compiled, target: str | None) -> stages.Lowered:
     """Return a new lowering of the stage, for the target's platform; the caller may change it."""
-    platforms = (targets.get_platform(target),) if target is not None else None
+    platforms = (absent_devices.get_platform(target),) if target is not None else None
     if isinstance(stage, stages.Lowered) and (platforms is None or platforms == (stage._platform,)):
         # `copy.copy` returns the stage itself: it treats stages as immutable.
         lowered = object.__new__(stages.Lowered)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from xtrace._src.api.jit.call_arguments import argument_paths
+from xtrace._src.api.jit.argument_paths import list_argument_paths
 from xtrace._src.api.pages.notebook_views import write_cache_html
 from xtrace._src.api.reports.cache_miss_reports import describe_type, get_signature_type, static_values
 from xtrace._src.core.avals import ShapedArray, short_repr
@@ -111,7 +111,7 @@ def _drop_devices(key: Any) -> Any:
 def _entry(function: Callable[..., Any], key: Any, seconds: tuple[Any, Any, Any], compiled: Any) -> CacheEntry:
     settings, static, tree, *signatures = key
     settings, axes = settings if isinstance(settings, tuple) else (settings, ())
-    paths = argument_paths(function, static, tree)
+    paths = list_argument_paths(function, static, tree)
     arguments = {path: _argument(signature) for path, signature in zip(paths, signatures, strict=True)}
     count = len(tree.children()[0].children()) + len(static.positional)
     changed = config.changed_settings(settings) | ({"mapped axes": axes} if axes else {})

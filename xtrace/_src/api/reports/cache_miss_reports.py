@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
-from xtrace._src.api.jit.call_arguments import Static, argument_paths, same_static
+from xtrace._src.api.jit.argument_paths import list_argument_paths
+from xtrace._src.api.jit.static_arguments import Static, same_static
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, short_repr
 from xtrace._src.core.callables import make_debug_info, positional_names
@@ -126,7 +127,7 @@ def find_key_differences(function: Callable[..., Any], key: Key, before: Key) ->
     differences += _static_differences(function, key, before)
     if key[2] != before[2]:
         return differences + _structure_differences(function, key, before)
-    for path, now, then in zip(argument_paths(function, key[1], key[2]), key[3:], before[3:], strict=True):
+    for path, now, then in zip(list_argument_paths(function, key[1], key[2]), key[3:], before[3:], strict=True):
         if now is not then:
             differences += _type_differences(path, now, then)
     return differences

@@ -9,7 +9,7 @@ from typing import Any
 from xtrace._src.api.reports.memory_reports import Fit, MemoryReport
 from xtrace._src.xla.device_memory import find_memory_of_host
 from xtrace._src.xla.executables.executables import CompileError
-from xtrace._src.xla.plugins import targets
+from xtrace._src.xla.plugins import absent_devices
 
 # The number of bytes in the compilers' messages about too little memory.
 _USED = re.compile(r"(?:Used |required for [\w ]+ \()(\d+(?:\.\d+)?)([KMGT]?)")
@@ -29,8 +29,8 @@ def fit_target(
         report = report_here()
         note = "" if report.device == "cpu" else f" (as compiled for {report.device})"
         return Fit(name, target, report.peak, find_memory_of_host(), note), report
-    kind = targets.get_device_kind(target)
-    capacity = targets.get_device_memory(kind)
+    kind = absent_devices.get_device_kind(target)
+    capacity = absent_devices.get_device_memory(kind)
     if compile_for is None:
         report = report_here()
         return Fit(name, kind, report.peak, capacity, f" (as compiled for {report.device})"), report

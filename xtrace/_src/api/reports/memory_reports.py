@@ -19,7 +19,7 @@ from xtrace._src.xla.executables import executables
 from xtrace._src.xla.hlo.buffer_assignment import read_assignment
 from xtrace._src.xla.hlo.hlo_programs import read_program
 from xtrace._src.xla.hlo.lifetimes import ARGUMENT, RESULT, TEMPORARY, Lifetimes, Value
-from xtrace._src.xla.plugins import targets
+from xtrace._src.xla.plugins import absent_devices
 from xtrace._src.xla.source_locations import Place
 
 with late_modules(globals()):
@@ -451,7 +451,7 @@ def report_executable(
 def describe_devices(devices: Sequence[Any]) -> tuple[str, int | None]:
     """Return a phrase for the devices of a program, and the memory of each in bytes, or None."""
     kind = devices[0].device_kind
-    known = targets.get_device_memory(kind)
+    known = absent_devices.get_device_memory(kind)
     capacity = find_memory_of_each(devices) if known is None else known
     return f"each of {len(devices)} devices of kind {kind}" if len(devices) > 1 else kind, capacity
 

@@ -23,7 +23,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func, stablehlo
 
 from xtrace._src.xla.custom_calls import lapack
-from xtrace._src.xla.mlir import mlir_names, mlir_rules, modules
+from xtrace._src.xla.mlir import mlir_names, mlir_objects, modules
 
 # The seconds for a process that reads an artifact, plus one for each megabyte, and the bytes of its address space.
 _PATIENCE = 30
@@ -74,7 +74,7 @@ def refine(text: str) -> Any:
 
 def _with_known_sizes(module: Any, has_shardings: bool) -> Any:
     try:
-        refined = mlir_names.with_static_shapes(mlir_rules.bytecode(module), True, True, has_shardings)
+        refined = mlir_names.with_static_shapes(mlir_objects.bytecode(module), True, True, has_shardings)
     except Exception as error:
         # The message of an assertion is the rest of a line; locations are before and after.
         message = re.search(r"error: (Input shapes .*)", str(error))
@@ -246,7 +246,7 @@ def _is_main(operation: Any) -> bool:
     return isinstance(operation, func.FuncOp) and ir.StringAttr(operation.attributes["sym_name"]).value == "main"
 
 
-def read_functions(module: Any) -> list[mlir_rules.RuleFunction]:
+def read_functions(module: Any) -> list[mlir_objects.RuleFunction]:
     """Return the functions of a module as text, ``main`` last, and register the LAPACK kernels that they call.
 
     Meshes replace their names in shardings.
@@ -263,7 +263,7 @@ def read_functions(module: Any) -> list[mlir_rules.RuleFunction]:
             raise ValueError(f"its program has a {each.operation.name} beside its functions, which cannot be called")
         elif _is_main(each):
             main = each
-    functions = mlir_rules.write_module_functions(module, main)
+    functions = mlir_objects.write_module_functions(module, main)
     for function in functions:
         for name, mesh in meshes.items():
             function.lines[:] = [line.replace(name, mesh) for line in function.lines]

@@ -13,7 +13,7 @@ import pytest
 import xtrace
 from xtrace._src.xla import clients
 from xtrace._src.xla.mlir import modules
-from xtrace._src.xla.plugins import plugins, targets
+from xtrace._src.xla.plugins import absent_devices, plugins
 
 ROOT = Path(__file__).parents[2]
 TARGETS = ["a100", "h100", "h200", "tpu-v4", "tpu-v5e", "tpu-v5p", "tpu-v6e"]
@@ -79,18 +79,18 @@ def is_matmul(flops, size):
 
 
 def test_targets_are_listed():
-    assert list(targets.TARGETS) == TARGETS
+    assert list(absent_devices.TARGETS) == TARGETS
 
 
 @pytest.mark.parametrize("target", [*TARGETS, " TPU-V5e:2x2 ", "h200:8"])
 def test_platform_of(target):
-    assert targets.get_platform(target) == ("tpu" if "tpu" in target.lower() else "cuda")
+    assert absent_devices.get_platform(target) == ("tpu" if "tpu" in target.lower() else "cuda")
 
 
 @pytest.mark.parametrize("target", ["", "tpu", "tpu-v9", "gpu", "h20", "v5e", "cpu", "tpu-v5e-4", ":2x2"])
 def test_an_unknown_target_is_answered_with_the_known_ones(target):
     with pytest.raises(ValueError, match=re.escape(f"unknown target {target!r}")) as caught:
-        targets.compile_only_device(target)
+        absent_devices.compile_only_device(target)
     assert all(known in str(caught.value) for known in TARGETS)
 
 
@@ -101,54 +101,54 @@ TOPOLOGIES = ["", "0", "0x0", "2x", "x2", "-1x2", "2,2", "2 2", "2x2x2x2", "1e3"
 @pytest.mark.parametrize("name", ["h200", "tpu-v4", "tpu-v5e"])
 def test_a_malformed_topology_is_an_error(name, topology):
     with pytest.raises(ValueError, match=re.escape(f"the target '{name}:{topology}' has no topology")) as caught:
-        targets.compile_only_device(f"{name}:{topology}")
+        absent_devices.compile_only_device(f"{name}:{topology}")
     assert f"write {name}:" in str(caught.value)
 
 
 @pytest.mark.parametrize("target", ["tpu-v5e:2x2x2", "tpu-v5e:4", "tpu-v4:2x2", "h200:1x2x4"])
 def test_a_topology_has_the_rank_of_its_target(target):
     with pytest.raises(ValueError, match="has no topology"):
-        targets.get_platform(target)
+        absent_devices.get_platform(target)
 
 
 @pytest.mark.parametrize("target", [None, 3, ["h200"], b"h200"])
 def test_a_target_is_a_string(target):
     with pytest.raises(TypeError, match="a target is a string such as 'tpu-v5e', not"):
-        targets.compile_only_device(target)
+        absent_devices.compile_only_device(target)
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_without_the_extra_the_error_names_the_one_command(target, monkeypatch):
-    monkeypatch.setattr(targets, "_topologies", {})
+    monkeypatch.setattr(absent_devices, "_topologies", {})
     monkeypatch.setattr(plugins, "find_library", lambda platform: None)
     with pytest.raises(ImportError) as caught:
-        targets.compile_only_device(target)
+        absent_devices.compile_only_device(target)
     command = "pip install 'xtrace[aot]'"
     assert str(caught.value) == f"compiling for {target} needs a compiler that is not installed: {command}"
 
 
 def test_a_cuda_plugin_without_ptxas_is_answered_with_the_command(monkeypatch):
-    monkeypatch.setattr(targets, "_topologies", {})
+    monkeypatch.setattr(absent_devices, "_topologies", {})
     monkeypatch.setattr(plugins, "find_library", lambda platform: "xla_cuda_plugin.so")
     monkeypatch.setattr(plugins, "cuda_data_directory", lambda: None)
-    monkeypatch.setattr(targets.shutil, "which", lambda name: None)
-    monkeypatch.setattr(targets.os.path, "isfile", lambda path: False)
+    monkeypatch.setattr(absent_devices.shutil, "which", lambda name: None)
+    monkeypatch.setattr(absent_devices.os.path, "isfile", lambda path: False)
     with pytest.raises(ImportError, match=re.escape("needs ptxas and libdevice: pip install 'xtrace[aot]'")):
-        targets.compile_only_device("h200")
+        absent_devices.compile_only_device("h200")
 
 
 @pytest.mark.parametrize("devices", [None, [], (), 3, "h200", [object()]])
 def test_devices_are_devices(devices):
     with pytest.raises(TypeError, match="devices are what compile_only_devices returns"):
-        targets.compile(ELEMENTWISE, devices)
+        absent_devices.compile(ELEMENTWISE, devices)
 
 
 @needs_compilers
 @pytest.mark.aot
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_target_alone_is_one_chip(target):
-    (device,) = targets.compile_only_devices(target)
-    assert targets.compile_only_device(target) is device
+    (device,) = absent_devices.compile_only_devices(target)
+    assert absent_devices.compile_only_device(target) is device
     assert (device.device_kind, device.platform) == (KINDS[target], "tpu" if "tpu" in target else "gpu")
     assert "tpu" in target or (device.compute_capability, device.core_count) == (
         ("8.0", 108) if target == "a100" else ("9.0", 132)
@@ -166,7 +166,7 @@ def test_a_target_alone_is_one_chip(target):
     ],
 )
 def test_a_topology_has_a_device_for_each_chip(target, count):
-    devices = targets.compile_only_devices(target)
+    devices = absent_devices.compile_only_devices(target)
     assert len(devices) == len({device.id for device in devices}) == count
 
 
@@ -174,14 +174,14 @@ def test_a_topology_has_a_device_for_each_chip(target, count):
 @pytest.mark.aot
 def test_a_topology_the_compiler_refuses():
     with pytest.raises(ValueError, match="the compiler has no such topology of tpu-v5e: INVALID_ARGUMENT"):
-        targets.compile_only_devices("tpu-v5e:3x3")
+        absent_devices.compile_only_devices("tpu-v5e:3x3")
 
 
 @needs_compilers
 @pytest.mark.aot
 @pytest.mark.parametrize("given_as", [str, str.encode, modules.parse], ids=["str", "bytes", "module"])
 def test_matmul_compiles_however_it_is_given(given_as):
-    executable = targets.compile(given_as(MATMUL), targets.compile_only_device("tpu-v5e"))
+    executable = absent_devices.compile(given_as(MATMUL), absent_devices.compile_only_device("tpu-v5e"))
     assert "is_scheduled=true" in executable.hlo_modules()[0].to_string()
 
 
@@ -189,8 +189,8 @@ def test_matmul_compiles_however_it_is_given(given_as):
 @pytest.mark.aot
 @pytest.mark.parametrize("target", TARGETS)
 def test_matmul_and_elementwise(target):
-    device = targets.compile_only_device(target)
-    matmul = targets.compile(MATMUL, device)
+    device = absent_devices.compile_only_device(target)
+    matmul = absent_devices.compile(MATMUL, device)
     (module,) = matmul.hlo_modules()
     assert module.name == "jit_matmul"
     assert "f32[1024,1024]" in module.to_string()
@@ -201,7 +201,7 @@ def test_matmul_and_elementwise(target):
     assert memory.argument_size_in_bytes == 2 * 4 * 1024**2
     assert memory.output_size_in_bytes == 4 * 1024**2
 
-    elementwise = targets.compile(ELEMENTWISE, device)
+    elementwise = absent_devices.compile(ELEMENTWISE, device)
     costs = elementwise.cost_analysis()
     assert costs["flops"] == 64 * 128
     assert costs["transcendentals"] == 2 * 64 * 128
@@ -215,7 +215,7 @@ def test_matmul_and_elementwise(target):
 @pytest.mark.aot
 @pytest.mark.parametrize("target", ["h200", "tpu-v5e"])
 def test_what_a_library_computes_is_counted(target):
-    costs = targets.compile(CONVOLUTION, targets.compile_only_device(target)).cost_analysis()
+    costs = absent_devices.compile(CONVOLUTION, absent_devices.compile_only_device(target)).cost_analysis()
     # Two operations for each product of the 3x3 window over 16 channels; a TPU's compiler may pad.
     assert costs["flops"] >= 2 * (8 * 30 * 30 * 32) * (3 * 3 * 16)
     assert min(costs.values()) >= 0
@@ -225,7 +225,7 @@ def test_what_a_library_computes_is_counted(target):
 @pytest.mark.aot
 @pytest.mark.parametrize("target", ["h200:4", "tpu-v5e:2x2"])
 def test_a_sharded_program_is_partitioned(target):
-    executable = targets.compile(SHARDED, targets.compile_only_devices(target))
+    executable = absent_devices.compile(SHARDED, absent_devices.compile_only_devices(target))
     assert "all-reduce" in executable.hlo_modules()[0].to_string()
     # Each device gets a quarter; a TPU pads it to its tiles.
     quarter = 16 * 8 * 4 // 4
@@ -236,12 +236,12 @@ def test_a_sharded_program_is_partitioned(target):
 @pytest.mark.aot
 @pytest.mark.parametrize("target", ["h200", "tpu-v5e"])
 def test_compiler_options(target):
-    device = targets.compile_only_device(target)
-    assert targets.compile(ELEMENTWISE, device, {"xla_backend_optimization_level": 1}).hlo_modules()
+    device = absent_devices.compile_only_device(target)
+    assert absent_devices.compile(ELEMENTWISE, device, {"xla_backend_optimization_level": 1}).hlo_modules()
     with pytest.raises(RuntimeError, match="No such compile option: 'xla_nonsense'"):
-        targets.compile(ELEMENTWISE, device, {"xla_nonsense": 1})
+        absent_devices.compile(ELEMENTWISE, device, {"xla_nonsense": 1})
     with pytest.raises(TypeError, match="compiler option 'xla_dump_to' is None"):
-        targets.compile(ELEMENTWISE, device, {"xla_dump_to": None})
+        absent_devices.compile(ELEMENTWISE, device, {"xla_dump_to": None})
 
 
 UNKNOWN_CALL = """module {
@@ -283,15 +283,15 @@ def test_bad_modules_raise_and_the_process_lives(target):
     code = (
         "import json, sys\n"
         "from xtrace._src.xla.plugins import targets\n"
-        f"device = targets.compile_only_device({target!r})\n"
+        f"device = absent_devices.compile_only_device({target!r})\n"
         "errors = {}\n"
         "for name, text in json.load(sys.stdin).items():\n"
         "    try:\n"
-        "        targets.compile(text, device)\n"
+        "        absent_devices.compile(text, device)\n"
         "        errors[name] = None\n"
         "    except Exception as error:\n"
         "        errors[name] = [c.__name__ for c in type(error).__mro__]\n"
-        f"targets.compile({ELEMENTWISE!r}, device)\n"
+        f"absent_devices.compile({ELEMENTWISE!r}, device)\n"
         "print(json.dumps(errors))\n"
     )
     texts = json.dumps({name: text for name, (text, _) in BAD.items()})
@@ -306,11 +306,11 @@ def test_bad_modules_raise_and_the_process_lives(target):
 @pytest.mark.aot
 @pytest.mark.parametrize("target", ["h200", "tpu-v5e"])
 def test_threads_compile_at_once(target):
-    device = targets.compile_only_device(target)
+    device = absent_devices.compile_only_device(target)
     flops = {}
 
     def run(size):
-        flops[size] = targets.compile(MATMUL.replace("1024", str(size)), device).cost_analysis()["flops"]
+        flops[size] = absent_devices.compile(MATMUL.replace("1024", str(size)), device).cost_analysis()["flops"]
 
     threads = [threading.Thread(target=run, args=(128 * n,)) for n in range(1, 5)]
     for thread in threads:
@@ -329,7 +329,7 @@ def test_a_fresh_process_compiles_without_jax_and_keeps_its_environment(target):
         "import os, sys\n"
         "before = dict(os.environ)\n"
         "from xtrace._src.xla.plugins import targets\n"
-        f"targets.compile({ELEMENTWISE!r}, targets.compile_only_device({target!r})).cost_analysis()\n"
+        f"absent_devices.compile({ELEMENTWISE!r}, absent_devices.compile_only_device({target!r})).cost_analysis()\n"
         "loaded = [m for m in sys.modules if m.partition('.')[0] in ('jax', 'jax_plugins', 'libtpu')]\n"
         "assert not loaded, loaded\n"
         "print(sorted(n for n in os.environ if os.environ[n] != before.get(n)))\n"

@@ -10,7 +10,7 @@ import xtrace.numpy as jnp
 from tests.api.test_dispatch import CALLS
 from xtrace import lax
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.runtime import staging
+from xtrace._src.runtime import staging_memory
 
 FLOAT32 = np.dtype(np.float32)
 
@@ -157,15 +157,16 @@ def test_dtypes_that_numpy_lacks_have_no_staging_memory(dtype):
 
 def test_memory_for_large_arguments_is_not_kept():
     device = xtrace.devices()[0]
-    small, large = ShapedArray((staging.MOST_BYTES // 8,), FLOAT32), ShapedArray((staging.MOST_BYTES,), FLOAT32)
-    assert staging.can_stage(small, device) and not staging.can_stage(large, device)
-    assert not staging.can_stage(ShapedArray((0,), FLOAT32), device)
-    assert len(staging.allocate([small, small], device)) == 1
-    assert staging.allocate([small, small, small], device) == []
+    small = ShapedArray((staging_memory.MOST_BYTES // 8,), FLOAT32)
+    large = ShapedArray((staging_memory.MOST_BYTES,), FLOAT32)
+    assert staging_memory.can_stage(small, device) and not staging_memory.can_stage(large, device)
+    assert not staging_memory.can_stage(ShapedArray((0,), FLOAT32), device)
+    assert len(staging_memory.allocate([small, small], device)) == 1
+    assert staging_memory.allocate([small, small, small], device) == []
 
 
 def test_buffers_share_the_staging_memory():
-    ((array, buffer),) = staging.allocate([ShapedArray((5,), FLOAT32)], xtrace.devices()[0])
+    ((array, buffer),) = staging_memory.allocate([ShapedArray((5,), FLOAT32)], xtrace.devices()[0])
     array[...] = [1, 2, 3, 4, 5]
     assert np.asarray(buffer).tolist() == [1, 2, 3, 4, 5]
 
@@ -186,7 +187,7 @@ def test_guards_see_the_transfers():
             jitted(x)
         with xtrace.transfer_guard("allow"):
             assert np.asarray(jitted(x)).tolist() == [1, 1, 1, 1]
-    assert not staging.guarded_threads
+    assert not staging_memory.guarded_threads
     for _ in range(CALLS):
         jitted(x)
     assert stacks_of(jitted)

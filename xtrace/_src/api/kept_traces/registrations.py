@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from xtrace._src.api.trace_cache.known_functions import is_written_in_python
+from xtrace._src.api.kept_traces.known_functions import is_written_in_python
 
 # The standard abstract classes, for which functions of libraries may look.
 _ABSTRACT = tuple([

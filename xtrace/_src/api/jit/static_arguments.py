@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import operator
-import weakref
 from collections.abc import Callable, Mapping, Sequence
-from types import FunctionType, MethodType
+from types import FunctionType
 from typing import Any
 
 from xtrace._src.core import callables
-from xtrace._src.core.avals import ShapeDtypeStruct
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.ops.references.binding import unwrap
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.xla.executables.executables import CompileError
-from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -297,20 +293,6 @@ def join(static: Static, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[l
     return joined, {**kwargs, **dict(static.named)}
 
 
-def argument_paths(function: Callable[..., Any] | None, static: Static, in_tree: Any) -> list[str]:
-    """Return the path of each traced leaf, in the form users write: ``x``, ``params['w'][0]``, ``args[2]``."""
-    args, kwargs = in_tree.children()
-    fixed = {n for n, _ in static.positional}
-    count = len(args.children()) + len(fixed)
-    numbers = [n for n in range(count) if n not in fixed]
-    names = callables.positional_names(function, count)
-    known = callables.find_signature(function)
-    keywords = kwargs.node_data()[1]
-    named = [name if known is None or name in known.parameters else f"kwargs[{name!r}]" for name in keywords]
-    trees = [*args.children(), *kwargs.children()]
-    return callables.describe_leaf_paths([*[names[n] for n in numbers], *named], trees)
-
-
 def check_donation(name: str, flags: Sequence[bool], leaves: Sequence[Any], paths: Callable[[], Sequence[str]]) -> None:
     """Raise JaxRuntimeError if a donated array occurs twice among the leaves of the arguments of `name`."""
     seen: dict[int, int] = {}
@@ -323,49 +305,3 @@ def check_donation(name: str, flags: Sequence[bool], leaves: Sequence[Any], path
                 f"jit: the same array is passed to {name} as {paths()[first]} and {paths()[i]}, and donated: its "
                 "memory would be reused while it is still read. Pass a copy (x.copy()) or do not donate it."
             )
-
-
-def lazy_argument_paths(function: Callable[..., Any], static: Static, in_tree: PyTreeDef) -> Callable[[], list[str]]:
-    """Return a function that returns `argument_paths`; it does not keep `function` alive, whose caches hold it."""
-    owner: Callable[[], Callable[..., Any] | None]
-    try:
-        owner = weakref.WeakMethod(function) if isinstance(function, MethodType) else weakref.ref(function)
-    except TypeError:  # an object without weak references, whose caches live only as long as its wrapper
-        return lambda: argument_paths(function, static, in_tree)
-    return lambda: argument_paths(owner(), static, in_tree)
-
-
-def find_described_arguments(function: Callable[..., Any]) -> tuple[list[Any], dict[str, Any], list[str]]:
-    """Return arguments from the ShapeDtypeStructs in annotations or defaults: positional ones, keywords, and the rest.
-
-    Only positional-only parameters are in the first result. The rest are the names of parameters without a description.
-    """
-    signature = callables.find_signature(function)
-    if signature is None:
-        return [], {}, ["its signature cannot be read"]
-    given = function.keywords if isinstance(function, functools.partial) else {}
-    positional: list[Any] = []
-    named: dict[str, Any] = {}
-    missing = []
-    for name, parameter in signature.parameters.items():
-        if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD) or name in given:
-            continue
-        annotation = _evaluate_annotation(parameter.annotation, function)
-        description = annotation if isinstance(annotation, ShapeDtypeStruct) else parameter.default
-        if description is inspect.Parameter.empty:
-            missing.append(name)
-        elif parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
-            positional.append(description)
-        elif isinstance(description, ShapeDtypeStruct):
-            named[name] = description
-    return positional, named, missing
-
-
-def _evaluate_annotation(annotation: object, function: Callable[..., Any]) -> Any:
-    """Return the value of an annotation; None for a text that cannot be evaluated."""
-    if not isinstance(annotation, str):
-        return annotation
-    try:
-        return eval(annotation, getattr(callables.innermost_function(function), "__globals__", {}))
-    except Exception:
-        return None

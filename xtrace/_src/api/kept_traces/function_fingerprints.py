@@ -24,9 +24,9 @@ import numpy as np
 
 from xtrace._late_imports import get_namespace
 from xtrace._src.api.compilation.serialized_programs import record_mesh, record_sharding
-from xtrace._src.api.jit.call_arguments import Selection
-from xtrace._src.api.trace_cache import known_functions
-from xtrace._src.api.trace_cache.registrations import LocalRegistrationError, describe_registrations, find_copier
+from xtrace._src.api.jit.static_arguments import Selection
+from xtrace._src.api.kept_traces import known_functions
+from xtrace._src.api.kept_traces.registrations import LocalRegistrationError, describe_registrations, find_copier
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapeDtypeStruct
 from xtrace._src.core.diagnostics.abbreviation import abbreviate

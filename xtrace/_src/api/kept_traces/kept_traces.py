@@ -19,10 +19,10 @@ import numpy as np
 
 from xtrace._src.api.compilation.serialized_programs import RecordReader, record_aval, record_program, record_sharding
 from xtrace._src.api.compilation.sharding_assignment import apply_shardings_to_types
-from xtrace._src.api.jit import call_arguments
-from xtrace._src.api.jit.call_arguments import Static
+from xtrace._src.api.jit.argument_paths import defer_argument_paths
 from xtrace._src.api.jit.jit_cache import CompiledCall, Prepared
-from xtrace._src.api.trace_cache.function_fingerprints import Fingerprint, UncertainError
+from xtrace._src.api.jit.static_arguments import Static
+from xtrace._src.api.kept_traces.function_fingerprints import Fingerprint, UncertainError
 from xtrace._src.api.tracing import abstract_leaves
 from xtrace._src.core.avals import ShapedArray, aval_of_value
 from xtrace._src.core.callables import function_name
@@ -99,7 +99,7 @@ class KeptTrace:
                 raise
             _logger.warning("a trace of %s in %s cannot be read: %s", self._jitted.name, self._cache.directory, error)
             return None
-        paths = call_arguments.lazy_argument_paths(self._jitted.fun, self._static, self._in_tree)
+        paths = defer_argument_paths(self._jitted.fun, self._static, self._in_tree)
         traced = described.trace(self._in_tree, out_tree, paths)
         return CompiledCall(program, program, traced, (0.0, 0.0, time.perf_counter() - start))
 
