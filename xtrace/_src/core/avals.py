@@ -79,6 +79,10 @@ class AbstractValue:
     # is_high: a user defines the type. has_qdd: its values are mutable.
     is_high = has_qdd = False
 
+    def at_least_vspace(self: Any) -> Any:
+        """Return the type of tangents: an older name of ``to_tangent_aval``."""
+        return self.to_tangent_aval()
+
 
 class ShapedArray(AbstractValue):
     """The type of an array; instances are immutable, and equal ones are one object.
@@ -195,13 +199,13 @@ class ShapedArray(AbstractValue):
         dtype = dtypes.tangent_dtype(self.dtype)
         return self if dtype is self.dtype else ShapedArray(self.shape, dtype)
 
-    def to_cotangent_aval(self) -> ShapedArray:
+    def to_ct_aval(self) -> ShapedArray:
         """Return the type of the cotangents of values of this type: unreduced axes become reduced and the reverse."""
         if self.is_placed and any(self.sums):
             own = self.explicit_sharding
             sharding = own.update(spec=own.spec.to_ct_spec()) if own is not None else None
-            return self.update(sharding=sharding, manual_sums=self.manual_sums.of_cotangents())
-        return self
+            return self.update(sharding=sharding, manual_sums=self.manual_sums.of_cotangents()).to_tangent_aval()
+        return self.to_tangent_aval()
 
     def lo_ty(self) -> list[ShapedArray]:
         """Return the types of the arrays that hold a value of this type: the type itself."""
