@@ -200,12 +200,16 @@ class ShapedArray(AbstractValue):
         return self if dtype is self.dtype else ShapedArray(self.shape, dtype)
 
     def to_ct_aval(self) -> ShapedArray:
-        """Return the type of the cotangents of values of this type: unreduced axes become reduced and the reverse."""
+        """Return the type of the cotangents of values of this type, or float0 if it is not differentiable."""
+        return self.to_cotangent_aval().to_tangent_aval()
+
+    def to_cotangent_aval(self) -> ShapedArray:
+        """Return this type with unreduced axes reduced and the reverse; integers stay: `linear_transpose` has them."""
         if self.is_placed and any(self.sums):
             own = self.explicit_sharding
             sharding = own.update(spec=own.spec.to_ct_spec()) if own is not None else None
-            return self.update(sharding=sharding, manual_sums=self.manual_sums.of_cotangents()).to_tangent_aval()
-        return self.to_tangent_aval()
+            return self.update(sharding=sharding, manual_sums=self.manual_sums.of_cotangents())
+        return self
 
     def lo_ty(self) -> list[ShapedArray]:
         """Return the types of the arrays that hold a value of this type: the type itself."""

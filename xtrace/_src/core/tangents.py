@@ -54,7 +54,7 @@ def is_differentiable(aval: ShapedArray) -> bool:
 
 def cotangent_avals(avals: Iterable[ShapedArray]) -> list[ShapedArray]:
     """Return the types of the cotangents of values of types `avals`."""
-    return [a.to_ct_aval() for a in avals]
+    return [a.to_cotangent_aval() for a in avals]
 
 
 def unreduced_aval(aval: ShapedArray, cotangent: ShapedArray) -> ShapedArray:

@@ -419,7 +419,7 @@ def _forward_leaves(
         in_cotangents = _backward(prim, pytree.tree_unflatten(tree, restored), given)
         return [
             None if _is_zero(c) or not is_differentiable(a)
-            else convert_to(c, a.to_ct_aval().dtype, aval_of(c).weak_type and a.weak_type)
+            else convert_to(c, a.to_cotangent_aval().dtype, aval_of(c).weak_type and a.weak_type)
             for c, a in zip(in_cotangents, prim.in_avals_flat, strict=True)
         ]
 
@@ -437,7 +437,7 @@ def _backward(prim: VJPHiPrimitive, residuals: Any, cotangent: Any) -> list[Any]
     """Return the cotangents of the leaves of the arguments."""
     if not _has_own(prim, "vjp_bwd"):
         return pytree.tree_leaves(prim.vjp_bwd_retval(residuals, cotangent), is_leaf=_is_zero)
-    accumulators = [ValAccum(a.to_ct_aval()) for a in prim.in_avals_flat]
+    accumulators = [ValAccum(a.to_cotangent_aval()) for a in prim.in_avals_flat]
     prim.vjp_bwd(residuals, cotangent, *pytree.tree_unflatten(prim.in_tree, accumulators))
     return [x.freeze() for x in accumulators]
 

@@ -95,7 +95,7 @@ def _transpose(
         if given is None:
             return
     operands = [
-        x if isinstance(x, Literal) else UndefinedPrimal(x.aval.to_ct_aval()) if x in linear else values[x]
+        x if isinstance(x, Literal) else UndefinedPrimal(x.aval.to_cotangent_aval()) if x in linear else values[x]
         for x in equation.invars
     ]
     bilinear = getattr(primitive.jvp, "func", None) is BILINEAR.make
@@ -118,7 +118,7 @@ def _transpose(
     for x, cotangent in zip(equation.invars, results, strict=True):
         if cotangent is not None and x in linear:
             if x.aval.is_placed:
-                cotangent = _match_sharding(cotangent, x.aval.to_ct_aval(), primitive)
+                cotangent = _match_sharding(cotangent, x.aval.to_cotangent_aval(), primitive)
             elif (own := aval_of(cotangent).explicit_sharding) is not None and own.spec.unreduced:
                 cotangent = cast_to_auto(cotangent)
             before = cotangents_of.get(x)  # type: ignore[arg-type]
@@ -132,7 +132,7 @@ def _match_sharding(cotangent: Any, wanted: ShapedArray, primitive: Primitive) -
     own = aval_of(cotangent)
     if own.manual_sums != wanted.manual_sums:
         raise ShardingTypeError(
-            f"{primitive.name}: the cotangent of the operand of type {wanted.to_ct_aval().str_short(True)} "
+            f"{primitive.name}: the cotangent of the operand of type {wanted.to_cotangent_aval().str_short(True)} "
             f"should have the type {wanted.str_short(True)}, and it is {own.str_short(True)}: the other operands are "
             "the same on all devices. Cast the operand to='varying' with xtrace.lax.pcast first"
         )

@@ -384,7 +384,7 @@ def _compute_gradients(
     out = []
     for aval in in_avals:
         cotangent = next(in_cotangents) if is_differentiable(aval) else None
-        out.append(make_zero_tangent(aval.to_ct_aval()) if cotangent is None else materialize_literal(cotangent))
+        out.append(make_zero_tangent(aval.to_cotangent_aval()) if cotangent is None else materialize_literal(cotangent))
     return out
 
 
@@ -476,7 +476,7 @@ def _check_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: ob
     if not is_differentiable(aval) and not linear and own is not None and own.shape == wanted.shape:
         return None
     if not linear:
-        wanted = wanted.to_ct_aval()
+        wanted = wanted.to_cotangent_aval()
     if own is None or own.shape != wanted.shape or own.dtype != wanted.dtype or own.sums != wanted.sums:
         name = key_paths.keystr(pytree.leaf_paths(flat.out_tree)[position])
         where = f" at {name}" if name else ""
@@ -534,7 +534,7 @@ def value_and_grad(
         one = aval_of(results[0])
         seed: Any = Literal(dtypes.scalar_type_of(one.dtype)(1), one)
         if any(one.sums):
-            seed = reshard_as(Literal(seed.value, one.update(sharding=None)), one.to_ct_aval())
+            seed = reshard_as(Literal(seed.value, one.update(sharding=None)), one.to_cotangent_aval())
         else:
             seed = put_on_place(find_mesh_place(results[0]), seed)
         out = _compute_gradients(linear, avals, [seed])
