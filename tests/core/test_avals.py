@@ -159,6 +159,20 @@ def test_aval_of_agrees_with_jax(value, x64):
     assert (found.shape, found.dtype, found.weak_type) == (theirs.shape, theirs.dtype, theirs.weak_type)
 
 
+@pytest.mark.parametrize("method", ["to_tangent_aval", "at_least_vspace", "to_ct_aval"])
+def test_types_of_tangents_and_cotangents_are_those_of_jax(method):
+    """Rules of custom_jvp make symbolic zeros of these types."""
+
+    def types(module):
+        values = (
+            module.numpy.ones(2), module.numpy.ones(2, "bfloat16"), module.numpy.arange(3), 1.0, 1j, True,
+            module.random.key(0), module.new_ref(module.numpy.zeros(2)),
+        )
+        return [str(getattr(module.typeof(x), method)()) for x in values]
+
+    assert types(xtrace) == types(jax)
+
+
 def test_other_byte_orders_become_the_machine_s():
     value = np.arange(3, dtype=">f4")
     assert aval_of(value) is ShapedArray((3,), np.dtype(np.float32))

@@ -38,6 +38,7 @@ def test_clients():
         found = importlib.import_module(f"{package.__name__}.extend.backend")
         assert "cpu" in found.backends() and found.backends()["cpu"] is found.get_backend("cpu")
         assert found.get_backend(found.get_backend()) is found.get_backend() is package.devices()[0].client
+        assert found.get_backend.cache_clear() is None and found.get_backend() is package.devices()[0].client
         assert found.get_default_device() == package.devices()[0]
         with package.default_device(package.devices("cpu")[-1]):
             assert found.get_default_device() == package.devices("cpu")[-1]

@@ -79,6 +79,10 @@ class AbstractValue:
     # is_high: a user defines the type. has_qdd: its values are mutable.
     is_high = has_qdd = False
 
+    def at_least_vspace(self: Any) -> Any:
+        """Return the type of tangents: an older name of ``to_tangent_aval``."""
+        return self.to_tangent_aval()
+
 
 class ShapedArray(AbstractValue):
     """The type of an array; instances are immutable, and equal ones are one object.
@@ -195,8 +199,12 @@ class ShapedArray(AbstractValue):
         dtype = dtypes.tangent_dtype(self.dtype)
         return self if dtype is self.dtype else ShapedArray(self.shape, dtype)
 
+    def to_ct_aval(self) -> ShapedArray:
+        """Return the type of the cotangents of values of this type, or float0 if it is not differentiable."""
+        return self.to_cotangent_aval().to_tangent_aval()
+
     def to_cotangent_aval(self) -> ShapedArray:
-        """Return the type of the cotangents of values of this type: unreduced axes become reduced and the reverse."""
+        """Return this type with unreduced axes reduced and the reverse; integers stay: `linear_transpose` has them."""
         if self.is_placed and any(self.sums):
             own = self.explicit_sharding
             sharding = own.update(spec=own.spec.to_ct_spec()) if own is not None else None
