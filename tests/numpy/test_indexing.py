@@ -14,7 +14,7 @@ import xtrace.numpy as jnp
 from tests.support.expressions import check_eagerly, check_jitted
 from tests.support.operands import BOOL, FLOAT, INTEGER, assert_same, dtypes_in, ours, random_values, seeds, theirs
 from xtrace._src.core.errors import ConcretizationTypeError, NonConcreteBooleanIndexError
-from xtrace.numpy.indexing.indexing import read_index
+from xtrace.numpy.indexing.index_plans import read_index
 
 READS = [
     "x[0]", "x[-1]", "x[5]", "x[-5]", "x[0, 1]", "x[1:]", "x[::2]", "x[::-1]", "x[2:0:-1]", "x[-1:-3:-1]", "x[3:1]",

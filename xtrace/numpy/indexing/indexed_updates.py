@@ -27,7 +27,8 @@ from xtrace._src.ops.arrays.gather_scatter import Scatter
 from xtrace._src.ops.elementwise import elementwise
 from xtrace.numpy.arrays.conversion import asarray
 from xtrace.numpy.arrays.creation import ones_like, warn_of_lost_part, zeros
-from xtrace.numpy.indexing.indexing import Options, Plan, get_at, read_index, to_position
+from xtrace.numpy.indexing.index_plans import Plan, read_index
+from xtrace.numpy.indexing.indexing import Options, get_at, to_position
 from xtrace.numpy.operands import broadcast_operand_to, scalar_of
 
 

@@ -350,6 +350,64 @@ class _Writer:
             return self.keys[0], self.key[0]
         return f"({', '.join(self.keys)})", tuple(self.key)
 
+    def arguments(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], static: Static, donated: Sequence[bool],
+        kept: Sequence[int] | None,
+    ) -> list[str]:
+        """Write the checks and inputs of the arguments; return the names of the parameters, empty if there are many.
+
+        kept: the positions of the leaves that the program reads; None for all.
+        """
+        kept_positions = range(len(donated)) if kept is None else set(kept)
+        position = 0
+
+        def describe_leaves(value: object) -> tuple[Any, list[_Leaf]]:
+            nonlocal position
+            leaves, tree = pytree.tree_flatten(value)
+            described = [_Leaf(leaf, i in kept_positions, donated[i]) for i, leaf in enumerate(leaves, position)]
+            position += len(leaves)
+            return tree, described
+
+        fixed_positions, fixed_names = {n for n, _ in static.positional}, {n for n, _ in static.named}
+        self.require(f"len(kwargs) == {len(kwargs)}" if kwargs else "not kwargs")
+        names = [f"a{n}" for n in range(len(args))]
+        parameters = names if len(args) <= _MAX_PARAMETERS else []
+        if parameters:
+            self.require("not args")
+        else:
+            # Unpacking checks the number of arguments: it raises ValueError for another one.
+            self.checks.append(f"[{', '.join(names)}] = args")
+        for number, value in enumerate(args):
+            if number in fixed_positions:
+                self.static(f"a{number}", value)
+            else:
+                self.tree(*describe_leaves(value), f"a{number}")
+        for name in sorted(kwargs):
+            if name in fixed_names:
+                self.static(self.variable(f"kwargs[{name!r}]"), kwargs[name])
+            else:
+                self.tree(*describe_leaves(kwargs[name]), f"kwargs[{name!r}]")
+        return parameters
+
+    def results(
+        self, avals: Sequence[ShapedArray], signatures: Sequence[Any], out_tree: PyTreeDef
+    ) -> tuple[list[str], list[str], str]:
+        """Return the names of the results' buffers, the statements that make arrays of them, and the result."""
+        outputs = [f"b{i}" for i in range(len(avals))]
+        arrays = [f"r{i}" for i in range(len(avals))]
+        making = [
+            f"{r} = {self.name_in_row('zeros', np.zeros(aval.shape, dtypes.float0))}"
+            if aval.dtype == dtypes.float0
+            else f"{r} = '@Array'(); {r}.buffer = {b}; {r}.aval = {self.name_in_row('t', aval)}; "
+            f"{r}.signature = {self.name_in_row('t', signature)}"
+            for r, b, aval, signature in zip(arrays, outputs, avals, signatures, strict=True)
+        ]
+        result = _write_result(out_tree, list(arrays))
+        if result is None:
+            unflatten = self.name_in_row("unflatten", out_tree.unflatten)
+            result = f"{unflatten}(({''.join(a + ', ' for a in arrays)}))"
+        return outputs, making, result
+
     def static(self, source: str, value: Any) -> None:
         """Write the comparison of a static argument with its compiled value."""
         self.distinguish(source, value)
@@ -508,52 +566,12 @@ def specialise(
     execute = writer.name_in_row("execute", program.execute)
     handlers = writer.name_in_row("handlers", program.handlers)
     collect_garbage = writer.name_in_row("collect", buffers.collect_garbage)
-    kept = range(len(donated)) if program.kept is None else set(program.kept)
-    position = 0
-
-    def describe_leaves(value: object) -> tuple[Any, list[_Leaf]]:
-        nonlocal position
-        leaves, tree = pytree.tree_flatten(value)
-        kept_leaves = [_Leaf(leaf, i in kept, donated[i]) for i, leaf in enumerate(leaves, position)]
-        position += len(leaves)
-        return tree, kept_leaves
-
-    fixed_positions, fixed_names = {n for n, _ in static.positional}, {n for n, _ in static.named}
-    writer.require(f"len(kwargs) == {len(kwargs)}" if kwargs else "not kwargs")
-    names = [f"a{n}" for n in range(len(args))]
-    parameters = names if len(args) <= _MAX_PARAMETERS else []
-    if parameters:
-        writer.require("not args")
-    else:
-        # Unpacking checks the number of arguments: it raises ValueError for another one.
-        writer.checks.append(f"[{', '.join(names)}] = args")
-    for number, value in enumerate(args):
-        if number in fixed_positions:
-            writer.static(f"a{number}", value)
-        else:
-            writer.tree(*describe_leaves(value), f"a{number}")
-    for name in sorted(kwargs):
-        if name in fixed_names:
-            writer.static(writer.variable(f"kwargs[{name!r}]"), kwargs[name])
-        else:
-            writer.tree(*describe_leaves(kwargs[name]), f"kwargs[{name!r}]")
+    parameters = writer.arguments(args, kwargs, static, donated, program.kept)
     if not writer.supported:
         return None
-    signatures = program.list_result_signatures()
-    outputs = [f"b{i}" for i in range(len(signatures))]
-    arrays = [f"r{i}" for i in range(len(signatures))]
-    making = [
-        f"{r} = {writer.name_in_row('zeros', np.zeros(aval.shape, dtypes.float0))}"
-        if aval.dtype == dtypes.float0
-        else f"{r} = '@Array'(); {r}.buffer = {b}; {r}.aval = {writer.name_in_row('t', aval)}; "
-        f"{r}.signature = {writer.name_in_row('t', signature)}"
-        for r, b, aval, signature in zip(arrays, outputs, program.out_avals, signatures, strict=True)
-    ]
+    outputs, making, result = writer.results(program.out_avals, program.list_result_signatures(), out_tree)
     written = [b for b, aval in zip(outputs, program.out_avals, strict=True) if aval.dtype != dtypes.float0]
     staging_inputs = writer.stage_inputs(written[0] if written else None)
-    result = _write_result(out_tree, list(arrays))
-    if result is None:
-        result = f"{writer.name_in_row('unflatten', out_tree.unflatten)}(({''.join(a + ', ' for a in arrays)}))"
     targets = f"[{', '.join(outputs)}] = " if outputs else ""
     hidden = [f"*{writer.name_in_row('hidden', program.hidden)}"] if program.hidden else []
     inputs = f"({''.join(i + ', ' for i in hidden + writer.inputs)})"

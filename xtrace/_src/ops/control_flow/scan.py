@@ -146,6 +146,9 @@ def _effects(*, jaxpr: ClosedJaxpr, **_: object) -> Effects:
     return jaxpr.effects
 
 
+_INDEX = ShapedArray((), dtypes.int32)
+
+
 class _Steps:
     """Writes the steps of a scan: inline, or as calls of one function if there are several."""
 
@@ -217,51 +220,59 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
     unroll = min(loop.unroll, loop.length) if is_counted else 1
     trips, rest = divmod(loop.length, unroll)
     steps = _Steps(jaxpr.jaxpr, loop, consts, unroll > 1 or occurs_again(builder, jaxpr.jaxpr))
-    index = ShapedArray((), dtypes.int32)
     if not is_counted or trips > 1:
-        effects = ordered_effects(jaxpr.effects)
-        terms = [x for x in (*consts, *xs) if is_unreduced(x)]
-        state = [*get_tokens(builder, effects), builder.constant(0, index), *carry, *ys, *terms]
-        avals = [v.aval for v in state]
-        condition = builder.region(avals, "cond")
-        first = len(effects)
-        i, bound = condition.arguments[first], condition.constant(trips, index)
-        condition.name_next("lt")
-        holds = condition.compare("LT", i, bound)
-        body = builder.region(avals, "body")
-        i, *values_of_step = with_tokens(body, effects, body.arguments)
-        carried, stacked = _halves(values_of_step, loop.num_carry)
-        stacked, within = _halves(stacked, len(ys))
-        inner = dict(zip([x.name for x in terms], within, strict=True))
-        steps.consts = [body.keep_terms(inner.get(x.name, x)) for x in consts]
-        scanned = [body.keep_terms(inner.get(x.name, x)) for x in xs]
-        start = i
-        if loop.reverse:
-            last = body.constant(trips - 1, index)
-            body.name_next("sub")
-            start = body.elementwise("subtract", last, i)
-        if unroll > 1:
-            start = body.elementwise("multiply", start, body.constant(unroll, index))
-        if loop.reverse and rest:
-            start = body.elementwise("add", start, body.constant(rest, index))
-        carried, stacked = steps.write_group(body, unroll, start, carried, scanned, stacked)
-        one = body.constant(1, index)
-        body.name_next("add")
-        after = body.elementwise("add", i, one)
-        results = [*get_tokens(body, effects), after, *carried, *stacked, *within]
-        done = with_tokens(builder, effects, builder.while_loop(state, (condition, holds), (body, results)))
-        carry, ys = _halves(done[1 : len(done) - len(terms)], loop.num_carry)
-        steps.consts = consts
+        carry, ys = _emit_loop(builder, steps, trips, unroll, carry, xs, ys)
         if rest:
             ys = [builder.keep_terms(y.bitcast(v)) for y, v in zip(ys, stacked_avals, strict=True)]
     elif trips:
-        carry, ys = steps.write_group(builder, unroll, builder.constant(rest * loop.reverse, index), carry, xs, ys)
+        carry, ys = steps.write_group(builder, unroll, builder.constant(rest * loop.reverse, _INDEX), carry, xs, ys)
     if rest:
         at = 0 if loop.reverse else loop.length - rest
-        carry, ys = steps.write_group(builder, rest, builder.constant(at, index), carry, xs, ys)
+        carry, ys = steps.write_group(builder, rest, builder.constant(at, _INDEX), carry, xs, ys)
     if missing != 0:
         ys = [builder.slice(y, [(0, n) for n in v.shape]) for y, v in zip(ys, stacked_avals, strict=True)]
     return [*carry, *ys]
+
+
+def _emit_loop(
+    builder: FunctionBuilder, steps: _Steps, trips: int, unroll: int, carry: list[Value], xs: list[Value],
+    ys: list[Value],
+) -> tuple[list[Value], list[Value]]:
+    """Write a while loop of `trips` groups of `unroll` steps; return the carry, and `ys` with the results stored."""
+    loop, consts = steps.loop, steps.consts
+    effects = ordered_effects(steps.jaxpr.effects)
+    terms = [x for x in (*consts, *xs) if is_unreduced(x)]
+    state = [*get_tokens(builder, effects), builder.constant(0, _INDEX), *carry, *ys, *terms]
+    avals = [v.aval for v in state]
+    condition = builder.region(avals, "cond")
+    i, bound = condition.arguments[len(effects)], condition.constant(trips, _INDEX)
+    condition.name_next("lt")
+    holds = condition.compare("LT", i, bound)
+    body = builder.region(avals, "body")
+    i, *values_of_step = with_tokens(body, effects, body.arguments)
+    carried, stacked = _halves(values_of_step, loop.num_carry)
+    stacked, within = _halves(stacked, len(ys))
+    inner = dict(zip([x.name for x in terms], within, strict=True))
+    steps.consts = [body.keep_terms(inner.get(x.name, x)) for x in consts]
+    scanned = [body.keep_terms(inner.get(x.name, x)) for x in xs]
+    start = i
+    if loop.reverse:
+        last = body.constant(trips - 1, _INDEX)
+        body.name_next("sub")
+        start = body.elementwise("subtract", last, i)
+    if unroll > 1:
+        start = body.elementwise("multiply", start, body.constant(unroll, _INDEX))
+    rest = 0 if is_symbolic(loop.length) else loop.length % unroll
+    if loop.reverse and rest:  # The remaining steps are in front.
+        start = body.elementwise("add", start, body.constant(rest, _INDEX))
+    carried, stacked = steps.write_group(body, unroll, start, carried, scanned, stacked)
+    one = body.constant(1, _INDEX)
+    body.name_next("add")
+    after = body.elementwise("add", i, one)
+    results = [*get_tokens(body, effects), after, *carried, *stacked, *within]
+    done = with_tokens(builder, effects, builder.while_loop(state, (condition, holds), (body, results)))
+    steps.consts = consts
+    return _halves(done[1 : len(done) - len(terms)], loop.num_carry)
 
 
 def _halves(values: Sequence[Any], count: int) -> tuple[list[Any], list[Any]]:
