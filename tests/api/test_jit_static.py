@@ -51,6 +51,7 @@ CALLS = {
 
 SELECTIONS = [
     {}, *({"static_argnums": n} for n in (0, 1, 2, 3, -4, (0, 1), (1, 0), (0, 0), (), [1], (5,))),
+    *({"static_argnums": np.array(n)} for n in (1, [0, 1])),
     *({"static_argnames": n} for n in ("a", "b", "c", "rest", "x", "z", ("a", "b"), ["c"], (), ("a", "a"))),
     *({"static_argnums": n, "static_argnames": m} for n in (0, 1, (0, 1), ()) for m in ("a", "b", "c", ())),
 ]

@@ -15,6 +15,7 @@ from xtrace._src.core.errors import ConcretizationTypeError
 
 RESHAPED = [
     "x.reshape(4, 3)", "x.reshape((2, 6))", "x.reshape([2, 6])", "x.reshape(-1)", "x.reshape(3, 4)",
+    "jnp.reshape(x, np.array(12))", "x.reshape(np.array(-1))", "jnp.reshape(x, (np.array(-1), np.array(2)))",
     "x.reshape(2, -1)", "jnp.reshape(x, (2, -1))", "jnp.reshape(x, 12)", "x.reshape((2, -1), order='F')",
     "jnp.reshape(y, (4, 6), 'F')", "jnp.reshape(w, ())", "jnp.reshape(w, (1, 1))", "jnp.reshape(2.0, (1, 1))",
     "jnp.reshape(z, (2, -1))", "x.reshape(np.array([2, 6]))", "x.ravel()", "v.ravel()", "x.ravel('F')",
@@ -34,6 +35,8 @@ JOINED = [
     "jnp.concatenate([x, x])", "jnp.concatenate([x, i], 1)", "jnp.concatenate([x, v], None)", "jnp.concatenate(x)",
     "jnp.concatenate([x, x], dtype=int)", "jnp.concatenate((x, x[:1], x[:0]))", "jnp.concatenate([b, i], -1)",
     "jnp.concatenate([jnp.full((2,), 1.0), jnp.full((2,), 1.0)])", "jnp.concatenate([jnp.full((2,), 1.0), n])",
+    "jnp.concatenate([x, x], np.int64(1))", "jnp.concatenate(x, np.int8(0))", "jnp.concat([x, x], axis=np.array(-1))",
+    "jnp.append(x, x, np.int32(1))", "jnp.concatenate(y, np.array(1))",
     "jnp.concatenate([x])", "jnp.concatenate(np.ones((2, 3)))", "jnp.concat([x, x], axis=1)", "jnp.stack([x, x])",
     "jnp.stack([x, i], 1)", "jnp.stack([w, w])", "jnp.stack([1, 2.0])", "jnp.stack([x, x], axis=-1)", "jnp.stack(x)",
     "jnp.stack([x, x], dtype=jnp.bfloat16)", "jnp.vstack([v, v])", "jnp.vstack([x, v])", "jnp.vstack([1, 2])",
@@ -125,6 +128,7 @@ ERRORS = [
     ("jnp.concatenate([x, x.T])", TypeError, r"along dimension 0 for shapes \(3, 4\), \(4, 3\)"),
     ("jnp.concatenate([1, 2])", ValueError, "Zero-dimensional arrays cannot be concatenated"),
     ("jnp.concatenate([])", ValueError, "Need at least one array"),
+    ("jnp.concatenate([x, x], axis=1.0)", TypeError, "concatenate: axis must be an integer, got 1.0"),
     ("jnp.concatenate([x], axis=2)", ValueError, "concatenate: axis 2 is out of bounds for array of dimension 2"),
     ("jnp.concatenate([x, [1, 2]])", TypeError, "concatenate requires ndarray or scalar arguments; argument 1"),
     ("jnp.concatenate(2)", TypeError, "needs a list or tuple of arrays, got <class 'int'>"),
@@ -277,3 +281,10 @@ def test_shifts_of_every_integer_are_added_exactly(dtype):
         np.testing.assert_array_equal(mixed, expected)
     many, x = np.full(5000, 2**20 - 1, np.int32), np.arange(2**20, dtype=np.int8)
     np.testing.assert_array_equal(jnp.roll(x, jnp.asarray(many)), np.roll(x, -5000))
+
+
+def test_integers_may_be_arrays_without_axes():
+    x = jnp.arange(6).reshape(2, 3)
+    assert x.reshape(jnp.array(6)).shape == jnp.reshape(x, jnp.array(-1)).shape == (6,)
+    assert jnp.reshape(x, (jnp.array(-1), jnp.array(2))).shape == (3, 2)
+    assert jnp.concatenate([x, x], jnp.array(1)).shape == (2, 6)

@@ -38,7 +38,7 @@ CASES = [
     ("choice", (MATRIX, (2,), False), {"axis": 1}), ("choice", (SIZES, (5,)), {"p": CHANCES}),
     ("choice", (2, (2,), False), {"p": CHANCES}),
     ("categorical", (MATRIX,), {}), ("categorical", (MATRIX,), {"axis": 0}),
-    ("categorical", (CHANCES,), {"shape": (5,)}),
+    ("categorical", (CHANCES,), {"shape": (5,)}), ("categorical", (MATRIX,), {"axis": np.array(-2)}),
     ("categorical", (MATRIX,), {"shape": (3, 2), "replace": False}), ("categorical", (MATRIX,), {"mode": "high"}),
     ("multivariate_normal", (SIZES, COVARIANCE), {}), ("multivariate_normal", (SIZES, COVARIANCE, (3,)), {}),
     ("multivariate_normal", (SIZES, COVARIANCE), {"dtype": "float16"}),

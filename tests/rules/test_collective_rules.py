@@ -33,10 +33,22 @@ CASES = {
     "axis_size": (lambda lax, x: x * lax.axis_size("i"), X),
 }
 FORWARD_ONLY = {"pmax": (lambda lax, x: lax.pmax(x, "i"), X), "pmin": (lambda lax, x: lax.pmin(x, "i"), X)}
+REDUCTIONS = ("psum", "pmean", "pmax", "pmin")
 
 
 def _mapped(library, function):
     return lambda x: library.api.vmap(lambda x: function(library.lax, x), axis_name="i")(x)
+
+
+@pytest.mark.parametrize("name", [*REDUCTIONS, "all_gather", "psum_scatter"])
+def test_over_no_axes(name):
+    ours, theirs = getattr(lax, name), getattr(jax.lax, name)
+    for x in (xtrace.numpy.asarray(X), X):
+        assert_same(ours(x, ()), theirs(jax.numpy.asarray(x) if isinstance(x, xtrace.Array) else x, ()))
+    assert_same(xtrace.jit(lambda x: ours({"a": x}, ()))(X)["a"], X)
+    if name in REDUCTIONS:
+        assert_same(ours(np.int32(3), ()), theirs(np.int32(3), ()))
+        assert_same(xtrace.grad(lambda x: ours(x * x, ()).sum())(X), 2 * X)
 
 
 @pytest.mark.drawn(0.3)

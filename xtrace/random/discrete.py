@@ -543,7 +543,7 @@ def categorical(
     own = get_parameter_shape("logits", logits)
     if not -len(own) <= axis < len(own):
         raise IndexError(f"categorical: axis {axis} is out of bounds for logits of shape {own}")
-    axis %= len(own)
+    axis = canonical_axis(axis, len(own))
     to_float_dtype(aval_of(logits).dtype)
     batch = own[:axis] + own[axis + 1 :]
     wanted = batch if shape is None else canonical_shape(shape)

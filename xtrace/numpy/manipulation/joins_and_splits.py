@@ -69,7 +69,7 @@ def _join(
     """
     if not isinstance(arrays, (Array, np.ndarray)):
         raised = [raise_rank(x, new_axes) for x in _to_operands(arrays)]
-        return _concatenate(raised, axis if isinstance(axis, int) else axis(raised[0].ndim), dtype)
+        return _concatenate(raised, axis(raised[0].ndim) if callable(axis) else axis, dtype)
     # One transposition, so that the program does not grow with the number of rows.
     array = to_array_operand(arrays)
     if not array.ndim or not array.shape[0]:
@@ -78,7 +78,7 @@ def _join(
     count, *shape = array.shape
     if not shape:
         raise _make_rank_error()
-    along = canonical_axis(axis if isinstance(axis, int) else axis(len(shape)), len(shape))
+    along = canonical_axis(axis(len(shape)) if callable(axis) else axis, len(shape))
     rows = moveaxis(array, 0, along)
     wanted, weak = _promote_types([array], dtype)
     return convert_to(set_shape(rows, (*shape[:along], count * shape[along], *shape[along + 1 :])), wanted, weak)

@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, operand_aval
+from xtrace._src.algebra.vector_space import (
+    broadcast_in_dim,
+    canonical_axis,
+    canonical_shape,
+    operand_aval,
+    shape_entries,
+)
 from xtrace._src.algebra.vector_space import reshape as set_shape
 from xtrace._src.algebra.vector_space import transpose as permute
 from xtrace._src.api.jit.inline_jit import inline_jit
@@ -22,6 +28,7 @@ from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.settings.jax_version import pack_results
 from xtrace._src.core.shardings.requested_shardings import requested_out_sharding
+from xtrace._src.core.sizes import to_size
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace.numpy.arrays.conversion import array, check_memory_order, to_array_operand
@@ -33,14 +40,24 @@ from xtrace.numpy.operands import (
 )
 
 
+def _is_unknown(entry: Any) -> bool:
+    """Whether an entry of a shape is -1."""
+    if isinstance(entry, Tracer):
+        return False
+    try:
+        return bool(to_size(entry) == -1)
+    except TypeError:
+        return False
+
+
 def _find_target_shape(own: tuple[int, ...], size: int, wanted: object) -> tuple[int, ...]:
     """Return the shape `wanted` for an array of `size` elements, with -1 replaced by the missing length."""
     if type(wanted) is not tuple or any(type(n) is not int or n < 0 for n in wanted):
-        entries = [wanted] if isinstance(wanted, Tracer) or not isinstance(wanted, Iterable) else list(wanted)
-        unknown = [i for i, n in enumerate(entries) if isinstance(n, (int, np.integer)) and n == -1]
+        entries = shape_entries(wanted)
+        unknown = [i for i, n in enumerate(entries) if _is_unknown(n)]
         if len(unknown) > 1:
             raise TypeError(
-                f"{called_function()}: can only specify one unknown axis size with a -1 value, got {tuple(entries)}"
+                f"{called_function()}: can only specify one unknown axis size with a -1 value, got {entries}"
             )
         known = canonical_shape([n for i, n in enumerate(entries) if i not in unknown] if unknown else wanted)
         if unknown:
@@ -48,7 +65,7 @@ def _find_target_shape(own: tuple[int, ...], size: int, wanted: object) -> tuple
             if product == 0 or size % product:
                 raise TypeError(
                     f"{called_function()}: cannot reshape array of shape {own} (size {size}) into shape "
-                    f"{tuple(entries)}: the product of the other sizes, {product}, does not divide {size}"
+                    f"{entries}: the product of the other sizes, {product}, does not divide {size}"
                 )
             wanted = (*known[: unknown[0]], size // product, *known[unknown[0] :])
         else:

@@ -27,7 +27,10 @@ def find_keyword_only_names(function: Callable[..., Any]) -> tuple[str, ...]:
 def _as_integers(name: str, value: Any) -> tuple[int, ...]:
     if value is None:
         return ()
-    values = value if isinstance(value, (tuple, list, set, frozenset)) or hasattr(value, "__iter__") else (value,)
+    try:
+        values = tuple(value)
+    except TypeError:  # an array without axes is an integer, though it has the methods of sequences
+        values = (value,)
     try:
         return tuple(operator.index(v) for v in values)
     except TypeError:

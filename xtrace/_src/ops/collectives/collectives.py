@@ -184,6 +184,8 @@ class AxisReduction(Primitive):
             if is_sum and type(leaf) in (bool, int, float, complex) and groups is None:
                 # Python numbers are summed while tracing: psum(1, name) is the axis size as a Python number.
                 return leaf * axis_size(axes)
+            if is_sum and not axes:
+                return leaf
             checked = checked_axes(current_trace.get())
             manual = tuple([n for n in axes if n in checked])
             terms = aval_of(leaf).manual_sums.unreduced.intersection(manual)
@@ -202,6 +204,8 @@ class AxisReduction(Primitive):
         return map_leaves(reduce_leaf, self.name, x)
 
     def _emit(self, builder: FunctionBuilder, x: Value, *, axes: Sequence[Any], axis_index_groups: Any) -> Value:
+        if not axes:
+            return x
         groups = device_groups(builder, axes, axis_index_groups)
         return builder.all_reduce(x, self.elementwise, groups, builder.results[0])
 

@@ -185,6 +185,8 @@ def all_gather(
     if to not in ("varying", "invarying", "reduced"):
         raise ValueError(f"all_gather: to must be 'varying', 'invarying' or 'reduced', got {abbreviate(to)}")
     names = axis_names(axis_name)
+    if not names:
+        return map_leaves(lambda leaf: leaf, "all_gather", x)
     groups = canonical_index_groups("all_gather", axis_index_groups, names, equal=True)
     size = axis_size(names) if groups is None else len(groups[0])
     checked = checked_axes(current_trace.get()).issuperset(names)
@@ -323,6 +325,8 @@ def psum_scatter(
         Array([2, 4], dtype=int32)
     """
     names = axis_names(axis_name)
+    if not names:
+        return map_leaves(lambda leaf: leaf, "psum_scatter", x)
     groups = canonical_index_groups("psum_scatter", axis_index_groups, names, equal=True)
     size = axis_size(names) if groups is None else len(groups[0])
 
