@@ -135,7 +135,7 @@ def shift_past(axis: int, dimensions: Sequence[int]) -> tuple[int, ...]:
     return tuple([d + (d >= axis) for d in dimensions])
 
 
-def shape_entries(shape: Any) -> tuple[Any, ...]:
+def list_shape_entries(shape: Any) -> tuple[Any, ...]:
     """Return the entries of `shape`; one that is no sequence, such as an array without axes, is the only entry."""
     # As in JAX, sets and iterators are no shapes: they have no order, or cannot be read twice.
     if isinstance(shape, Tracer) or not hasattr(shape, "__getitem__"):
@@ -148,7 +148,7 @@ def shape_entries(shape: Any) -> tuple[Any, ...]:
 
 def canonical_shape(shape: Any, *, function: str = "") -> tuple[int, ...]:
     """Return `shape` as a tuple of ints; TypeError if an entry is no concrete, nonnegative integer."""
-    entries = shape_entries(shape)
+    entries = list_shape_entries(shape)
     if any(isinstance(n, Tracer) for n in entries):
         raise explain.traced_shape(next(n for n in entries if isinstance(n, Tracer)), entries, function=function)
     try:

@@ -13,8 +13,8 @@ from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
     canonical_axis,
     canonical_shape,
+    list_shape_entries,
     operand_aval,
-    shape_entries,
 )
 from xtrace._src.algebra.vector_space import reshape as set_shape
 from xtrace._src.algebra.vector_space import transpose as permute
@@ -53,7 +53,7 @@ def _is_unknown(entry: Any) -> bool:
 def _find_target_shape(own: tuple[int, ...], size: int, wanted: object) -> tuple[int, ...]:
     """Return the shape `wanted` for an array of `size` elements, with -1 replaced by the missing length."""
     if type(wanted) is not tuple or any(type(n) is not int or n < 0 for n in wanted):
-        entries = shape_entries(wanted)
+        entries = list_shape_entries(wanted)
         unknown = [i for i, n in enumerate(entries) if _is_unknown(n)]
         if len(unknown) > 1:
             raise TypeError(
