@@ -174,6 +174,7 @@ LATE = {
     "xtrace._src.api.compilation.mesh_agreement": "arguments or operations with meshes, 2",
     "xtrace._src.api.differentiation.reference_pullback": "the gradient of a function of references, 1",
     "xtrace._src.api.jit.jitted_type": "`stages.Wrapped`, 1",
+    "xtrace._src.api.jit.annotated_arguments": "`lower()` without arguments, 1",
     "xtrace._src.api.jit.reference_programs": "a jitted function of references, 1",
     "xtrace._src.api.jit.stages": "`trace` and `lower` of a jitted function, 1",
     "xtrace._src.core.diagnostics.messages": "an error that names the called function, 1",

@@ -31,7 +31,8 @@ from xtrace.numpy.arrays.conversion import asarray
 from xtrace.numpy.arrays.creation import zeros_like
 from xtrace.numpy.elementwise.complex_parts import real
 from xtrace.numpy.elementwise.ufuncs import abs as absolute
-from xtrace.numpy.elementwise.ufuncs import clip, maximum, minimum, sqrt, where
+from xtrace.numpy.elementwise.ufuncs import clip, maximum, minimum, sqrt
+from xtrace.numpy.indexing.where import where
 from xtrace.numpy.manipulation.joins_and_splits import concatenate, stack
 from xtrace.numpy.operands import cast_to
 from xtrace.numpy.products.contraction import matmul

@@ -26,7 +26,8 @@ from xtrace._src.ops.elementwise.reinterpretation import bitcast_convert_type, o
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.arrays.creation import ones
 from xtrace.numpy.elementwise.ufuncs import abs as absolute
-from xtrace.numpy.elementwise.ufuncs import clip, where
+from xtrace.numpy.elementwise.ufuncs import clip
+from xtrace.numpy.indexing.where import where
 from xtrace.numpy.manipulation.rearrangement import repeat
 from xtrace.numpy.reductions.reductions import max as largest
 

@@ -91,8 +91,9 @@ with _late_imports(globals()):
         log10 as log10, log1p as log1p, log2 as log2, maximum as maximum, minimum as minimum, mod as mod,
         multiply as multiply, negative as negative, pow as pow, rad2deg as rad2deg, radians as radians,
         reciprocal as reciprocal, sign as sign, sin as sin, sinh as sinh, sqrt as sqrt, square as square,
-        subtract as subtract, tan as tan, tanh as tanh, where as where,
+        subtract as subtract, tan as tan, tanh as tanh,
     )
+    from xtrace.numpy.indexing.where import where as where
     from xtrace.numpy.elementwise.special_functions import (  # every name
         i0 as i0, logaddexp as logaddexp, logaddexp2 as logaddexp2, sinc as sinc,
     )

@@ -458,9 +458,6 @@ def default_complex(x64: bool) -> DType:
     return complex128 if x64 else complex64
 
 
-_weak_scalars = frozenset([int, float, complex])
-
-
 def dtype_and_weak(value: object, x64: bool, wide: bool | None = None) -> tuple[Any, bool]:
     """Return the canonical dtype of `value` and whether it is weak.
 

@@ -156,14 +156,6 @@ def mark_first_occurrences(rows: Array) -> Array:
     return scatter(full(starts.shape, False, dtypes.bool_), expand_dims(order, (1,)), starts, numbers, mode=_MODE)
 
 
-def count_groups(rows: Array, sizes: Sequence[int]) -> Array:
-    """Return the number of distinct rows in bounds."""
-    inside = take_rows(convert_to(~outside(rows, sizes), dtypes.int32), iota(dtypes.int32, rows.shape[0]))
-    rows, order, _ = group_rows(rows, sizes)
-    counted = convert_to(_mark_group_starts(rows), dtypes.int32) * take_rows(inside, order)
-    return reduce_sum(counted, (0,))
-
-
 def mask_rows(data: Array, mask: Array) -> Array:
     """Return `data` with zeros in the rows where `mask` is False."""
     wide = broadcast_in_dim(mask, data.shape, (0,))

@@ -10,7 +10,8 @@ from xtrace.example_libraries.optimizers.schedules import make_schedule
 from xtrace.example_libraries.optimizers.states import optimizer
 from xtrace.numpy.arrays.conversion import asarray
 from xtrace.numpy.arrays.creation import zeros, zeros_like
-from xtrace.numpy.elementwise.ufuncs import abs, maximum, minimum, sqrt, square, where
+from xtrace.numpy.elementwise.ufuncs import abs, maximum, minimum, sqrt, square
+from xtrace.numpy.indexing.where import where
 from xtrace.numpy.manipulation.shapes import atleast_1d, expand_dims, reshape
 from xtrace.numpy.reductions.reductions import max as greatest
 

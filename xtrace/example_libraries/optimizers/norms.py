@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace._src.core.pytrees import pytree
-from xtrace.numpy.elementwise.ufuncs import sqrt, where
+from xtrace.numpy.elementwise.ufuncs import sqrt
+from xtrace.numpy.indexing.where import where
 from xtrace.numpy.products.contraction import vdot
 
 __all__ = ["clip_grads", "l2_norm"]

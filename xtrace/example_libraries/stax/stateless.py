@@ -18,7 +18,8 @@ from xtrace.nn.activations import elu, gelu, leaky_relu, relu, selu, sigmoid, so
 from xtrace.nn.normalization import log_softmax, softmax
 from xtrace.numpy.arrays.creation import ones_like
 from xtrace.numpy.arrays.scalar_types import shape
-from xtrace.numpy.elementwise.ufuncs import exp, tanh, where
+from xtrace.numpy.elementwise.ufuncs import exp, tanh
+from xtrace.numpy.indexing.where import where
 from xtrace.numpy.manipulation.joins_and_splits import concatenate
 from xtrace.numpy.manipulation.shapes import reshape
 from xtrace.random import bernoulli

@@ -26,7 +26,7 @@ from xtrace._src.sparse.bcoo_primitives import (
 )
 from xtrace.experimental.sparse.coordinate_storage import Coordinates, check_coordinates
 from xtrace.numpy.arrays.conversion import asarray
-from xtrace.numpy.elementwise.ufuncs import where
+from xtrace.numpy.indexing.where import where
 
 __all__ = ["bcoo_extract", "bcoo_sort_indices", "bcoo_sum_duplicates", "bcoo_todense", "bcoo_transpose"]
 

@@ -21,7 +21,8 @@ from xtrace.experimental.sparse.coordinate_storage import CoordinateStorage, che
 from xtrace.experimental.sparse.layout_changes import bcoo_squeeze, bcoo_update_layout
 from xtrace.numpy.arrays.conversion import asarray
 from xtrace.numpy.arrays.creation import zeros
-from xtrace.numpy.elementwise.ufuncs import clip, maximum, where
+from xtrace.numpy.elementwise.ufuncs import clip, maximum
+from xtrace.numpy.indexing.where import where
 from xtrace.numpy.manipulation.broadcasting import broadcast_to
 from xtrace.numpy.manipulation.joins_and_splits import concatenate
 from xtrace.numpy.manipulation.padding import pad

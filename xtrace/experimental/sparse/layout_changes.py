@@ -24,7 +24,7 @@ from xtrace.experimental.sparse.coordinate_storage import (
 )
 from xtrace.numpy.arrays.conversion import asarray
 from xtrace.numpy.arrays.creation import zeros
-from xtrace.numpy.elementwise.ufuncs import where
+from xtrace.numpy.indexing.where import where
 from xtrace.numpy.manipulation.broadcasting import broadcast_to
 from xtrace.numpy.manipulation.broadcasting import indices as grid_of
 from xtrace.numpy.manipulation.joins_and_splits import concatenate

@@ -29,7 +29,7 @@ from xtrace._src.sparse.contractions import (
 from xtrace.experimental.sparse.coordinate_storage import CoordinateStorage, check_coordinates
 from xtrace.experimental.sparse.layout_changes import bcoo_update_layout, refuse_sharding
 from xtrace.numpy.arrays.conversion import asarray
-from xtrace.numpy.elementwise.ufuncs import where
+from xtrace.numpy.indexing.where import where
 
 __all__ = [
     "bcoo_conv_general_dilated", "bcoo_dot_general", "bcoo_dot_general_sampled", "bcoo_multiply_dense",

@@ -16,7 +16,8 @@ from xtrace.numpy.arrays.conversion import asarray
 from xtrace.numpy.arrays.creation import eye, zeros_like
 from xtrace.numpy.elementwise.complex_parts import conj
 from xtrace.numpy.elementwise.ufuncs import abs as absolute
-from xtrace.numpy.elementwise.ufuncs import sqrt, where
+from xtrace.numpy.elementwise.ufuncs import sqrt
+from xtrace.numpy.indexing.where import where
 from xtrace.numpy.linalg import eigh, norm, qr
 from xtrace.numpy.manipulation.joins_and_splits import concatenate
 from xtrace.numpy.manipulation.rearrangement import diag

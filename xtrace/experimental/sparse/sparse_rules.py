@@ -33,7 +33,7 @@ from xtrace.experimental.sparse.row_functions import bcsr_broadcast_in_dim, bcsr
 from xtrace.experimental.sparse.row_storage import RowStorage
 from xtrace.experimental.sparse.sparse_arrays import JAXSparse
 from xtrace.numpy.arrays.conversion import asarray
-from xtrace.numpy.elementwise.ufuncs import where
+from xtrace.numpy.indexing.where import where
 from xtrace.numpy.manipulation.broadcasting import broadcast_to
 from xtrace.numpy.manipulation.joins_and_splits import concatenate
 

@@ -14,7 +14,8 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops.control_flow.while_loop import while_loop
 from xtrace._src.ops.elementwise.elementwise import rem
 from xtrace.numpy.arrays.conversion import to_array_operand
-from xtrace.numpy.elementwise.ufuncs import abs, where
+from xtrace.numpy.elementwise.ufuncs import abs
+from xtrace.numpy.indexing.where import where
 from xtrace.numpy.operands import broadcast_operand_to
 from xtrace.numpy.reductions import reductions
 

@@ -19,8 +19,9 @@ from xtrace._src.ops.arrays import slicing
 from xtrace._src.ops.arrays.creation import iota
 from xtrace.numpy.arrays.conversion import to_array_operand
 from xtrace.numpy.arrays.creation import warn_of_lost_part
-from xtrace.numpy.elementwise.ufuncs import clip, where
+from xtrace.numpy.elementwise.ufuncs import clip
 from xtrace.numpy.indexing.indexing import take
+from xtrace.numpy.indexing.where import where
 from xtrace.numpy.manipulation.broadcasting import broadcast_to
 from xtrace.numpy.manipulation.joins_and_splits import concatenate
 from xtrace.numpy.manipulation.shapes import expand_dims, moveaxis, ravel

@@ -17,8 +17,9 @@ from xtrace._src.core.integers import to_integer
 from xtrace._src.core.settings import config
 from xtrace._src.ops.arrays import sorting
 from xtrace.numpy.arrays.conversion import to_array_operand
-from xtrace.numpy.elementwise.ufuncs import abs, clip, mod, subtract, where
+from xtrace.numpy.elementwise.ufuncs import abs, clip, mod, subtract
 from xtrace.numpy.indexing.indexing import take
+from xtrace.numpy.indexing.where import where
 from xtrace.numpy.manipulation.broadcasting import broadcast_to
 from xtrace.numpy.manipulation.joins_and_splits import concatenate
 from xtrace.numpy.manipulation.shapes import moveaxis, ravel

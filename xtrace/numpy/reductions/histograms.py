@@ -26,7 +26,8 @@ from xtrace._src.ops.elementwise.comparisons import eq
 from xtrace.numpy.arrays.conversion import asarray, to_array_operand
 from xtrace.numpy.arrays.creation import ones, zeros
 from xtrace.numpy.arrays.ranges import linspace
-from xtrace.numpy.elementwise.ufuncs import maximum, where
+from xtrace.numpy.elementwise.ufuncs import maximum
+from xtrace.numpy.indexing.where import where
 from xtrace.numpy.manipulation.joins_and_splits import stack
 from xtrace.numpy.manipulation.shapes import ravel, reshape
 from xtrace.numpy.operands import scalar_of

@@ -34,8 +34,8 @@ from xtrace._src.ops.elementwise.reinterpretation import optimization_barrier
 from xtrace.numpy.arrays.conversion import asarray, to_array_operand
 from xtrace.numpy.arrays.creation import full, ones_like, zeros
 from xtrace.numpy.arrays.ranges import arange
-from xtrace.numpy.elementwise.ufuncs import where
 from xtrace.numpy.indexing.indexing import getitem, take
+from xtrace.numpy.indexing.where import where
 from xtrace.numpy.linalg.factorizations import eigvals
 from xtrace.numpy.linalg.solutions import inv, lstsq
 from xtrace.numpy.manipulation.joins_and_splits import concatenate

@@ -20,7 +20,8 @@ from xtrace._src.core.pytrees.pytree_registration import register_pytree_node
 from xtrace._src.core.trace import Tracer
 from xtrace.numpy.arrays.conversion import asarray
 from xtrace.numpy.arrays.scalar_types import can_cast
-from xtrace.numpy.elementwise.ufuncs import clip, where
+from xtrace.numpy.elementwise.ufuncs import clip
+from xtrace.numpy.indexing.where import where
 from xtrace.numpy.manipulation.broadcasting import broadcast_arrays
 from xtrace.numpy.manipulation.joins_and_splits import stack
 from xtrace.numpy.manipulation.shapes import expand_dims, moveaxis, reshape

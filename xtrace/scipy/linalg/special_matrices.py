@@ -27,9 +27,10 @@ from xtrace.numpy.arrays.ranges import arange
 from xtrace.numpy.arrays.scalar_types import result_type
 from xtrace.numpy.elementwise.complex_parts import conj
 from xtrace.numpy.elementwise.logic import bitwise_and, bitwise_count
-from xtrace.numpy.elementwise.ufuncs import add, maximum, multiply, negative, sqrt, subtract, where
+from xtrace.numpy.elementwise.ufuncs import add, maximum, multiply, negative, sqrt, subtract
 from xtrace.numpy.fft import fft
 from xtrace.numpy.indexing.indexing import getitem
+from xtrace.numpy.indexing.where import where
 from xtrace.numpy.linalg.operands import promote_to_inexact
 from xtrace.numpy.manipulation.broadcasting import broadcast_to
 from xtrace.numpy.manipulation.joins_and_splits import concatenate

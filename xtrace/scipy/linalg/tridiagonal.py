@@ -21,7 +21,8 @@ from xtrace.numpy.arrays.creation import ones, zeros
 from xtrace.numpy.arrays.ranges import arange
 from xtrace.numpy.elementwise.complex_parts import conj, real
 from xtrace.numpy.elementwise.ufuncs import abs as absolute
-from xtrace.numpy.elementwise.ufuncs import maximum, where
+from xtrace.numpy.elementwise.ufuncs import maximum
+from xtrace.numpy.indexing.where import where
 from xtrace.numpy.linalg.factorizations import qr
 from xtrace.numpy.manipulation.joins_and_splits import concatenate
 from xtrace.numpy.products.contraction import matmul

@@ -17,7 +17,8 @@ from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.ops.elementwise.elementwise import round as rounded
 from xtrace.numpy.arrays.conversion import asarray, to_array_operand
 from xtrace.numpy.elementwise.rounding import floor
-from xtrace.numpy.elementwise.ufuncs import clip, mod, where
+from xtrace.numpy.elementwise.ufuncs import clip, mod
+from xtrace.numpy.indexing.where import where
 
 
 def _mirror_indices(i: Array, n: int) -> Array:

@@ -14,7 +14,8 @@ from xtrace.numpy.arrays.creation import zeros_like
 from xtrace.numpy.elementwise.complex_parts import real
 from xtrace.numpy.elementwise.floating_point import isfinite
 from xtrace.numpy.elementwise.ufuncs import abs as absolute
-from xtrace.numpy.elementwise.ufuncs import minimum, sqrt, where
+from xtrace.numpy.elementwise.ufuncs import minimum, sqrt
+from xtrace.numpy.indexing.where import where
 from xtrace.numpy.products.contraction import vdot
 
 # The constants of the Wolfe conditions: c1 (sufficient decrease) and c2 (curvature).

@@ -13,7 +13,8 @@ from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import while_loop
 from xtrace.numpy.arrays.creation import eye, ones_like, zeros
 from xtrace.numpy.elementwise.complex_parts import conj
-from xtrace.numpy.elementwise.ufuncs import minimum, where
+from xtrace.numpy.elementwise.ufuncs import minimum
+from xtrace.numpy.indexing.where import where
 from xtrace.numpy.linalg.norms import norm as norm_of
 from xtrace.numpy.manipulation.rearrangement import roll
 from xtrace.numpy.products.contraction import matmul, outer

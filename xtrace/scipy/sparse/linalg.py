@@ -25,7 +25,8 @@ from xtrace.numpy.arrays.ranges import arange
 from xtrace.numpy.elementwise.complex_parts import conj, real
 from xtrace.numpy.elementwise.floating_point import isfinite
 from xtrace.numpy.elementwise.ufuncs import abs as absolute
-from xtrace.numpy.elementwise.ufuncs import maximum, minimum, sqrt, where
+from xtrace.numpy.elementwise.ufuncs import maximum, minimum, sqrt
+from xtrace.numpy.indexing.where import where
 from xtrace.numpy.linalg.factorizations import qr
 from xtrace.numpy.operands import cast_to
 from xtrace.numpy.products.contraction import matmul, vdot

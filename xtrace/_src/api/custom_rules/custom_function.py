@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 from xtrace._late_imports import late_modules
-from xtrace._src.api.custom_rules.nondiff_arguments import Call, find_positions
+from xtrace._src.api.custom_rules.nondiff_arguments import Call, find_positions, list_positions
 from xtrace._src.api.jit import static_arguments
 from xtrace._src.api.jit.argument_paths import list_argument_paths
 from xtrace._src.core.annotations import Shape
@@ -150,14 +150,8 @@ class CustomFunction(Generic[_Arguments, _Result]):
         return bound.args
 
     def _split(self, args: tuple[Any, ...]) -> tuple[Call, list[Any]]:
-        fixed = {}
-        for n in self.nondiff_argnums:
-            if not -len(args) <= n < len(args):
-                raise TypeError(
-                    f"{self.kind}: {self.name} has nondiff_argnums={self.nondiff_argnums}, but was called with "
-                    f"{len(args)} positional arguments"
-                )
-            fixed[n % len(args)] = self._fix_argument(n, args[n])
+        numbers = list_positions(self.kind, self.name, self.nondiff_argnums, len(args))
+        fixed = {n: self._fix_argument(n, args[n]) for n in numbers}
         rest = tuple([a for i, a in enumerate(args) if i not in fixed])
         leaves, in_tree = pytree.tree_flatten(rest)
         for position, leaf in enumerate(leaves):

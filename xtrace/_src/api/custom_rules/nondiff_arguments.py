@@ -34,6 +34,16 @@ def find_positions(
     return tuple(sorted({*numbers, *map(names.index, chosen)}))
 
 
+def list_positions(kind: str, name: str, positions: tuple[int, ...], count: int) -> list[int]:
+    """Return `positions` in a call with `count` arguments, negative ones from the front; TypeError beyond the end."""
+    for n in positions:
+        if not -count <= n < count:
+            raise TypeError(
+                f"{kind}: {name} has nondiff_argnums={positions}, but was called with {count} positional arguments"
+            )
+    return [n % count for n in positions]
+
+
 class Call(NamedTuple):
     """A call of a custom function: its fixed arguments, the number of all, and the structure of the others."""
 

@@ -10,7 +10,8 @@ from xtrace._src.api.operators.operators import absolute
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace.numpy.elementwise.ufuncs import arctan2, hypot, where
+from xtrace.numpy.elementwise.ufuncs import arctan2, hypot
+from xtrace.numpy.indexing.where import where
 from xtrace.numpy.manipulation.joins_and_splits import stack
 
 # The tolerance for gimbal lock, where only the sum or the difference of the outer angles is determined.

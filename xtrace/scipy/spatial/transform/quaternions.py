@@ -9,8 +9,9 @@ from typing import Any
 from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.api.operators.operators import absolute
 from xtrace._src.core.arrays import Array
-from xtrace.numpy.elementwise.ufuncs import arctan2, cos, sin, sqrt, square, where
+from xtrace.numpy.elementwise.ufuncs import arctan2, cos, sin, sqrt, square
 from xtrace.numpy.indexing.selection import take_along_axis
+from xtrace.numpy.indexing.where import where
 from xtrace.numpy.linalg import eigh
 from xtrace.numpy.manipulation.joins_and_splits import concatenate, stack
 from xtrace.numpy.products.contraction import matmul
