@@ -274,6 +274,7 @@ MISUSE = [
         "JaxRuntimeError: jit: the same array is passed to <lambda> as a and b, and donated",
     ),
     Row("jnp.zeros((2**40,))", "JaxRuntimeError: RESOURCE_EXHAUSTED"),
+    Row("np.asarray(xtrace.random.permutation(xtrace.random.key(0), 2**40))", "JaxRuntimeError: RESOURCE_EXHAUSTED"),
     Row("jnp.zeros((2**62,))", "ValueError: "),
     Row("lax.while_loop(lambda c: False, lambda c: (), ())", "()"),
     Row("lax.fft(jnp.ones((2, 0), 'complex64'), 'FFT', (0,))", "np.zeros((2, 0))"),

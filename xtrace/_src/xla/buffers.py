@@ -165,14 +165,12 @@ def result_handler(aval: object, place: Device | DeviceSharding) -> Any:
 
 def to_host(buffer: Buffer, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Wait for a buffer's data, and return a read-only NumPy array of it; on CPU, a view that shares the memory."""
-    if distributed.connections:
-        wait_for(buffer)
+    # jaxlib ends the process if asked for the memory of a buffer for which there was none; waiting raises the error.
+    wait_for(buffer)
     if dtype.kind in "biufc" and dtype.isbuiltin == 1 and buffer.platform() == "cpu":
         view = np.asarray(buffer)
         if view.dtype.kind == "O":
-            # NumPy makes an array of objects if there is no memory. Either the computation failed, and waiting raises
-            # its error, or the axes are not in order.
-            wait_for(buffer)
+            # NumPy makes an array of objects if the axes are not in order.
             view = _view_buffer(buffer)
     else:
         # NumPy's buffer protocol supports neither small dtypes nor the memory of other devices.
