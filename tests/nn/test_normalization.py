@@ -134,7 +134,8 @@ def test_one_hot():
 
     for dtype in (np.int32, np.uint8, np.int8):
         both(case, x.astype(dtype))
-    assert_same(nn.one_hot(2, 4), jax.nn.one_hot(2, 4))
+    for positions in (2, [0, 2, 1], ((1, 0), (0, 2)), range(3)):
+        assert_same(nn.one_hot(positions, 4), jax.nn.one_hot(positions, 4))
 
     def mapped(library, x):
         api = jax if library is jax.nn else xtrace

@@ -278,7 +278,7 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
     """Return arrays with 1 at a position of a new axis, and 0 elsewhere.
 
     Args:
-        x: the positions; an array of numbers. A position out of range gives zeros.
+        x: the positions; an array of numbers, or a list of them. A position out of range gives zeros.
         num_classes: the size of the new axis.
         dtype: the dtype of the result; None for the default floating dtype.
         axis: the place of the new axis, or the name of a mapped axis of that size.
@@ -298,6 +298,7 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
     if isinstance(num_classes, Tracer):
         raise explain.concretization(num_classes, "nn.one_hot argument num_classes")
     count = to_integer("num_classes", num_classes)
+    x = jnp.asarray(x)
     aval = operand_aval(x, 0)
     if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):
         warn_user(

@@ -9,7 +9,7 @@ import numpy as np
 
 from xtrace import numpy as _numpy
 from xtrace._late_imports import late_modules
-from xtrace._src.algebra.vector_space import convert_to
+from xtrace._src.algebra.vector_space import convert_to, list_shape_entries
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import array_boundary
@@ -56,10 +56,9 @@ def _flatten(self: Array, order: str = "C", *, out_sharding: object = None) -> A
 
 def _transpose(self: Array, *args: ArrayLike) -> Array:
     """Return the array with its axes in the given order, integers or one tuple; reversed without one."""
-    if not args:
+    if not args or args[0] is None:
         return _numpy.transpose(self)
-    given = args[0] if len(args) == 1 and not hasattr(args[0], "__index__") else args
-    return _numpy.transpose(self, given)
+    return _numpy.transpose(self, list_shape_entries(args[0]) if len(args) == 1 else args)
 
 
 def _astype(self: Array, dtype: DType, copy: bool = False, device: object = None) -> Array:
