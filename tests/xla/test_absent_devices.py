@@ -282,7 +282,7 @@ BAD = {
 def test_bad_modules_raise_and_the_process_lives(target):
     code = (
         "import json, sys\n"
-        "from xtrace._src.xla.plugins import targets\n"
+        "from xtrace._src.xla.plugins import absent_devices\n"
         f"device = absent_devices.compile_only_device({target!r})\n"
         "errors = {}\n"
         "for name, text in json.load(sys.stdin).items():\n"
@@ -328,7 +328,7 @@ def test_a_fresh_process_compiles_without_jax_and_keeps_its_environment(target):
     code = (
         "import os, sys\n"
         "before = dict(os.environ)\n"
-        "from xtrace._src.xla.plugins import targets\n"
+        "from xtrace._src.xla.plugins import absent_devices\n"
         f"absent_devices.compile({ELEMENTWISE!r}, absent_devices.compile_only_device({target!r})).cost_analysis()\n"
         "loaded = [m for m in sys.modules if m.partition('.')[0] in ('jax', 'jax_plugins', 'libtpu')]\n"
         "assert not loaded, loaded\n"
