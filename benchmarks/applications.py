@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.programs import PROGRAMS, Library, Program
+
 
 class Application(NamedTuple):
     """A function with NumPy arguments for it, in pytrees.
@@ -335,3 +337,10 @@ APPLICATIONS: dict[str, Callable[[Any], Application]] = {
 def build(root: Any, name: str) -> Application:
     """The application of that name, its function a new object."""
     return APPLICATIONS[name](root)
+
+
+def build_any(library: Library, name: str) -> Program:
+    """The program or application of that name, its function a new object."""
+    if name in PROGRAMS:
+        return PROGRAMS[name](library)
+    return Program(*build(library.root, name)[:2])

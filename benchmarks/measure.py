@@ -171,15 +171,15 @@ def calibrate(run: Callable[[int], float], seconds: float) -> int:
     return count
 
 
-def run_script(script: str, library: str) -> float:
-    """The number that a script prints, run by a new process from the repository's root."""
+def run_script(script: str, library: str, *arguments: str) -> str:
+    """The last word that a script prints, run by a new process from the repository's root."""
     # A measured process may write bytecode, as a user's does: otherwise import compiles everything each time.
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    command = [sys.executable, "-c", script.replace("{library}", library)]
+    command = [sys.executable, "-c", script.replace("{library}", library), *arguments]
     done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(done.stderr)
-    return float(done.stdout.split()[-1])
+    return done.stdout.split()[-1]
 
 
 @contextmanager
@@ -252,7 +252,7 @@ def measure_row(
         role_measured = "subject" if row.within_subject else role
         measure = row.baseline if baseline else row.measure
         if isinstance(measure, Fresh):
-            return run_script(measure.script, libraries[role_measured])
+            return float(run_script(measure.script, libraries[role_measured]))
         return made[role_measured, row.devices].sample(f"baseline of {row.name}" if baseline else row.name)
 
     roles = ["subject", "reference", "control"] if row.against_spread else ["subject", "reference"]

@@ -6,20 +6,18 @@ A process from its start to the first result, a call of one array, and a functio
 import gc
 import json
 import operator
-import os
 import statistics
-import subprocess
 import sys
 import time
 import timeit
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks import programs
-from benchmarks.measure import REPOSITORY
+from benchmarks.applications import build_any
+from benchmarks.measure import run_script
+from benchmarks.programs import Library, load
 from benchmarks.report import table
-from benchmarks.rows import build_any
-from xtrace._src.core.jaxprs.ir import find_jaxprs
+from xtrace._src.core.jaxprs.ir import walk_jaxprs
 
 # Prints the seconds from the start of the process, whose time is the argument, to the end of each part.
 START = """
@@ -34,11 +32,8 @@ end("numpy")
 import ml_dtypes, jaxlib.xla_client
 end("jaxlib")
 from benchmarks import applications, programs
-library = programs.load("xtrace")
-if "{program}" in programs.PROGRAMS:
-    function, arguments = programs.build(library, "{program}")
-else:
-    function, arguments = applications.build(library.root, "{program}")[:2]
+library = programs.load("{library}")
+function, arguments = applications.build_any(library, "{program}")
 traced = library.root.jit(function).trace(*arguments)
 end("trace")
 lowered = traced.lower()
@@ -47,23 +42,20 @@ end("lower")
 library.root.devices()
 end("client")
 compiled = lowered.compile()
-end("XLA's compilation")
+end("compilation")
 library.root.block_until_ready(compiled(*arguments))
 end("run")
 import json
-print(json.dumps(ends))
+print(json.dumps(ends, separators=(",", ":")))
 """
 
 
 def measure_start(program: str) -> dict[str, float]:
     """Return the milliseconds of each part of a process, from its start to the first result: medians of nine."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     rows = []
     for _ in range(10):
         began = str(time.clock_gettime(time.CLOCK_MONOTONIC))
-        command = [sys.executable, "-c", START.replace("{program}", program), began]
-        done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True)
-        ends = json.loads(done.stdout)
+        ends = json.loads(run_script(START.replace("{program}", program), "xtrace", began))
         starts = [0.0, *ends.values()]
         rows.append({name: 1e3 * (stop - start) for (name, stop), start in zip(ends.items(), starts)})
     return {name: statistics.median([row[name] for row in rows[1:]]) for name in rows[0]}
@@ -76,8 +68,9 @@ def measure_call(run: Callable[[], Any], count: int = 5000) -> float:
     return min(timer.repeat(9, count)) / count * 1e6
 
 
-def measure_calls(root: Any, jnp: Any) -> dict[str, tuple[float, float]]:
+def measure_calls(library: Library) -> dict[str, tuple[float, float]]:
     """Return the microseconds of calls of one array, and those of jaxlib's functions in them."""
+    root, jnp = library.root, library.numpy
     x, rows = jnp.ones(8), {}
     for name, function in {"jit(f)(x)": root.jit(lambda x: x + 1), "-x": operator.neg, "jnp.exp(x)": jnp.exp}.items():
         jitted = root.jit(lambda x, function=function: function(x))
@@ -89,17 +82,6 @@ def measure_calls(root: Any, jnp: Any) -> dict[str, tuple[float, float]]:
     return rows
 
 
-def count_equations(jaxpr: Any) -> int:
-    """Return the number of equations of a jaxpr, with those of jaxprs in them, each once."""
-    seen, pending = {}, [jaxpr]
-    while pending:
-        jaxpr = pending.pop()
-        if jaxpr not in seen:
-            seen[jaxpr] = len(jaxpr.eqns)
-            pending += [inner for equation in jaxpr.eqns for inner in find_jaxprs(equation.parameters)]
-    return sum(seen.values())
-
-
 def count_calls(run: Callable[[], Any]) -> int:
     """Return the number of calls of Python functions in ``run()``."""
     calls = []
@@ -109,16 +91,14 @@ def count_calls(run: Callable[[], Any]) -> int:
     return len(calls)
 
 
-def measure_text(root: Any, name: str) -> list[float]:
+def measure_text(library: Library, name: str) -> list[float]:
     """Return the equations of a program, and for each the microseconds and calls of tracing, and of lowering."""
-    library = programs.load("xtrace")
+    arguments = build_any(library, name).arguments
 
     def trace() -> Any:
-        return root.jit(build_any(library, name).function).trace(*arguments)
+        return library.root.jit(build_any(library, name).function).trace(*arguments)
 
-    arguments = build_any(library, name).arguments
-    traced = trace()
-    equations = count_equations(traced.jaxpr.jaxpr)
+    equations = sum(len(jaxpr.eqns) for jaxpr in walk_jaxprs(trace().jaxpr.jaxpr))
 
     def lower() -> str:
         return str(trace().lower().as_text())
@@ -140,16 +120,14 @@ def main() -> None:
     starts = {name: measure_start(name) for name in ("selu", "mlp", "trained perceptron")}
     parts = list(starts["selu"])
     print_table(["ms", *parts], [[name, *[f"{row[part]:.0f}" for part in parts]] for name, row in starts.items()])
-    import xtrace  # after the new processes, which should have the machine for themselves
-    import xtrace.numpy as jnp
-
-    calls = measure_calls(xtrace, jnp)
+    library = load("xtrace")
+    calls = measure_calls(library)
     print_table(
         ["us of a call", "all", "of these jaxlib's"], [[name, f"{a:.2f}", f"{b:.2f}"] for name, (a, b) in calls.items()]
     )
     lines = []
     for name in ("straightline 5,000", "gradient of a transformer, 12 layers", "trained perceptron", "escape times"):
-        equations, *each = measure_text(xtrace, name)
+        equations, *each = measure_text(library, name)
         lines.append([name, f"{equations:.0f}", *[f"{number:.1f}" for number in each]])
     print_table(["for each equation", "equations", "us of tracing", "calls", "us of lowering", "calls"], lines)
 

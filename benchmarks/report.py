@@ -87,17 +87,17 @@ def summary(results: dict[str, Any]) -> str:
     if not missed:
         return groups
     causes = [
-        [group or "", str(len(members)), extent(members, "median"), extent(members, "target"), cause]
+        [group or "", str(len(members)), extent([row["ratio"]["median"] for row in members]),
+            extent([row["target"] for row in members]), cause]
         for (group, cause), members in missed.items()
     ]
     header = ["rows that miss their targets", "", "medians", "targets", "in the way"]
     return f"{groups}\n\n{table(header, causes)}"
 
 
-def extent(rows: list[dict[str, Any]], column: str) -> str:
-    """Return the least and the greatest median or target of rows."""
-    values = sorted(row["ratio"]["median"] if column == "median" else row["target"] for row in rows)
-    least, greatest = f"{values[0]:.2f}", f"{values[-1]:.2f}"
+def extent(values: list[float]) -> str:
+    """Return the least and the greatest of values, once if they are shown alike."""
+    least, greatest = f"{min(values):.2f}", f"{max(values):.2f}"
     return least if least == greatest else f"{least} to {greatest}"
 
 

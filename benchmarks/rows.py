@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import applications, sharded
+from benchmarks import sharded
+from benchmarks.applications import APPLICATIONS, build_any
 from benchmarks.compiled import instructions, temporary_bytes
 from benchmarks.measure import Fresh, Row, Sampler
-from benchmarks.programs import PROGRAMS, Library, Program, build, uniform
+from benchmarks.programs import Library, build, uniform
 
 IMPORT = """
 import time
@@ -57,10 +58,7 @@ import time
 start = time.perf_counter()
 from benchmarks import applications, programs
 library = programs.load("{library}")
-if "{program}" in programs.PROGRAMS:
-    function, arguments = programs.build(library, "{program}")
-else:
-    function, arguments = applications.build(library.root, "{program}")[:2]
+function, arguments = applications.build_any(library, "{program}")
 library.root.block_until_ready(library.root.jit(function)(*arguments))
 print(time.perf_counter() - start)
 """
@@ -160,13 +158,6 @@ def text(jit: Callable[..., Any], function: Callable[..., Any], arguments: tuple
 
 def first_call(jit: Callable[..., Any], function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     jit(function)(*arguments).block_until_ready()
-
-
-def build_any(library: Library, name: str) -> Program:
-    """The program or application of that name, its function a new object."""
-    if name in PROGRAMS:
-        return build(library, name)
-    return Program(*applications.build(library.root, name)[:2])
 
 
 def staged(library: Library, program: str, stage: Callable[..., None], equations: int = 1) -> Sampler:
@@ -368,7 +359,7 @@ SMALL = ("selu", "log2", "mlp")
 WARM = ("selu", "mlp", "trained perceptron", "gradient of a transformer, 12 layers")
 GRADIENTS = ("gradient of a transformer, 12 layers", "gradient of a transformer, 48 layers")
 EQUATIONS = {"straightline 1,000": 1_000, "straightline 5,000": 5_000, "straightline 20,000": 20_000}
-SIZED = ("mlp", "gradient of a transformer, 12 layers", *applications.APPLICATIONS)
+SIZED = ("mlp", "gradient of a transformer, 12 layers", *APPLICATIONS)
 SIZES = (
     ("lines of text", lines_of_text, 1.0, "lines"),
     ("compiled instructions", compiled_instructions, 1.05, "instr"),
@@ -407,7 +398,7 @@ ROWS = [
     ),
     *(
         Row(f"trace+lower {program}", partial(staged, program=program, stage=text), target=0.06)
-        for program in (*SMALL, "straightline 5,000", "straightline 20,000", *GRADIENTS, *applications.APPLICATIONS)
+        for program in (*SMALL, "straightline 5,000", "straightline 20,000", *GRADIENTS, *APPLICATIONS)
     ),
     *(
         Row(f"trace+lower nested {kind}, depth 6", partial(nested, kind=kind, depth=6), target=0.12, unit="ms")

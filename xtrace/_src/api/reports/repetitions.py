@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace._src.core.diagnostics.positions import is_internal, resolve
-from xtrace._src.core.jaxprs.ir import Jaxpr, JaxprEqn, find_jaxprs, walk_equations
+from xtrace._src.core.jaxprs.ir import Jaxpr, JaxprEqn, find_jaxprs, walk_equations, walk_jaxprs
 from xtrace._src.core.trace import current_trace
 from xtrace._src.transforms.stage import StagingTrace
 from xtrace._src.xla.source_locations import Place
@@ -64,7 +64,7 @@ def find_repetitions(trace: Callable[[], Jaxpr]) -> list[Repetition]:
         jaxpr = trace()
     finder = _Finder(jaxpr)
     finder.add_calls(recorder.calls)
-    for one in _jaxprs(jaxpr):
+    for one in walk_jaxprs(jaxpr):
         finder.add_rounds(one.eqns)
     return sorted(finder.repetitions, key=lambda r: -(r.times - 1) * r.operations)
 
@@ -216,17 +216,3 @@ def _runs(tokens: np.ndarray[Any, Any], distance: int) -> Iterator[tuple[int, in
         if value and length >= distance:
             yield position, distance, length // distance + 1
         position += length
-
-
-def _jaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
-    """Yield a jaxpr and all jaxprs in it, each once."""
-    seen, left = {jaxpr}, [jaxpr]
-    while left:
-        current = left.pop()
-        yield current
-        for equation in current.eqns:
-            for inner in find_jaxprs(equation.parameters):
-                if inner not in seen:
-                    seen.add(inner)
-                    left.append(inner)
-

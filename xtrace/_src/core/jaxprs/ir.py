@@ -385,6 +385,19 @@ def find_jaxprs(parameters: Sequence[Any]) -> list[Jaxpr]:
     return jaxprs
 
 
+def walk_jaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """Yield a jaxpr and all jaxprs in it, each once."""
+    seen, left = {jaxpr}, [jaxpr]
+    while left:
+        current = left.pop()
+        yield current
+        for equation in current.eqns:
+            for inner in find_jaxprs(equation.parameters):
+                if inner not in seen:
+                    seen.add(inner)
+                    left.append(inner)
+
+
 def walk_equations(equations: Iterable[JaxprEqn]) -> Iterator[JaxprEqn]:
     """Yield the equations without inner jaxprs; those in an inner jaxpr come once for each use of it."""
     for equation in equations:
