@@ -16,6 +16,7 @@ from xtrace._src.api.operators.promotion import as_inexact, promote
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike, Shape
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import is_array_like
 from xtrace._src.core.diagnostics import explain
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
@@ -298,7 +299,7 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
     if isinstance(num_classes, Tracer):
         raise explain.concretization(num_classes, "nn.one_hot argument num_classes")
     count = to_integer("num_classes", num_classes)
-    x = jnp.asarray(x)
+    x = x if is_array_like(x) else jnp.asarray(x)
     aval = operand_aval(x, 0)
     if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):
         warn_user(

@@ -8,8 +8,8 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 from xtrace._late_imports import late_modules
 from xtrace._src.api.custom_rules.nondiff_arguments import Call, find_positions, list_positions
-from xtrace._src.api.jit import static_arguments
 from xtrace._src.api.jit.argument_paths import list_argument_paths
+from xtrace._src.api.jit.static_arguments import Static
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.array_protocol import array_boundary
 from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of, is_array_like
@@ -165,7 +165,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
 
     def _paths(self, fixed: dict[int, Any], in_tree: PyTreeDef) -> list[str]:
         """Return the users' expressions for the leaves of the arguments that are not fixed."""
-        static = static_arguments.Static(tuple([(n, None) for n in sorted(fixed)]), ())
+        static = Static(tuple([(n, None) for n in sorted(fixed)]), ())
         tree = pytree.treedef_tuple((in_tree, pytree.tree_structure({})))
         return list_argument_paths(self.fun, static, tree)
 

@@ -181,9 +181,9 @@ class AxisReduction(Primitive):
         groups, is_sum = canonical_index_groups(self.name, axis_index_groups, axes), self.name == "psum"
 
         def reduce_leaf(leaf: Any) -> Any:
-            if is_sum and aval_of(leaf).dtype == np.bool_:
+            if is_sum and dtypes.is_boolean(aval_of(leaf).dtype):
                 # As in JAX, a sum counts the elements that are True.
-                leaf = convert_to(leaf, np.dtype(np.int32))
+                leaf = convert_to(leaf, dtypes.int32)
             if is_sum and type(leaf) in (int, float, complex) and groups is None:
                 # Python numbers are summed while tracing: psum(1, name) is the axis size as a Python number.
                 return leaf * axis_size(axes)

@@ -219,13 +219,15 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
     is_counted = not is_symbolic(loop.length)
     unroll = min(loop.unroll, loop.length) if is_counted else 1
     trips, rest = divmod(loop.length, unroll)
+    # Of a reversed loop, the remaining steps are in front of the groups.
+    first = rest if loop.reverse else 0
     steps = _Steps(jaxpr.jaxpr, loop, consts, unroll > 1 or occurs_again(builder, jaxpr.jaxpr))
     if not is_counted or trips > 1:
-        carry, ys = _emit_loop(builder, steps, trips, unroll, carry, xs, ys)
+        carry, ys = _emit_loop(builder, steps, trips, unroll, first, carry, xs, ys)
         if rest:
             ys = [builder.keep_terms(y.bitcast(v)) for y, v in zip(ys, stacked_avals, strict=True)]
     elif trips:
-        carry, ys = steps.write_group(builder, unroll, builder.constant(rest * loop.reverse, _INDEX), carry, xs, ys)
+        carry, ys = steps.write_group(builder, unroll, builder.constant(first, _INDEX), carry, xs, ys)
     if rest:
         at = 0 if loop.reverse else loop.length - rest
         carry, ys = steps.write_group(builder, rest, builder.constant(at, _INDEX), carry, xs, ys)
@@ -235,10 +237,10 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
 
 
 def _emit_loop(
-    builder: FunctionBuilder, steps: _Steps, trips: int, unroll: int, carry: list[Value], xs: list[Value],
-    ys: list[Value],
+    builder: FunctionBuilder, steps: _Steps, trips: int, unroll: int, first: int, carry: list[Value],
+    xs: list[Value], ys: list[Value],
 ) -> tuple[list[Value], list[Value]]:
-    """Write a while loop of `trips` groups of `unroll` steps; return the carry, and `ys` with the results stored."""
+    """Write a loop of `trips` groups of `unroll` steps from `first` on; return the carry, and `ys` with the results."""
     loop, consts = steps.loop, steps.consts
     effects = ordered_effects(steps.jaxpr.effects)
     terms = [x for x in (*consts, *xs) if is_unreduced(x)]
@@ -262,9 +264,8 @@ def _emit_loop(
         start = body.elementwise("subtract", last, i)
     if unroll > 1:
         start = body.elementwise("multiply", start, body.constant(unroll, _INDEX))
-    rest = 0 if is_symbolic(loop.length) else loop.length % unroll
-    if loop.reverse and rest:  # The remaining steps are in front.
-        start = body.elementwise("add", start, body.constant(rest, _INDEX))
+    if first:
+        start = body.elementwise("add", start, body.constant(first, _INDEX))
     carried, stacked = steps.write_group(body, unroll, start, carried, scanned, stacked)
     one = body.constant(1, _INDEX)
     body.name_next("add")
