@@ -11,7 +11,7 @@ import numpy as np
 from xtrace import numpy as jnp
 from xtrace import random
 from xtrace._src.algebra.resharding import with_out_sharding
-from xtrace._src.algebra.vector_space import transpose
+from xtrace._src.algebra.vector_space import canonical_shape, transpose
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, RealLike, Shape, ShapeLike
 from xtrace._src.core.arrays import Array
@@ -47,7 +47,7 @@ def _make_initializer(name: str, dtype: DTypeLike | None, make: Callable[[Any, A
     def init(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None = dtype, out_sharding: object = None) -> Array:
         if out_sharding is not None:
             return with_out_sharding(init, out_sharding, key, shape, dtype)
-        return make(key, shape, _choose_dtype(dtype, function=name))
+        return make(key, canonical_shape(shape, function=name), _choose_dtype(dtype, function=name))
 
     init.__qualname__ = f"{name}.<locals>.init"
     init.__doc__ = f"Return an array of `shape` and `dtype` by the initializer {name}."

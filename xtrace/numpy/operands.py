@@ -63,6 +63,7 @@ def axes_of(axis: Any, ndim: int, *, function: str = "") -> tuple[int, ...]:
     """
     if axis is None:
         return tuple(range(ndim))
+    axis = store_axes(axis)
     if is_sequence_of_axes(axis):
         axes = tuple([canonical_axis(a, ndim, function=function) for a in axis])
         if len(set(axes)) != len(axes):
@@ -72,6 +73,11 @@ def axes_of(axis: Any, ndim: int, *, function: str = "") -> tuple[int, ...]:
             )
         return axes
     return (canonical_axis(axis, ndim, function=function),)
+
+
+def store_axes(axis: Any) -> Any:
+    """Return the axes that an iterator yields as a tuple, and any other value unchanged."""
+    return tuple(axis) if hasattr(axis, "__next__") else axis
 
 
 def is_sequence_of_axes(axis: Axes) -> bool:

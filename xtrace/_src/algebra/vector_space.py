@@ -137,8 +137,8 @@ def shift_past(axis: int, dimensions: Sequence[int]) -> tuple[int, ...]:
 
 def list_shape_entries(shape: Any) -> tuple[Any, ...]:
     """Return the entries of `shape`; one that is no sequence, such as an array without axes, is the only entry."""
-    # As in JAX, sets and iterators are no shapes: they have no order, or cannot be read twice.
-    if isinstance(shape, Tracer) or not hasattr(shape, "__getitem__"):
+    # Sets are no shapes, since they have no order.
+    if isinstance(shape, Tracer) or not (hasattr(shape, "__getitem__") or hasattr(shape, "__next__")):
         return (shape,)
     try:
         return tuple(shape)

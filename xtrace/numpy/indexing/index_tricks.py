@@ -66,10 +66,8 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Any, ...]:
     aval = operand_aval(indices, 0)
     if dtypes.is_complex(aval.dtype):
         raise TypeError(f"unravel_index: indices must be integers or real numbers, got {aval.dtype.name}")
-    sizes = np.asarray(shape).tolist() if isinstance(shape, (np.ndarray, Array)) else shape
-    sizes = tuple(sizes) if isinstance(sizes, (list, tuple)) else (sizes,)
     compute = _compute_indices if dtypes.is_integer(aval.dtype) else _divide_out
-    return tuple(compute(to_array_operand(indices), shape=canonical_shape(sizes)))
+    return tuple(compute(to_array_operand(indices), shape=canonical_shape(shape)))
 
 
 @inline_jit

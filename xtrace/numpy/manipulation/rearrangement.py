@@ -40,6 +40,7 @@ from xtrace.numpy.operands import (
     is_sequence_of_axes,
     scalar_of,
     select_or_fill,
+    store_axes,
     to_known_integer,
 )
 
@@ -277,8 +278,9 @@ def roll(a: ArrayLike, shift: object, axis: Any = None) -> Array:
     a = to_array_operand(a)
     if axis is None:
         return set_shape(roll(ravel(a), shift, 0), a.shape)
-    axes = [canonical_axis(i, a.ndim) for i in (axis if is_sequence_of_axes(axis) else (axis,))]
-    shifts = _to_shifts(shift)
+    axes = store_axes(axis)
+    axes = [canonical_axis(i, a.ndim) for i in (axes if is_sequence_of_axes(axes) else (axes,))]
+    shifts = _to_shifts(store_axes(shift))
     count = len(shifts)
     if count != len(axes) and 1 not in (count, len(axes)):
         raise ValueError(f"roll: {count} shifts for {len(axes)} axes; give one for each, or one")

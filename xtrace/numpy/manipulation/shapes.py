@@ -37,6 +37,7 @@ from xtrace.numpy.operands import (
     axis_as_index,
     is_sequence_of_axes,
     refuse,
+    store_axes,
 )
 
 
@@ -59,7 +60,7 @@ def _find_target_shape(own: tuple[int, ...], size: int, wanted: object) -> tuple
             raise TypeError(
                 f"{called_function()}: can only specify one unknown axis size with a -1 value, got {entries}"
             )
-        known = canonical_shape([n for i, n in enumerate(entries) if i not in unknown] if unknown else wanted)
+        known = canonical_shape([n for i, n in enumerate(entries) if i not in unknown])
         if unknown:
             product = math.prod(known)
             if product == 0 or size % product:
@@ -287,7 +288,7 @@ def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
         (3, 4, 2)
     """
     a = to_array_operand(a)
-    listed = [x if is_sequence_of_axes(x) else (x,) for x in (source, destination)]
+    listed = [x if is_sequence_of_axes(x) else (x,) for x in map(store_axes, (source, destination))]
     if len(listed[0]) != len(listed[1]):
         raise ValueError(f"moveaxis: Inconsistent number of elements: {len(listed[0])} vs {len(listed[1])}")
     sources, targets = (axes_of(x, a.ndim) for x in listed)
@@ -344,6 +345,7 @@ def expand_dims(a: ArrayLike, axis: Any) -> Array:
         (1, 2)
     """
     a = to_array_operand(a)
+    axis = store_axes(axis)
     count = len(axis) if is_sequence_of_axes(axis) else 1
     rank = a.ndim + count
     axes = axes_of(axis, rank)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._src.algebra.vector_space import list_shape_entries
 from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.api.operators.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes
@@ -20,6 +21,7 @@ from xtrace._src.core.annotations import ArrayLike, Axes, Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
+from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.elementwise.complex_numbers import complex as of_parts
 from xtrace.numpy import fft as fourier
 from xtrace.numpy.elementwise.complex_parts import real
@@ -85,7 +87,7 @@ def _check_and_transform(
     if norm not in (None, "backward", "ortho"):
         raise ValueError(f"{called_function()}: norm must be None, 'backward' or 'ortho', got {abbreviate(norm)}")
     (aval,), dtype, _ = common_dtype((x,), as_inexact)
-    wanted: Shape = () if s is None else (s,) if isinstance(s, int) else tuple(s)
+    wanted: Shape = () if s is None else tuple([to_integer("s", n) for n in list_shape_entries(s)])
     if len(wanted) > aval.ndim:
         raise ValueError(f"{called_function()}: s has {len(wanted)} lengths, but x has shape {aval.shape}")
     if axes is None and s is not None:

@@ -246,9 +246,9 @@ def split_static(
 
 
 def are_hashable(chosen: Selection, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Return whether all static arguments of a call are hashable."""
+    """Return whether all static arguments of a call are hashable. Iterators are not: they hash by address."""
     positional, named = _select_arguments(chosen, args, kwargs)
-    return all(_hash_error(value) is None for _, value in (*positional, *named))
+    return all(_hash_error(value) is None and not hasattr(value, "__next__") for _, value in (*positional, *named))
 
 
 def _select_arguments(chosen: Selection, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
