@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,8 @@ from xtrace._src.runtime.arrays import ConcreteArray, get_layout
 from xtrace._src.runtime.transfer import array_from_dlpack, constant_from_host, dlpack_device, scalar_to_host
 from xtrace.numpy.arrays.creation import SCALARS, python_value, warn_of_lost_part, zeros
 from xtrace.numpy.operands import place_of, scalar_of
+
+_ARRAYS_AND_SCALARS = (np.ndarray, np.generic, bool, int, float, complex, str, bytes)
 
 
 def array(
@@ -175,10 +178,10 @@ def _convert_value(value: Any, dtype: np.dtype[Any] | None, copy: bool | None, *
         return _convert_value(value.to_array(), dtype, None, function=function)
     if isinstance(value, (list, tuple)):
         return _convert_list(value, dtype, function=function)
-    if isinstance(value, (str, bytes)):
+    if isinstance(value, (str, bytes)) and dtype is None:
         raise TypeError(f"{function or called_function()}: {not_an_array(value)}")
     try:
-        # NumPy converts objects with __array__, the buffer protocol or a length.
+        # NumPy converts objects with __array__, the buffer protocol or a length; text and fractions to a given dtype.
         data = np.asarray(value)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{function or called_function()}: {not_an_array(value)} ({error})") from None
@@ -198,16 +201,29 @@ def _convert_numpy(
     try:
         own = dtypes.canonicalize(value.dtype, config.enable_x64.value)
     except TypeError:
-        raise TypeError(
-            f"{function or called_function()}: {not_an_array(value if given is None else given)}; its NumPy dtype is "
-            f"{value.dtype}"
-        ) from None
+        if dtype is None:
+            raise TypeError(
+                f"{function or called_function()}: {not_an_array(value if given is None else given)}; its NumPy dtype "
+                f"is {value.dtype}"
+            ) from None
+        own, value = dtype, _convert_objects(value, dtype, function=function)
     return constant_from_host(value, ShapedArray(value.shape, own if dtype is None else dtype), copy=copy is not False)
+
+
+def _convert_objects(value: Any, dtype: np.dtype[Any], *, function: str = "") -> np.ndarray[Any, Any]:
+    """Return what NumPy converts to a dtype: text is read, and fractions are divided."""
+    try:
+        return np.asarray(value, dtype)
+    except (TypeError, ValueError) as error:
+        reason = f"{abbreviate(value)} does not convert to {dtype.name}"
+        if "inhomogeneous" in str(error):
+            reason = "a nested list must be rectangular, all rows of one length"
+        raise type(error)(f"{function or called_function()}: {reason}: {error}") from None
 
 
 def _convert_list(value: object, dtype: np.dtype[Any] | None, *, function: str = "") -> Array:
     kinds: dict[Any, None] = {}
-    traced = _collect_types(value, kinds, function=function)
+    traced = _collect_types(value, kinds, dtype is not None, function=function)
     if dtype is None:
         x64 = config.enable_x64.value
         if kinds:
@@ -217,12 +233,7 @@ def _convert_list(value: object, dtype: np.dtype[Any] | None, *, function: str =
             dtype = dtypes.default_float(x64)
     if traced:
         return _stack_nested(value, dtype, function=function)
-    try:
-        data = np.asarray(value, dtype)
-    except ValueError as error:
-        raise ValueError(
-            f"{function or called_function()}: a nested list must be rectangular, all rows of one length: {error}"
-        ) from None
+    data = _convert_objects(value, dtype, function=function)
     return constant_from_host(data, ShapedArray(data.shape, dtype))
 
 
@@ -231,8 +242,11 @@ def _find_scalar_type(kind: Any) -> tuple[Any, bool]:
     return aval.dtype, aval.weak_type
 
 
-def _collect_types(value: Any, kinds: dict[Any, None], *, function: str = "") -> bool:
-    """Collect the types of the leaves of a nested list; return whether one of them is an array or tracer."""
+def _collect_types(value: Any, kinds: dict[Any, None], any_type: bool, *, function: str = "") -> bool:
+    """Collect the types of the leaves of a nested list; return whether one of them is an array or tracer.
+
+    any_type: whether objects that NumPy may convert to a dtype, such as text, are leaves, too.
+    """
     types = set(map(type, value))
     if types <= SCALARS:
         kinds.update(dict.fromkeys(types))
@@ -243,18 +257,22 @@ def _collect_types(value: Any, kinds: dict[Any, None], *, function: str = "") ->
         if kind in SCALARS:
             kinds[kind] = None
         elif isinstance(item, (list, tuple)):
-            traced |= _collect_types(item, kinds, function=function)
+            traced |= _collect_types(item, kinds, any_type, function=function)
         elif isinstance(item, Array) or hasattr(item, "__jax_array__") or is_symbolic(item):
             array = item if isinstance(item, Array) else _convert_value(item, None, None, function=function)
             kinds[array.aval] = None
             traced = True
         else:
-            if not isinstance(item, (np.ndarray, np.generic, bool, int, float, complex)) and hasattr(item, "__array__"):
+            if not isinstance(item, _ARRAYS_AND_SCALARS) and (
+                hasattr(item, "__array__") or isinstance(item, Sequence)
+            ):
                 item = np.asarray(item)
             try:
                 check_unmasked(item)
                 kinds[aval_of(item)] = None
             except TypeError as error:
+                if any_type and item is not None:
+                    continue
                 # As in jax, the error class for a bad value, not for a bad type.
                 error_class = ValueError if item is None else TypeError
                 raise error_class(
@@ -278,6 +296,11 @@ def _stack_nested(value: Any, dtype: DType, *, function: str = "") -> Array:
             f"{', '.join(str(p.shape) for p in parts)}"
         )
     return concatenate([shapes.expand_dims(p, (0,)) for p in parts], 0)
+
+
+def from_sequence(value: Any) -> Any:
+    """Return a list or a tuple as an array, and any other value unchanged."""
+    return _make_array(value, None, None, None, 0, None, None) if isinstance(value, (list, tuple)) else value
 
 
 def to_array_operand(value: Any, position: int = 0, *, function: str = "") -> Array:

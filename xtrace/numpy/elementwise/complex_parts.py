@@ -138,9 +138,10 @@ def iscomplexobj(x: ArrayLike) -> bool:
     """
     if x is None or isinstance(x, str):
         return False
-    x = asarray(x) if isinstance(x, (list, tuple)) else x
     own = getattr(x, "dtype", None)
-    return dtypes.is_complex(own if isinstance(own, np.dtype) else operand_aval(x, 0).dtype)
+    if isinstance(x, type):
+        own = operand_aval(x, 0).dtype
+    return dtypes.is_complex(own if isinstance(own, np.dtype) else asarray(x).dtype)
 
 
 def isrealobj(x: ArrayLike) -> bool:

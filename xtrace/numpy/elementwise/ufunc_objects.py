@@ -38,7 +38,7 @@ with late_modules(globals()):
     from xtrace._src.ops.arrays.shape import expand_dims
     from xtrace.numpy import vectorization
     from xtrace.numpy.arrays import ranges
-    from xtrace.numpy.arrays.conversion import to_array_operand
+    from xtrace.numpy.arrays.conversion import from_sequence, to_array_operand
     from xtrace.numpy.arrays.creation import full
     from xtrace.numpy.elementwise import ufunc_methods
     from xtrace.numpy.indexing import indexing
@@ -293,8 +293,9 @@ class ufunc(functools.partial[Array]):
             raise TypeError(f"{self.__name__}.at: takes {given} operand(s) after the indices, got b={abbreviate(b)}")
         name = f"{self.__name__}.at"
         a = to_array_operand(a, function=name)
-        operands = [] if b is None else [to_array_operand(b, 2, function=name)]
         own = self._own_method("at")
+        # As in JAX, a ufunc that scatters by itself takes lists, as ``x.at`` does.
+        operands = [] if b is None else [to_array_operand(b if own is None else from_sequence(b), 2, function=name)]
         if own is not None:
             result = own(a, indices, *operands)
             if result is not NotImplemented:

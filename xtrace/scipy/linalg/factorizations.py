@@ -33,6 +33,7 @@ from xtrace._src.ops.linalg.matrices import (
 )
 from xtrace._src.ops.linalg.polar import qdwh
 from xtrace.numpy import linalg
+from xtrace.numpy.arrays.conversion import from_sequence
 from xtrace.numpy.arrays.creation import zeros_like
 from xtrace.numpy.linalg.operands import for_each_matrix, matrix_type, promote_to_inexact
 from xtrace.numpy.manipulation.broadcasting import broadcast_to
@@ -72,6 +73,7 @@ def svd(
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 8.6.
     """
+    a = from_sequence(a)
     matrix_type(a)
     if lapack_driver not in ("gesdd", "gesvd"):
         raise ValueError(f"svd: lapack_driver must be 'gesdd' or 'gesvd', got {abbreviate(lapack_driver)}")
@@ -118,7 +120,7 @@ def eigh(
     for name, given in (("b=None", b is not None), ("type=1", type != 1), ("eigvals=None", eigvals is not None)):
         if given:
             raise NotImplementedError(f"Only the {name} case of eigh is implemented")
-    triangle = "L" if lower else "U"
+    a, triangle = from_sequence(a), "L" if lower else "U"
     return linalg.eigvalsh(a, triangle) if eigvals_only else tuple(linalg.eigh(a, triangle))
 
 
@@ -147,6 +149,7 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.2.
     """
+    a = from_sequence(a)
     matrix_type(a, square=True)
     (a,) = promote_to_inexact(a)
     if lower:
@@ -209,6 +212,7 @@ def lu(
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4.
     """
+    a = from_sequence(a)
     *batch, rows, columns = matrix_type(a).shape
     factors, _, permutation = lu_forms.lu(*promote_to_inexact(a))
     inner, last = min(rows, columns), len(batch) + 1
@@ -244,6 +248,7 @@ def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4.
     """
+    a = from_sequence(a)
     matrix_type(a)
     factors, pivots, _ = lu_forms.lu(*promote_to_inexact(a))
     return factors, pivots
@@ -279,6 +284,7 @@ def qr(
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 5.2: Householder reflections.
     """
+    a = from_sequence(a)
     matrix_type(a)
     if mode not in ("full", "economic", "r"):
         raise ValueError(f"Unsupported QR decomposition mode {abbreviate(mode)}; it is 'full', 'economic' or 'r'")
@@ -427,6 +433,7 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.4.
     """
+    T, Z = map(from_sequence, (T, Z))
     form, vectors = matrix_type(T, square=True), matrix_type(Z, 1, square=True)
     if form.shape != vectors.shape:
         raise ValueError(f"rsf2csf: T and Z must be matrices of one size; got shapes {form.shape} and {vectors.shape}")
@@ -505,6 +512,7 @@ def polar(
     Reference:
         Nakatsukasa, Bai and Gygi, "Optimizing Halley's iteration for computing the matrix polar decomposition" (2010).
     """
+    a = from_sequence(a)
     aval = matrix_type(a)
     if side not in ("right", "left"):
         raise ValueError(f"polar: side must be 'right' or 'left', got {abbreviate(side)}")

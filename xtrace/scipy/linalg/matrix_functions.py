@@ -31,7 +31,7 @@ from xtrace._src.ops.linalg import reduced, spectral
 from xtrace._src.ops.linalg.matrices import adjoint, as_column, as_row, diagonal, identity, product, upper_triangle
 from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.ops.reductions.reductions import reduce_max, reduce_sum
-from xtrace.numpy.arrays.conversion import asarray
+from xtrace.numpy.arrays.conversion import asarray, from_sequence
 from xtrace.numpy.linalg.operands import for_each_matrix, matrix_type, promote_to_inexact
 from xtrace.numpy.linalg.solutions import solve_systems
 from xtrace.scipy.linalg.factorizations import to_complex
@@ -133,6 +133,8 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     """
     matrix_type(A, square=True)
     (a,) = promote_to_inexact(A)
+    if dtypes.bit_width(a.dtype) < 32:
+        raise TypeError(f"expm: dtype {a.dtype.name} is not supported; convert A to float32 or float64")
     return _exponentiate(a, bool(upper_triangular), int(max_squarings))
 
 
@@ -162,6 +164,7 @@ def expm_frechet(
     Reference:
         A. H. Al-Mohy and N. J. Higham, "Computing the Frechet derivative of the matrix exponential" (2009).
     """
+    A, E = map(from_sequence, (A, E))
     left, right = matrix_type(A, square=True), matrix_type(E, 1, square=True)
     if left.shape != right.shape:
         raise ValueError(f"expm_frechet: A and E must be the same shape; got {left.shape} and {right.shape}")
@@ -290,6 +293,7 @@ def funm(A: ArrayLike, func: Callable[[Array], Any], disp: bool = True) -> Array
     Reference:
         B. N. Parlett, "A recurrence among the elements of functions of triangular matrices" (1976).
     """
+    A = from_sequence(A)
     _check_single_matrix(A)
     (a,) = promote_to_inexact(A)
     form, vectors = reduced.schur(to_complex(asarray(a)))
@@ -387,6 +391,7 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.6.3: Bartels and Stewart's
         algorithm.
     """
+    A, B, C = map(from_sequence, (A, B, C))
     left, right = [matrix_type(x, i, square=True).shape for i, x in enumerate((A, B))]
     shape = matrix_type(C, 2).shape
     if shape[-2:] != (left[-1], right[-1]) or not left[:-2] == right[:-2] == shape[:-2]:

@@ -18,6 +18,7 @@ from xtrace._src.ops.linalg.matrices import as_column, conj_if_complex, product
 from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.ops.solvers import custom_linear_solve
 from xtrace.numpy import linalg
+from xtrace.numpy.arrays.conversion import from_sequence
 from xtrace.numpy.linalg.operands import matrix_type, promote_to_inexact
 from xtrace.numpy.manipulation.broadcasting import broadcast_to
 from xtrace.scipy.linalg.factorizations import cholesky
@@ -146,6 +147,7 @@ def cho_solve(
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.2.
     """
     c, lower = c_and_lower
+    c, b = map(from_sequence, (c, b))
     _check_system(c, b)
     return _cho_solve(c, b, lower=bool(lower))
 
@@ -182,6 +184,7 @@ def solve(
         raise ValueError(f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; got {abbreviate(assume_a)}")
     if assume_a != "pos":
         return linalg.solve(a, b)
+    a, b = map(from_sequence, (a, b))
     _check_system(a, b)
     return _solve_positive(a, b, lower=bool(lower))
 
@@ -236,6 +239,7 @@ def solve_triangular(
         raise ValueError(
             f"solve_triangular: Invalid 'trans' value {abbreviate(trans)}; it is 0, 1, 2, 'N', 'T' or 'C'"
         )
+    a, b = map(from_sequence, (a, b))
     _check_system(a, b)
     a, b, vector = _broadcast_system(a, b)
     form = forms[trans]
@@ -282,6 +286,7 @@ def lu_solve(
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4.
     """
     factors, pivots = lu_and_piv
+    factors, b = map(from_sequence, (factors, b))
     _check_system(factors, b)
     if trans not in (0, 1, 2):
         raise ValueError(f"lu_solve: 'trans' value must be 0, 1, or 2, got {trans}")

@@ -16,7 +16,7 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop
 from xtrace._src.ops.linalg.reduced import tridiagonal_solve
-from xtrace.numpy.arrays.conversion import asarray
+from xtrace.numpy.arrays.conversion import asarray, from_sequence
 from xtrace.numpy.arrays.creation import ones, zeros
 from xtrace.numpy.arrays.ranges import arange
 from xtrace.numpy.elementwise.complex_parts import conj, real
@@ -199,7 +199,7 @@ def eigh_tridiagonal(
         Barth, Martin and Wilkinson, "Calculation of the eigenvalues of a symmetric tridiagonal matrix by the method of
         bisection" (1967).
     """
-    d, e = [asarray(x) if isinstance(x, (list, tuple)) else x for x in (d, e)]
+    d, e = map(from_sequence, (d, e))
     diagonal, beside = operand_aval(d, 0), operand_aval(e, 1)
     if diagonal.ndim != 1 or beside.ndim != 1 or beside.size != max(diagonal.size - 1, 0):
         raise ValueError(

@@ -26,6 +26,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop
 from xtrace._src.ops.custom_rules.symbolic_zeros import SymbolicZero
 from xtrace._src.ops.elementwise.stop_gradient import stop_gradient
+from xtrace.numpy.arrays.conversion import from_sequence
 from xtrace.numpy.elementwise.rounding import floor, rint
 from xtrace.numpy.elementwise.ufuncs import abs, exp, log, maximum, minimum, sign, sin, sqrt
 from xtrace.numpy.reductions.reductions import any
@@ -256,7 +257,7 @@ def hyp1f1(a: RealLike, b: RealLike, x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 13.2: the series and Kummer's transformation.
     """
-    (a, b, x), dtype = to_real_operands(a, b, x)
+    (a, b, x), dtype = to_real_operands(*map(from_sequence, (a, b, x)))
     polynomial, pole, rest = _is_finite_series(a), _is_finite_series(b), b - a
     other = _is_finite_series(rest) & ((b > -1) | (rest == 0))
     degree = select_where(polynomial, a, select_where(other, rest, 0.0))
@@ -355,7 +356,7 @@ def hyp2f1(a: RealLike, b: RealLike, c: RealLike, x: RealLike) -> Array:
         NIST Digital Library of Mathematical Functions, sections 15.2, 15.4 and 15.8: the series and its
         transformations.
     """
-    (a, b, c, x), dtype = to_real_operands(a, b, c, x)
+    (a, b, c, x), dtype = to_real_operands(*map(from_sequence, (a, b, c, x)))
     excess, pole = c - a - b, _is_finite_series(c)
     own, turned_degree = _find_degree(a, b), _find_degree(c - a, c - b)
     turned = (turned_degree < own) & ~pole

@@ -13,6 +13,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.control_flow.while_loop import fori_loop
+from xtrace.numpy.arrays.conversion import from_sequence
 from xtrace.numpy.elementwise.rounding import floor
 from xtrace.numpy.elementwise.ufuncs import abs, cos, exp, log, log1p, maximum, minimum, sin
 from xtrace.scipy.special import fits
@@ -165,7 +166,7 @@ def expn(n: RealLike, x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 8.19.
     """
-    (n, x), dtype = to_real_operands(n, x)
+    (n, x), dtype = to_real_operands(*map(from_sequence, (n, x)))
     n = floor(n)
     near = _sum_expn_series(maximum(n, 1.0), minimum(x, 0.5))
     far = _evaluate_expn_fraction(maximum(n, 1.0), minimum(maximum(x, 0.5), 1e4))

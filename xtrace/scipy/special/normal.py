@@ -14,6 +14,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.elementwise.elementwise import mul
 from xtrace._src.ops.elementwise.special import erfc
+from xtrace.numpy.arrays.conversion import from_sequence
 from xtrace.numpy.elementwise.ufuncs import exp, log, maximum, minimum, sqrt, square
 from xtrace.scipy.special.primitive import to_wide_operand
 from xtrace.scipy.special.series import evaluate_quotient
@@ -41,6 +42,7 @@ def ndtr(x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 7.18(i).
     """
+    x = from_sequence(x)
     return 0.5 * erfc(to_wide_operand(x) * -math.sqrt(0.5))
 
 
@@ -104,7 +106,7 @@ def log_ndtr(x: RealLike, series_order: int = 3) -> Array:
     order = to_integer("series_order", series_order)
     if not 0 <= order <= 30:
         raise ValueError(f"log_ndtr: series_order must be from 0 to 30, got {order}")
-    return _log_ndtr(x, order)
+    return _log_ndtr(from_sequence(x), order)
 
 
 # Wichura, Algorithm AS 241: The Percentage Points of the Normal Distribution, 1988 (PPND16): quotients of polynomials,
