@@ -12,6 +12,17 @@ from xtrace._src.core.trace import Tracer
 # Flags of NumPy and SciPy that no program depends on: they are ignored here, or only Python reads them.
 _UNCHECKED = frozenset(("check_finite", "copy", "debug", "inplace", "overwrite_a", "overwrite_b", "overwrite_c"))
 
+# Flags that functions of JAX read outside of compiled programs: whatever has a truth value is accepted.
+_ANY_VALUE = frozenset((
+    "allow_negative_indices", "approximate", "array_equal.equal_nan", "assume_unique_indices", "boundary",
+    "custom_root.has_aux", "detrend", "disp", "exact", "include_initial", "independent", "index_in_dim.keepdims",
+    "indices_are_sorted", "input_onesided", "intersect1d.assume_unique", "is_causal", "numpy_resid", "padded",
+    "qr_multiply.pivoting", "repetition", "replace", "return_counts", "return_index", "return_inverse",
+    "return_onesided", "return_residual", "return_sign", "reverse", "scale_and_translate.antialias",
+    "setxor1d.assume_unique", "sorted", "sparse", "strip_zeros", "symmetric", "tiled", "transpose_kernel",
+    "trim_leading_zeros", "unique_indices", "wrap_negative_indices",
+))
+
 
 def find_flags(function: Callable[..., Any]) -> dict[str, int | None]:
     """Return the names of the flags of a plain function, each with its position (None: by keyword only)."""
@@ -21,7 +32,8 @@ def find_flags(function: Callable[..., Any]) -> dict[str, int | None]:
         code.co_varnames[first + i]: first + i for i, value in enumerate(defaults) if type(value) is bool
     }
     flags |= {name: None for name, value in (function.__kwdefaults__ or {}).items() if type(value) is bool}
-    return {name: position for name, position in flags.items() if name not in _UNCHECKED}
+    unchecked = _UNCHECKED | _ANY_VALUE
+    return {n: i for n, i in flags.items() if unchecked.isdisjoint((n, f"{function.__name__}.{n}"))}
 
 
 def check_flags(

@@ -12,7 +12,7 @@ from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, opera
 from xtrace._src.api.jit.inline_jit import inline_jit, to_number_operand
 from xtrace._src.api.operators.operators import multiply, true_divide
 from xtrace._src.api.operators.promotion import as_inexact, common_dtype
-from xtrace._src.core import dtypes, type_promotion
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
@@ -169,9 +169,6 @@ def variance_dtypes(own: Any, dtype: DTypeLike) -> tuple[Any, Any]:
             f"{called_function()}: dtype {wanted.name} is real and the array is complex; take x.real, or leave dtype "
             "out"
         )
-    elif dtypes.is_inexact(own) and dtypes.is_inexact(wanted):
-        compute = _promote_dtypes(own, wanted)
-        compute = accumulator_dtype(compute, compute)
     else:
         compute = accumulator_dtype(wanted, wanted)
     return compute, wanted
@@ -212,11 +209,6 @@ def _reduce_to_variance(
         a, ddof, mask, mean, axes=axes_of(axis, aval.ndim), compute=compute, dtype=wanted, keepdims=bool(keepdims),
         root=root,
     )
-
-
-def _promote_dtypes(*own: np.dtype[Any]) -> np.dtype[Any]:
-    x64, _, wide = config.promotion_settings()
-    return type_promotion.promote(tuple((d, False) for d in own), x64, wide=wide)[0]
 
 
 @inline_jit(static=("axis", "dtype", "out", "ddof", "keepdims", "correction"), public=True)

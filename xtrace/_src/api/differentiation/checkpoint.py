@@ -232,7 +232,7 @@ def _barriers(prevent_cse: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     try:
         flags = pytree.broadcast_prefix(tuple(prevent_cse), args)
     except (ValueError, TypeError) as error:
-        raise ValueError(
+        raise type(error)(
             "checkpoint: prevent_cse must be a boolean, or a tuple with an entry for each positional argument that is "
             f"not static: {error}"
         ) from None

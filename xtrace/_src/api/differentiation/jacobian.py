@@ -170,6 +170,8 @@ def jacrev(
     """
     check_callable(fun)
     numbers, several = read_argnums(argnums)
+    # As in JAX, the integer of another type is a sequence of one position here, unlike in `grad` and `jacfwd`.
+    several = several or not isinstance(argnums, int)
 
     @boundary
     @wraps(fun)

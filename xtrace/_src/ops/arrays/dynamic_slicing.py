@@ -155,10 +155,7 @@ def _normalize_indices(operand: ArrayLike, start_indices: Any, allow_negative: A
         else:
             indices = [index_in_dim(start_indices, i, 0, False) for i in range(aval.shape[0])]
     _check_count("", indices, shape)
-    if isinstance(allow_negative, (bool, int)):
-        allowed = [bool(allow_negative)] * len(shape)
-    else:
-        allowed = [bool(a) for a in allow_negative]
+    allowed = [bool(a) for a in (allow_negative if np.ndim(allow_negative) else [allow_negative] * len(shape))]
     if len(allowed) != len(shape):
         raise ValueError(
             f"{called_function()}: allow_negative_indices must have one bool for each of the {len(shape)} axes"

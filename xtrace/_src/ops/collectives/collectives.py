@@ -39,6 +39,7 @@ from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.elementwise import elementwise
 from xtrace._src.ops.elementwise.comparisons import eq
 from xtrace._src.ops.reductions.reductions import reduce_max, reduce_min
+from xtrace._src.ops.values import stage
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.xla.pytree_registry import PyTreeDef
@@ -426,7 +427,7 @@ def axis_index(axis_name: object) -> Any:
         own = own if total == 1 else scale(own, total)
         index = own if index is None else add_any(own, index)
         total *= find_axis_size(n)
-    return np.int32(0) if index is None else index
+    return stage(0) if index is None else index
 
 
 axis_index_p = Primitive(
