@@ -7,10 +7,11 @@ from typing import Any
 from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.api.operators.promotion import as_inexact, check_mapped_ranks, common_dtype
-from xtrace._src.core import dtypes
+from xtrace._src.core import dtypes, type_promotion
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
+from xtrace._src.core.settings import config
 from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.ops.elementwise.complex_numbers import complex as of_parts
 from xtrace._src.ops.elementwise.complex_numbers import conj
@@ -86,6 +87,8 @@ def _compute_covariances(
     for name, weights in (("fweights", fweights), ("aweights", aweights)):
         if weights is not None:
             _check_weights(name, weights, samples[0])
+            pairs = ((own, False), (operand_aval(weights, 5).dtype, False))
+            own = type_promotion.promote(pairs, *config.promotion_settings())[0]
     if ddof is None:
         ddof = 0 if bias else 1
     dtype = own if wanted is None else wanted

@@ -17,7 +17,7 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.errors import ConcretizationTypeError
 from xtrace._src.core.settings import config
 from xtrace._src.core.settings.dtype_arguments import requested_dtype
-from xtrace._src.core.sizes import largest, to_size
+from xtrace._src.core.sizes import largest, to_count, to_size
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays.creation import iota
 from xtrace._src.ops.elementwise import elementwise as lax
@@ -46,7 +46,7 @@ def _make_frequencies(n: int, d: ArrayLike, dtype: object, device: object, half:
             f"{called_function()}: the result's length depends on n, which must not be traced"
         )
     try:
-        size = to_size(n)
+        size = to_size(to_count(n))
     except TypeError:
         raise ValueError(f"{called_function()}: n should be an integer, got {abbreviate(n)}") from None
     if isinstance(d, (list, tuple, str)):

@@ -22,6 +22,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
+from xtrace._src.core.sizes import to_count
 from xtrace._src.ops.elementwise.complex_numbers import complex as of_parts
 from xtrace.numpy import fft as fourier
 from xtrace.numpy.elementwise.complex_parts import real
@@ -87,7 +88,7 @@ def _check_and_transform(
     if norm not in (None, "backward", "ortho"):
         raise ValueError(f"{called_function()}: norm must be None, 'backward' or 'ortho', got {abbreviate(norm)}")
     (aval,), dtype, _ = common_dtype((x,), as_inexact)
-    wanted: Shape = () if s is None else tuple([to_integer("s", n) for n in list_shape_entries(s)])
+    wanted: Shape = () if s is None else tuple([to_integer("s", to_count(n)) for n in list_shape_entries(s)])
     if len(wanted) > aval.ndim:
         raise ValueError(f"{called_function()}: s has {len(wanted)} lengths, but x has shape {aval.shape}")
     if axes is None and s is not None:

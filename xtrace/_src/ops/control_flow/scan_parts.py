@@ -50,15 +50,11 @@ def choose_unroll(unroll: Any, size: int) -> int:
         return max(size, 1) if unroll else 1
     if isinstance(unroll, Tracer):
         raise explain.concretization(unroll, f"{called_function()} as unroll, which must be known while tracing")
-    try:
-        number = operator.index(unroll)
-    except TypeError:
-        number = -1
-    if number < 0:
-        raise ValueError(
+    if not hasattr(unroll, "__index__") or unroll < 0:
+        raise (ValueError if hasattr(unroll, "__index__") else TypeError)(
             f"{called_function()}: `unroll` must be a `bool` or a non-negative `int`, got {abbreviate(unroll)}."
         )
-    return max(number, 1)
+    return max(operator.index(unroll), 1)
 
 
 def regroup_jaxpr(inputs: Sequence[Sequence[Var]], outputs: Sequence[Atom], jaxpr: Jaxpr) -> ClosedJaxpr:
