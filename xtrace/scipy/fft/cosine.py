@@ -88,7 +88,7 @@ def _check_and_transform(
     if norm not in (None, "backward", "ortho"):
         raise ValueError(f"{called_function()}: norm must be None, 'backward' or 'ortho', got {abbreviate(norm)}")
     (aval,), dtype, _ = common_dtype((x,), as_inexact)
-    wanted: Shape = () if s is None else tuple([to_integer("s", to_count(n)) for n in list_shape_entries(s)])
+    wanted: Shape = () if s is None else tuple([to_integer("s", n) for n in list_shape_entries(s)])
     if len(wanted) > aval.ndim:
         raise ValueError(f"{called_function()}: s has {len(wanted)} lengths, but x has shape {aval.shape}")
     if axes is None and s is not None:
@@ -130,7 +130,7 @@ def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm:
     Reference:
         J. Makhoul, "A fast cosine transform in one and two dimensions" (1980).
     """
-    return _check_and_transform(x, type, None if n is None else (n,), (axis,), norm, False)
+    return _check_and_transform(x, type, None if n is None else (to_count(n),), (axis,), norm, False)
 
 
 def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
@@ -158,7 +158,7 @@ def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm
     Reference:
         J. Makhoul, "A fast cosine transform in one and two dimensions" (1980).
     """
-    return _check_and_transform(x, type, None if n is None else (n,), (axis,), norm, True)
+    return _check_and_transform(x, type, None if n is None else (to_count(n),), (axis,), norm, True)
 
 
 def dctn(
