@@ -156,3 +156,15 @@ def test_classes_that_check_their_children_are_arguments_of_pullbacks():
     value, pullback = xtrace.vjp(lambda c, s: jnp.sin(c.x) * s, Checked(jnp.asarray(X)), 2.0)
     (gradient, _) = xtrace.jit(lambda p, ct: p(ct))(pullback, value)
     np.testing.assert_allclose(gradient.x, 4 * np.sin(X) * np.cos(X), rtol=1e-6)
+
+
+# Positions of arguments
+
+@pytest.mark.parametrize("argnums", [1, np.int64(1), np.array(1), (1,), [0, 1], np.array([1]), range(2)], ids=repr)
+def test_results_have_the_structure_of_jax(argnums):
+    for name in ("grad", "jacfwd", "jacrev", "hessian"):
+        found, expected = (
+            getattr(package, name)(lambda x, y: x * y * y, argnums)(2.0, 3.0) for package in (xtrace, jax)
+        )
+        assert jax.tree.structure(found) == jax.tree.structure(expected), name
+        np.testing.assert_allclose(jax.tree.leaves(found), jax.tree.leaves(expected))

@@ -13,7 +13,8 @@ CASES = [
     "jnp.cov(x * x)", "jnp.cov(n)", "jnp.cov(x * x, rowvar=False)", "jnp.cov(x, x * x)", "jnp.cov(v, bias=True)",
     "jnp.cov(v, ddof=1.5)", "jnp.cov(v, fweights=u[:4])", "jnp.cov(v, fweights=u[:4], aweights=v)",
     "jnp.cov(x * x, aweights=v, ddof=0)", "jnp.cov(v, x)", "jnp.cov(c)", "jnp.cov(c, aweights=v[1:])", "jnp.cov(b)",
-    "jnp.cov(h)", "jnp.cov(v[:0])", "jnp.cov(2)", "jnp.cov(v, dtype=jnp.float16)", "jnp.cov(v, dtype=complex)",
+    "jnp.cov(h)", "jnp.cov(h, aweights=v + 1)", "jnp.cov(h, fweights=u[:4])", "jnp.cov(v[:0])", "jnp.cov(2)",
+    "jnp.cov(v, dtype=jnp.float16)", "jnp.cov(v, dtype=complex)",
     "jnp.cov(x, ddof=9)", "jnp.cov(z)", "jnp.cov(z.T)", "jnp.corrcoef(x * x)", "jnp.corrcoef(v)",
     "jnp.corrcoef(x * x, rowvar=False)", "jnp.corrcoef(c)", "jnp.corrcoef(v, v * v)", "jnp.corrcoef(2)",
 ]

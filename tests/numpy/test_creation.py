@@ -1,6 +1,7 @@
 """Making arrays, scalar types, and questions about dtypes and shapes, compared with jax."""
 
 import enum
+import fractions
 import operator
 import pickle
 import warnings
@@ -35,7 +36,12 @@ FROM_DATA = [
     "jnp.array(-(2**31))", "jnp.array(2**31, dtype=jnp.uint32)", "jnp.array(1e300)",
     "jnp.array([2**63], dtype=float)", "jnp.array(1, dtype='int4')", "jnp.array([1.5, 2], dtype='float8_e4m3fn')",
     "jnp.array([np.ones(2), [1, 2]])", "jnp.array(h)", "jnp.array(np.array([-1]), dtype=jnp.uint8)",
-    "jnp.array([[1, 2], [3, 4]], dtype=jnp.bfloat16)",
+    "jnp.array([[1, 2], [3, 4]], dtype=jnp.bfloat16)", "jnp.array('1.5', dtype=float)",
+    "jnp.array(['1', '2'], dtype=int)",
+    "jnp.array(np.array([1, 2], object), dtype=float)", "jnp.array(np.longdouble(1.5), dtype=float)",
+    "jnp.array([range(3), [4, 5, 6]])", "jnp.array([range(2), n[:2]])", "jnp.array([memoryview(b'ab')])",
+    "jnp.asarray(fractions.Fraction(1, 3), dtype=float)", "jnp.array([fractions.Fraction(7, 2), 1], dtype=int)",
+    "jnp.array([decimal.Decimal('0.5'), s], dtype=complex)",
 ]
 FILLED = [
     "jnp.zeros((3,))", "jnp.zeros(3)", "jnp.zeros((2, 0))", "jnp.zeros(())", "jnp.zeros([2, 3], bool)",
@@ -82,6 +88,7 @@ SPREAD = [
     "(x * 1e9).astype(jnp.int8)", "jnp.float32(1.5)", "jnp.int4(3)", "jnp.int32(2.7)", "jnp.complex64(1)",
     "jnp.bool_(3)", "jnp.int32(x)", "jnp.bfloat16(w)", "jnp.float32([1, 2])", "jnp.float32(s)", "jnp.uint2(3)",
     "jnp.float8_e4m3fn(1.3)", "jnp.float4_e2m1fn(1.3)", "jnp.float32(x=1)",
+    "jnp.float32(fractions.Fraction(1, 3))", "jnp.int32(decimal.Decimal('7.5'))", "jnp.bool_(fractions.Fraction(1, 3))",
 ]
 FACTS = [
     "jnp.shape(x)", "jnp.shape(1)", "jnp.ndim(x)", "jnp.ndim(2.0)", "jnp.size(y)", "jnp.size(y, 1)",
@@ -120,13 +127,17 @@ def test_jitted_values_are_those_of_jax(table):
 
 def check_error(text, error, fragment):
     with pytest.raises(error, match=fragment):
-        eval(text, {"jnp": jnp, "np": np, "xtrace": xtrace, "x": jnp.ones((3, 4)), "v": jnp.ones(4)})
+        names = {"jnp": jnp, "np": np, "xtrace": xtrace, "fractions": fractions}
+        eval(text, names | {"x": jnp.ones((3, 4)), "v": jnp.ones(4)})
 
 
 ERRORS = [
     ("jnp.array('a')", TypeError, "array: 'a' of type .*str.* is not a valid"),
     ("jnp.array(['a'])", TypeError, "a list element is neither a number nor an array: 'a'"),
     ("jnp.array(b'a')", TypeError, "bytes"),
+    ("jnp.array(fractions.Fraction(1, 3))", TypeError, "Fraction"),
+    ("jnp.array({1, 2}, float)", TypeError, "does not convert to float32"),
+    ("jnp.array([1, None], float)", ValueError, "a list element is neither a number nor an array: None"),
     ("jnp.array(np.array(['a']))", TypeError, "its NumPy dtype is <U1"),
     ("jnp.array(np.array([None]))", TypeError, "its NumPy dtype is object"),
     ("jnp.array(object())", TypeError, "object"),
@@ -176,7 +187,7 @@ ERRORS = [
     ("jnp.broadcast_arrays(x, [1])", TypeError, "broadcast_arrays requires ndarray or scalar arguments; argument 1"),
     ("jnp.size(x, 2)", ValueError, "size: axis 2 is out of bounds for array of dimension 2"),
     ("jnp.float32()", TypeError, "x"),
-    ("jnp.float32('1')", TypeError, "str"),
+    ("jnp.float32('a')", ValueError, "asarray: 'a' does not convert to float32"),
     ("jnp.isdtype(x.dtype, 'nothing')", ValueError, "isdtype: kind"),
     ("jnp.from_dlpack([1])", TypeError, "no __dlpack__"),
     ("x.astype('nothing')", TypeError, "astype: 'nothing' is not a dtype"),

@@ -60,6 +60,7 @@ STATISTICS = [
     "x.std(1, keepdims=True)", "h.var()", "f16.std()", "i.var()", "c.var()", "c.std(0)", "b.var()",
     "jnp.var(c, dtype=complex)", "jnp.var(2)",
     "jnp.var(x, dtype=int)", "jnp.nanvar(x, 0, dtype=int)", "jnp.var(x, dtype=jnp.bfloat16)",
+    "jnp.var(v, dtype='float8_e4m3fn')", "jnp.std(v, dtype='float8_e5m2')", "jnp.nanvar(h[:1], dtype='float8_e4m3fn')",
     "jnp.var(w)", "jnp.var(h, dtype=jnp.float32)", "jnp.var(x, ddof=1)",
     "jnp.var(x, correction=1)", "jnp.std(x, 0, ddof=0.5)", "jnp.var(x, ddof=20)",
     "jnp.var(x, mean=jnp.ones((1, 4)), axis=0)", "jnp.var(x, where=x > 0, keepdims=True)",

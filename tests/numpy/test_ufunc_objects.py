@@ -65,6 +65,8 @@ MORE = [
     "jnp.negative.at(x, 0, inplace=False)", "jnp.negative.at(x, (0, np.array([1, 1])), inplace=False)",
     "jnp.maximum.at(i, 0, 2.5, inplace=False)", "jnp.bitwise_or.at(i, np.array([0, 0]), 8, inplace=False)",
     "jnp.add.at(b, np.array([0, 0]), -2.0, inplace=False)", "jnp.multiply.at(b, 1, b[0], inplace=False)",
+    "jnp.add.at(v, np.array([0, 0]), [1, 2], inplace=False)",
+    "jnp.subtract.at(v, np.array([0, 1]), (1.5, s), inplace=False)",
     "jnp.logaddexp.at(x, np.array([0, 9]), 2.0, inplace=False)",
     "jnp.add.reduceat(x, np.array([0, 2, 9, 1]), axis=1)", "jnp.add.reduceat(x, np.zeros(0, int))",
     "jnp.maximum.reduceat(i, np.array([0, 1]))", "jnp.bitwise_and.reduce(u, where=u > 1)",

@@ -11,8 +11,8 @@ import pytest
 import scipy.sparse
 
 import xtrace
+from xtrace import lax, tree_util
 from xtrace import numpy as jnp
-from xtrace import tree_util
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 OPERATORS = [
@@ -72,6 +72,48 @@ def test_axes_are_any_sequence(axis):
     np.testing.assert_array_equal(x.sum(axis), x.sum((0, 1)))
 
 
+def test_axes_and_shapes_are_read_once():
+    x = jnp.asarray(X)
+    for name in ("sum", "max", "all", "mean", "var", "flip", "ptp", "nansum", "count_nonzero"):
+        np.testing.assert_allclose(getattr(jnp, name)(x, iter((0, 1))), getattr(jnp, name)(x, (0, 1)))
+    np.testing.assert_array_equal(jnp.roll(x, iter((1, 2)), iter((0, 1))), jnp.roll(x, (1, 2), (0, 1)))
+    assert jnp.moveaxis(x, iter((0,)), iter((2,))).shape == (3, 4, 2)
+    assert jnp.squeeze(jnp.expand_dims(x, iter((0, 1))), iter((0,))).shape == (1, 2, 3, 4)
+    assert x.transpose(iter((2, 0, 1))).shape == jnp.tile(jnp.ones(()), iter((4, 2, 3))).shape == (4, 2, 3)
+    for shaped in (x.reshape, lambda n: lax.reshape(x, n), lambda n: lax.full(n, 1.0), lambda n: jnp.resize(x, n)):
+        assert shaped(n for n in (4, 6)).shape == (4, 6)
+    assert x.reshape(n for n in (-1, 6)).shape == (4, 6)
+    assert lax.broadcasted_iota(int, iter((2, 3)), 1).shape == jnp.indices(iter((2, 3)))[0].shape == (2, 3)
+    found = jnp.unravel_index(5, iter((2, 3))), jnp.unravel_index(5, range(2, 4))
+    assert str(found) == str((jnp.unravel_index(5, (2, 3)),) * 2)
+
+
+FLAGS = {
+    "gelu": lambda package, flag: package.nn.gelu(X, approximate=flag),
+    "unique": lambda package, flag: package.numpy.unique(X, return_index=flag, return_counts=flag),
+    "indices": lambda package, flag: package.numpy.indices((2, 3), sparse=flag),
+    "cumsum": lambda package, flag: package.lax.cumsum(X, 1, reverse=flag),
+    "array_equal": lambda package, flag: package.numpy.array_equal(X, X, equal_nan=flag),
+    "logsumexp": lambda package, flag: package.nn.logsumexp(X, return_sign=flag),
+    "choice": lambda package, flag: package.random.choice(package.random.key(0), 5, (4,), replace=flag),
+    "dynamic_slice": lambda package, flag: package.lax.dynamic_slice_in_dim(X, 1, 1, allow_negative_indices=flag),
+}
+
+
+@pytest.mark.parametrize("flag", [np.bool_(True), np.array(False), jnp.array(True), 1], ids=repr)
+@pytest.mark.parametrize("name", FLAGS)
+def test_flags_that_python_reads_are_any_values(name, flag):
+    found, expected = FLAGS[name](xtrace, flag), FLAGS[name](jax, np.asarray(flag))
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-6), found, expected)
+
+
+def test_flags_of_compiled_programs_are_no_arrays():
+    for package in (jnp, jax.numpy):
+        assert package.sum(X, 0, keepdims=np.True_).shape == (1, 3, 4)
+        with pytest.raises(ValueError, match=r"keepdims|Non-hashable"):
+            package.sum(X, 0, keepdims=np.array(True))
+
+
 @pytest.mark.parametrize("method", ["set", "add", "max", "multiply"])
 def test_integers_that_only_the_target_holds_are_written(method):
     largest = 2**32 - 1
@@ -90,7 +132,8 @@ def test_array_takes_what_jax_takes_by_position():
 
 
 @pytest.mark.parametrize(
-    "value", [None, "text", 1j, 2, np.complex64(1), [1j], [1, 2.0], X, "float32", "complex64"], ids=repr
+    "value", [None, "text", 1j, 2, np.complex64(1), [1j], [1, 2.0], X, "float32", "complex64", range(2), memoryview(X)],
+    ids=lambda value: type(value).__name__,
 )
 def test_complexity_of_objects(value):
     for name in ("iscomplexobj", "isrealobj"):

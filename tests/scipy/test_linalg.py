@@ -200,7 +200,36 @@ def test_sylvester(method):
     assert np.isnan(np.asarray(scl.solve_sylvester(np.eye(2), -np.eye(2), np.ones((2, 2)), method=method))).all()
 
 
+SMALL = [[0.5, 0.1], [0.2, 0.3]]
+LISTS = {
+    "cholesky": lambda la, a, b: la.cholesky(a), "cho_solve": lambda la, a, b: la.cho_solve((a, True), b),
+    "lu": lambda la, a, b: la.lu(a), "lu_factor": lambda la, a, b: la.lu_factor(a), "qr": lambda la, a, b: la.qr(a),
+    "lu_solve": lambda la, a, b: la.lu_solve((a, np.arange(3, dtype=np.int32)), b),
+    "svd": lambda la, a, b: la.svd(a)[1],
+    "solve": lambda la, a, b: la.solve(a, b, assume_a="pos"), "polar": lambda la, a, b: la.polar(a),
+    "solve_triangular": lambda la, a, b: la.solve_triangular(a, b),
+    "eigh": lambda la, a, b: la.eigh(a, eigvals_only=True),
+    "expm_frechet": lambda la, a, b: la.expm_frechet(SMALL, SMALL),
+    "funm": lambda la, a, b: la.funm(a, abs), "solve_sylvester": lambda la, a, b: la.solve_sylvester(a, a, a),
+}
+REFUSING_LISTS = ["det", "inv", "expm", "schur", "toeplitz", "hankel", "circulant", "hessenberg"]
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_are_matrices(name):
+    both(lambda la: LISTS[name](la, POSITIVE.tolist(), tuple(VECTOR)), rounding=256)
+
+
+@pytest.mark.parametrize("name", REFUSING_LISTS)
+def test_lists_that_jax_refuses_are_refused(name):
+    for package in (scl, jax.scipy.linalg):
+        with pytest.raises(TypeError):
+            getattr(package, name)(POSITIVE.tolist())
+
+
 ERRORS = [
+    (lambda: scl.expm(GENERAL.astype(np.float16)), TypeError, "expm: dtype float16 is not supported"),
+    (lambda: scl.cholesky([[1.0, 2.0], [1.0]]), ValueError, "cholesky: a nested list must be rectangular"),
     (lambda: scl.det(GENERAL[:2]), ValueError, r"got \(2, 3\)"),
     (lambda: scl.svd(GENERAL, lapack_driver="x"), ValueError, "lapack_driver"),
     (lambda: scl.eigh(GENERAL, GENERAL), NotImplementedError, "b=None"),

@@ -23,7 +23,9 @@ CASES = [
     *[("fft", name, (x(3, 6, dtype=d),), {"n": 4, "axis": 0})
       for name, d in (("dct", C64), ("idct", C64), ("dct", np.float16))],
     *[("fft", name, (x(3, 4),), kw) for name in ("dctn", "idctn")
-      for kw in ({"axes": 0}, {"s": 3}, {"s": (2, 5)}, {"s": (2,), "axes": (0, 1)}, {"s": (2, 3), "axes": 1})],
+      for kw in ({"axes": 0}, {"s": 3}, {"s": (2, 5)}, {"s": (2,), "axes": (0, 1)}, {"s": (2, 3), "axes": 1},
+                 {"s": np.int64(3)})],
+    ("fft", "dct", (x(3, 4),), {"n": 3.0}),
     *[("signal", name, (x(5), x(3, seed=4)), {"mode": mode}) for name in ("convolve", "correlate")
       for mode in ("full", "same", "valid")],
     *[("signal", name, (x(3), x(5, seed=4)), {"mode": "valid"}) for name in ("convolve", "correlate")],

@@ -186,6 +186,7 @@ def test_arrays_on_explicit_axes_are_no_constants_of_mapped_functions():
 def test_collectives_over_no_axis():
     """An index along no axis is 0, and devices that are sent nothing get zeros."""
     np.testing.assert_array_equal(mapped(lambda a: a + lax.axis_index(())), np.arange(8.0))
+    assert mapped(lambda a: a.astype("int8") + lax.axis_index(())).dtype == np.int8
     np.testing.assert_array_equal(mapped(lambda a: lax.ppermute(a, "x", [])), np.zeros(8))
     with pytest.raises(ValueError, match="names 'x' twice"):
         mapped(lambda a: lax.psum(a, ("x", "x")), out_specs=P())

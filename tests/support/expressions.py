@@ -5,6 +5,8 @@ A table is a list of texts such as ``"jnp.sum(x, axis=0)"`` over the operands be
 
 from __future__ import annotations
 
+import decimal
+import fractions
 import functools
 import importlib
 from collections.abc import Mapping, Sequence
@@ -38,6 +40,7 @@ OPERANDS: dict[str, Any] = {
     "z": np.zeros((0, 3), dtype=np.float32),
 }
 WEAK = frozenset(("w", "wi"))
+_MODULES = {"decimal": decimal, "fractions": fractions}
 
 
 @functools.cache
@@ -49,7 +52,7 @@ def operands_of(convert: Any) -> dict[str, Any]:
 def evaluate(package: Any, text: str, operands: Mapping[str, Any]) -> Any:
     """Return what an expression gives on one package."""
     jnp, lax = importlib.import_module(f"{package.__name__}.numpy"), importlib.import_module(f"{package.__name__}.lax")
-    return eval(text, {"jnp": jnp, "np": np, "lax": lax, "package": package, **operands})
+    return eval(text, {"jnp": jnp, "np": np, "lax": lax, "package": package, **_MODULES, **operands})
 
 
 def check_eagerly(text: str, rounding: float = 8, among: Sequence[str] = ()) -> None:

@@ -206,7 +206,7 @@ def _convert_numpy(
                 f"{function or called_function()}: {not_an_array(value if given is None else given)}; its NumPy dtype "
                 f"is {value.dtype}"
             ) from None
-        own, value = dtype, _convert_objects(value, dtype, function=function)
+        own, value = dtype, _convert_objects(value if given is None else given, dtype, function=function)
     return constant_from_host(value, ShapedArray(value.shape, own if dtype is None else dtype), copy=copy is not False)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.kinds import COMPLEX
-from xtrace._src.algebra.vector_space import convert_to, operand_aval
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.api.operators.elementwise_functions import elementwise_function, identity
 from xtrace._src.api.operators.operators import scalar_like
@@ -139,8 +139,6 @@ def iscomplexobj(x: ArrayLike) -> bool:
     if x is None or isinstance(x, str):
         return False
     own = getattr(x, "dtype", None)
-    if isinstance(x, type):
-        own = operand_aval(x, 0).dtype
     return dtypes.is_complex(own if isinstance(own, np.dtype) else asarray(x).dtype)
 
 
