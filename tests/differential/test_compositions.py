@@ -88,9 +88,10 @@ def test_each_transformation(name):
 
 
 @pytest.mark.slow
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("shard", range(12))
 def test_stacks_of_transformations(shard: int) -> None:
-    """2,040 compositions in all, a tenth of them in an ordinary run."""
+    """2,040 compositions in all: half of them with --thorough, a tenth in an ordinary run."""
 
     @examples_of(shard)
     @settings(max_examples=17, deadline=None, suppress_health_check=_HEALTH)

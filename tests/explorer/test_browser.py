@@ -484,6 +484,7 @@ def test_the_page_works_within_a_cell(browser, tmp_path):
     page.close()
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("sheet", ["", "g", "c", "?", "d"])
 def test_the_page_is_accessible(browser, file, theme, sheet):

@@ -271,6 +271,7 @@ def _check(batch: list[Expression]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("shard", range(_SHARDS))
 def test_index_expressions(shard: int) -> None:
     """Each shard draws `_BATCHES` batches of `_TOGETHER` expressions: 5,000 in all."""

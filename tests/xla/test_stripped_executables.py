@@ -88,11 +88,12 @@ def test_whole_programs_describe_stripped_ones(cache):
     first, second = compile_and_load(loops, x)
     text = second.as_text()
     assert computations(text) == computations(first.as_text())
-    assert "fused_computation" in text and 'op_name="' in text
+    assert "kind=kLoop" in text and 'op_name="' in text
     assert second.cost_analysis() == first.cost_analysis()
     assert str(second.memory_analysis()) == str(first.memory_analysis())
     running = executables.hlo_text(second.runtime_executable().running)
-    assert "fused_computation" in running and 'op_name="' not in running and len(running) < len(text)
+    assert 'custom_call_target="stripped"' in running
+    assert not any(part in running for part in ("kind=kLoop", 'op_name="')) and len(running) < len(text)
 
 
 def test_programs_with_collectives_take_turns(cache):

@@ -69,8 +69,7 @@ with _late_imports(globals()):
     )
     from xtrace.numpy.reductions.reductions import (
         all as all, amax as amax, amin as amin, any as any, argmax as argmax, argmin as argmin,
-        count_nonzero as count_nonzero, max as max, min as min, minmax as minmax, nanprod as nanprod, nansum as nansum,
-        prod as prod, sum as sum,
+        count_nonzero as count_nonzero, max as max, min as min, minmax as minmax, prod as prod, sum as sum,
     )
     from xtrace.numpy.reductions.statistics import average as average, mean as mean, ptp as ptp, std as std, var as var
     from xtrace.numpy.reductions.cumulative import (
@@ -195,7 +194,8 @@ with _late_imports(globals()):
     )
     from xtrace.numpy.reductions.nan_reductions import (  # every name
         nanargmax as nanargmax, nanargmin as nanargmin, nancumprod as nancumprod, nancumsum as nancumsum,
-        nanmax as nanmax, nanmean as nanmean, nanmin as nanmin, nanstd as nanstd, nanvar as nanvar,
+        nanmax as nanmax, nanmean as nanmean, nanmin as nanmin, nanprod as nanprod, nanstd as nanstd,
+        nansum as nansum, nanvar as nanvar,
     )
     from xtrace.numpy import fft as fft, linalg as linalg
 

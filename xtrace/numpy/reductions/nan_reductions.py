@@ -38,6 +38,80 @@ def _find_extremum(
     return select_or_fill(reductions.any(numbers, axis, keepdims=keepdims), extremum, math.nan)
 
 
+def _replace_nan(a: Any, replacement: int) -> Any:
+    dtype = operand_aval(a, 0).dtype
+    if not dtypes.is_inexact(dtype):
+        return a
+    a = reductions.to_strong(a, dtype)
+    return select_or_fill(_is_number(a), a, replacement)
+
+
+@inline_jit(static=("axis", "out", "keepdims"), public=True)
+def nansum(
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
+    initial: Any = None, where: ArrayLike | None = None,
+) -> Array:
+    """Return the sums of elements over axes, NaN counted as zero.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis to reduce, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the dtype under Returns.
+        out: not supported; leave it at None.
+        keepdims: whether the reduced axes stay, with size 1.
+        initial: the initial value of the reduction; None for none.
+        where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
+
+    Returns:
+        An array of the remaining axes, of the dtype of `a`; small integers and booleans become the
+        default integer.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is neither an array nor a scalar.
+        ValueError: `a` has no such axis.
+
+    Example:
+        >>> jnp.nansum(jnp.array([1.0, jnp.nan, 3.0]))
+        Array(4., dtype=float32)
+    """
+    start = reductions.to_initial(initial)
+    return reductions.sum_or_multiply("sum", _replace_nan(a, 0), axis, dtype, out, keepdims, start, where)
+
+
+@inline_jit(static=("axis", "out", "keepdims"), public=True)
+def nanprod(
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
+    initial: Any = None, where: ArrayLike | None = None,
+) -> Array:
+    """Return the products of elements over axes, NaN counted as one.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis to reduce, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the dtype under Returns.
+        out: not supported; leave it at None.
+        keepdims: whether the reduced axes stay, with size 1.
+        initial: the initial value of the reduction; None for none.
+        where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
+
+    Returns:
+        An array of the remaining axes, of the dtype of `a`; small integers and booleans become the
+        default integer.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is neither an array nor a scalar.
+        ValueError: `a` has no such axis.
+
+    Example:
+        >>> jnp.nanprod(jnp.array([1.0, jnp.nan, 3.0]))
+        Array(3., dtype=float32)
+    """
+    start = reductions.to_initial(initial)
+    return reductions.sum_or_multiply("prod", _replace_nan(a, 1), axis, dtype, out, keepdims, start, where)
+
+
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def nanmax(
     a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,

@@ -18,7 +18,7 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.settings import config
 from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.ops.elementwise import elementwise
-from xtrace._src.ops.elementwise.comparisons import bitwise_and, bitwise_or, eq, ne
+from xtrace._src.ops.elementwise.comparisons import bitwise_and, bitwise_or, ne
 from xtrace._src.ops.reductions import reductions
 from xtrace.numpy.arrays.creation import warn_of_lost_part
 from xtrace.numpy.operands import axes_of, cast_to, refuse, scalar_of, select_or_fill
@@ -121,7 +121,7 @@ def dtype_of_sum(a: ArrayLike, dtype: Any, promote_integers: bool) -> Any:
     return dtypes.canonicalize(own, config.keeps_wide_dtypes())
 
 
-def _sum_or_multiply(
+def sum_or_multiply(
     name: str, a: ArrayLike, axis: Axes, dtype: object, out: object, keepdims: bool, initial: object,
     where: object, promote_integers: bool = True,
 ) -> Array:
@@ -163,7 +163,7 @@ def sum(
         >>> jnp.sum(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([4, 6], dtype=int32)
     """
-    return _sum_or_multiply("sum", a, axis, dtype, out, keepdims, initial, where, promote_integers)
+    return sum_or_multiply("sum", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
 @inline_jit(static=("axis", "dtype", "out", "keepdims", "promote_integers"), public=True)
@@ -195,7 +195,7 @@ def prod(
         >>> jnp.prod(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([3, 8], dtype=int32)
     """
-    return _sum_or_multiply("prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
+    return sum_or_multiply("prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
 def find_extremum(
@@ -539,81 +539,6 @@ def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Ar
     return keep_axes(count, axes, aval.shape) if keepdims else count
 
 
-@inline_jit(static=("axis", "out", "keepdims"), public=True)
-def nansum(
-    a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
-    initial: Any = None, where: ArrayLike | None = None,
-) -> Array:
-    """Return the sums of elements over axes, NaN counted as zero.
-
-    Args:
-        a: an array or a scalar.
-        axis: the axis to reduce, or several; None for all.
-        dtype: the dtype of the computation and the result; None for the dtype under Returns.
-        out: not supported; leave it at None.
-        keepdims: whether the reduced axes stay, with size 1.
-        initial: the initial value of the reduction; None for none.
-        where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
-
-    Returns:
-        An array of the remaining axes, of the dtype of `a`; small integers and booleans become the
-        default integer.
-
-    Raises:
-        NotImplementedError: `out` is given.
-        TypeError: `a` is neither an array nor a scalar.
-        ValueError: `a` has no such axis.
-
-    Example:
-        >>> jnp.nansum(jnp.array([1.0, jnp.nan, 3.0]))
-        Array(4., dtype=float32)
-    """
-    start = to_initial(initial)
-    return _sum_or_multiply("sum", _replace_nan(a, 0), axis, dtype, out, keepdims, start, where)
-
-
-@inline_jit(static=("axis", "out", "keepdims"), public=True)
-def nanprod(
-    a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
-    initial: Any = None, where: ArrayLike | None = None,
-) -> Array:
-    """Return the products of elements over axes, NaN counted as one.
-
-    Args:
-        a: an array or a scalar.
-        axis: the axis to reduce, or several; None for all.
-        dtype: the dtype of the computation and the result; None for the dtype under Returns.
-        out: not supported; leave it at None.
-        keepdims: whether the reduced axes stay, with size 1.
-        initial: the initial value of the reduction; None for none.
-        where: the mask of the elements to include, booleans that broadcast against `a`; None for all.
-
-    Returns:
-        An array of the remaining axes, of the dtype of `a`; small integers and booleans become the
-        default integer.
-
-    Raises:
-        NotImplementedError: `out` is given.
-        TypeError: `a` is neither an array nor a scalar.
-        ValueError: `a` has no such axis.
-
-    Example:
-        >>> jnp.nanprod(jnp.array([1.0, jnp.nan, 3.0]))
-        Array(3., dtype=float32)
-    """
-    start = to_initial(initial)
-    return _sum_or_multiply("prod", _replace_nan(a, 1), axis, dtype, out, keepdims, start, where)
-
-
 def to_initial(initial: ArrayLike) -> Array | None:
     """Return the initial value of a reduction without NaN as an array, which the program converts, as in jax."""
     return None if initial is None else to_array_operand(initial, 1)
-
-
-def _replace_nan(a: Any, replacement: int) -> Any:
-    dtype = operand_aval(a, 0).dtype
-    if not dtypes.is_inexact(dtype):
-        return a
-    a = to_strong(a, dtype)
-    return select_or_fill(eq(a, a), a, replacement)
-

@@ -1,8 +1,9 @@
 """Serialized programs without the HLO of their machine code, which load several times faster.
 
 XLA parses the HLO of a program that it loads, fusion by fusion, but runs the machine code only. A stripped program has
-fusions without instructions and instructions without metadata; the rest is unchanged. Descriptions of a program, such
-as its text, are read from the whole one.
+a call without a body in place of each compiled fusion, and instructions without metadata. It lacks the computations
+that only fusions call, and the buffers of their values. Descriptions of a program, such as its text, are read from the
+whole one.
 
 Source: the messages of ``xla/service/hlo.proto``, and of ``xla/service/cpu/executable.proto``.
 """
@@ -10,17 +11,26 @@ Source: the messages of ``xla/service/hlo.proto``, and of ``xla/service/cpu/exec
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from xtrace._src.xla.hlo.protobuf import fields, integers, read_varint, replace_fields, spans, write_field
+from xtrace._src.xla.hlo.protobuf import fields, integers, read_varint, repeated, replace_fields, spans, write_field
 
 # The fields on the path to the HLO module: in the serialized program, in its machine code, in the module with its
 # configuration.
 _PROGRAM, _MODULE_AND_CONFIGURATION, _MODULE = 1, 1, 1
-_COMPUTATION = 3
-_INSTRUCTION, _COMPUTATION_ID, _ROOT_ID = 2, 5, 6
+_COMPUTATION, _ENTRY_ID, _SCHEDULE = 3, 6, 7
+_INSTRUCTION, _COMPUTATION_ID = 2, 5
 _NAME, _OPCODE, _SHAPE, _METADATA, _FUSION_KIND, _TARGET, _INSTRUCTION_ID, _CALLED = 1, 2, 3, 7, 11, 28, 35, 38
+_OPERANDS, _CONTROL_PREDECESSORS = 36, 37
+# The schedule maps the number of a computation to the order of its instructions.
+_SEQUENCE, _MAP_KEY = 1, 1
+# The assignment of buffers, in the machine code: values, which instructions define; allocations, to which values are
+# assigned; and the values that are alive at each allocation's peak, which only descriptions show.
+_BUFFER_ASSIGNMENT = 2
+_VALUE, _ALLOCATION, _PEAK = 1, 3, 5
+_VALUE_ID, _DEFINED_AT, _DEFINING_INSTRUCTION = 1, 3, 4
+_ASSIGNED, _ASSIGNED_VALUE = 9, 1
 # XLA compiles fusions of these kinds to machine code. It interprets fusions of the kind kCustom.
 _COMPILED_FUSIONS = frozenset((b"kLoop", b"kInput", b"kOutput"))
 
@@ -40,6 +50,10 @@ class StrippedExecutable:
         """Return XLA's estimate of the program's cost, from the whole HLO."""
         return self._whole().cost_analysis()
 
+    def get_compiled_memory_stats(self) -> Any:
+        """Return the sizes of the buffers of the whole program."""
+        return self._whole().get_compiled_memory_stats()
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.running, name)
 
@@ -50,49 +64,84 @@ def strip_executable(code: bytes) -> bytes | None:
         size, start = read_varint(code, 0)
         header, program = code[: start + size], code[start + size :]
         stripped = replace_fields(program, _PROGRAM, _strip_machine_code)
-    except (TypeError, ValueError):  # A field of another kind is a number where bytes are expected, or vice versa.
+    except (KeyError, TypeError, ValueError):  # A number stands where bytes are expected, or names no computation.
         return None
     return header + stripped if len(stripped) < len(program) else None
 
 
 def _strip_machine_code(code: bytes) -> bytes:
-    return replace_fields(
-        code, _MODULE_AND_CONFIGURATION, lambda module: replace_fields(module, _MODULE, _strip_module)
+    instructions: set[int] = set()
+
+    def strip_module(module: bytes) -> bytes:
+        stripped = _strip_module(module)
+        for computation in repeated(stripped, _COMPUTATION):
+            instructions.update(_field(item, _INSTRUCTION_ID, 0) for item in repeated(computation, _INSTRUCTION))
+        return stripped
+
+    code = replace_fields(
+        code, _MODULE_AND_CONFIGURATION, lambda module: replace_fields(module, _MODULE, strip_module)
     )
+    return replace_fields(code, _BUFFER_ASSIGNMENT, lambda assignment: _strip_buffers(assignment, instructions))
 
 
 def _strip_module(module: bytes) -> bytes:
-    fused = {
-        called
-        for number, computation in fields(module) if number == _COMPUTATION
-        for field, instruction in fields(computation) if field == _INSTRUCTION
-        if _field(instruction, _OPCODE, b"") == b"fusion"
-        and _field(instruction, _FUSION_KIND, b"") in _COMPILED_FUSIONS
-        for called in integers(_field(instruction, _CALLED, b""))
+    computations = {
+        _field(computation, _COMPUTATION_ID, 0): replace_fields(computation, _INSTRUCTION, _strip_instruction)
+        for computation in repeated(module, _COMPUTATION)
     }
-    return replace_fields(module, _COMPUTATION, functools.partial(_strip_computation, fused))
+    used = _find_used(computations, _field(module, _ENTRY_ID, 0))
+
+    def strip_computation(computation: bytes) -> bytes | None:
+        number = _field(computation, _COMPUTATION_ID, 0)
+        return computations[number] if number in used else None
+
+    def strip_schedule(schedule: bytes) -> bytes:
+        return replace_fields(schedule, _SEQUENCE, lambda item: item if _field(item, _MAP_KEY, 0) in used else None)
+
+    module = replace_fields(module, _COMPUTATION, strip_computation)
+    return replace_fields(module, _SCHEDULE, strip_schedule)
 
 
-def _strip_computation(fused: set[int], computation: bytes) -> bytes:
-    is_fused = _field(computation, _COMPUTATION_ID, 0) in fused
-    root = _field(computation, _ROOT_ID, 0)
-
-    def strip_instruction(instruction: bytes) -> bytes | None:
-        if is_fused and _field(instruction, _OPCODE, b"") != b"parameter":
-            is_root = _field(instruction, _INSTRUCTION_ID, 0) == root
-            return _write_placeholder(instruction, root) if is_root else None
+def _strip_instruction(instruction: bytes) -> bytes:
+    """Return an instruction without metadata; for a compiled fusion, a call with its operands that computes nothing."""
+    if _field(instruction, _FUSION_KIND, b"") not in _COMPILED_FUSIONS:
         return replace_fields(instruction, _METADATA, lambda _: None)
-
-    return replace_fields(computation, _INSTRUCTION, strip_instruction)
-
-
-def _write_placeholder(instruction: bytes, root: int) -> bytes:
-    """Return an instruction of the same name, shape and number that computes nothing."""
+    kept = (_NAME, _SHAPE, _INSTRUCTION_ID, _OPERANDS, _CONTROL_PREDECESSORS)
     return b"".join([
-        write_field(_NAME, _field(instruction, _NAME, b"")), write_field(_OPCODE, b"custom-call"),
-        write_field(_SHAPE, _field(instruction, _SHAPE, b"")), write_field(_TARGET, b"stripped"),
-        write_field(_INSTRUCTION_ID, root),
+        *(write_field(number, value) for number, value in fields(instruction) if number in kept),
+        write_field(_OPCODE, b"custom-call"), write_field(_TARGET, b"stripped"),
     ])
+
+
+def _find_used(computations: Mapping[int, bytes], entry: int) -> set[int]:
+    """Return the numbers of the computations that the entry calls, directly or not."""
+    used: set[int] = set()
+    pending = [entry]
+    while pending:
+        number = pending.pop()
+        if number not in used:
+            used.add(number)
+            for instruction in repeated(computations[number], _INSTRUCTION):
+                pending += [called for value in repeated(instruction, _CALLED) for called in integers(value)]
+    return used
+
+
+def _strip_buffers(assignment: bytes, instructions: set[int]) -> bytes:
+    """Return an assignment of buffers without the values of other instructions; all allocations keep their numbers."""
+    values = {
+        _field(value, _VALUE_ID, 0) for value in repeated(assignment, _VALUE)
+        if _field(_field(value, _DEFINED_AT, b""), _DEFINING_INSTRUCTION, 0) in instructions
+    }
+
+    def select(number: int, message: bytes) -> bytes | None:
+        return message if _field(message, number, 0) in values else None
+
+    def strip_allocation(allocation: bytes) -> bytes:
+        return replace_fields(allocation, _ASSIGNED, functools.partial(select, _ASSIGNED_VALUE))
+
+    assignment = replace_fields(assignment, _VALUE, functools.partial(select, _VALUE_ID))
+    assignment = replace_fields(assignment, _ALLOCATION, strip_allocation)
+    return replace_fields(assignment, _PEAK, lambda _: None)
 
 
 def _field(message: bytes, wanted: int, default: Any) -> Any:
