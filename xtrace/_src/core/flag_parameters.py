@@ -16,11 +16,10 @@ _UNCHECKED = frozenset(("check_finite", "copy", "debug", "inplace", "overwrite_a
 _ANY_VALUE = frozenset((
     "allow_negative_indices", "approximate", "array_equal.equal_nan", "assume_unique_indices", "boundary",
     "custom_root.has_aux", "detrend", "disp", "exact", "include_initial", "independent", "index_in_dim.keepdims",
-    "indices_are_sorted", "input_onesided", "intersect1d.assume_unique", "is_causal", "numpy_resid", "padded",
-    "qr_multiply.pivoting", "repetition", "replace", "return_counts", "return_index", "return_inverse",
-    "return_onesided", "return_residual", "return_sign", "reverse", "scale_and_translate.antialias",
-    "setxor1d.assume_unique", "sorted", "sparse", "strip_zeros", "symmetric", "tiled", "transpose_kernel",
-    "trim_leading_zeros", "unique_indices", "wrap_negative_indices",
+    "indices_are_sorted", "input_onesided", "is_causal", "numpy_resid", "padded", "qr_multiply.pivoting", "repetition",
+    "replace", "return_counts", "return_index", "return_inverse", "return_onesided", "return_residual", "return_sign",
+    "reverse", "scale_and_translate.antialias", "sorted", "sparse", "strip_zeros", "symmetric", "tiled",
+    "transpose_kernel", "trim_leading_zeros", "unique_indices", "wrap_negative_indices",
 ))
 
 

@@ -60,8 +60,13 @@ def fill_array(shape: tuple[int, ...], value: ArrayLike, dtype: np.dtype[Any], w
     return result if device is None else device_put(result, device)
 
 
+def read_sequence(shape: ShapeLike) -> tuple[int, ...]:
+    """Return a shape; TypeError for an iterator, which NumPy's functions of arrays of a shape refuse."""
+    return canonical_shape((shape,) if hasattr(shape, "__next__") else shape)
+
+
 def _fill_number(number: int, shape: ShapeLike, dtype: object, device: object, out_sharding: object) -> Array:
-    sizes = canonical_shape(shape)
+    sizes = read_sequence(shape)
     device = place_of(device, out_sharding, len(sizes))
     wanted = requested_dtype(float if dtype is None else dtype)
     return fill_array(sizes, python_value(number, wanted), wanted, False, device)
@@ -164,7 +169,7 @@ def full(
         Array([[7, 7],
                [7, 7]], dtype=int32, weak_type=True)
     """
-    sizes = canonical_shape(shape)
+    sizes = read_sequence(shape)
     device = place_of(device, out_sharding, len(sizes))
     aval = operand_aval(fill_value, 1)
     wanted = requested_dtype(dtype)
@@ -218,7 +223,7 @@ def _fill_like(
     except TypeError:
         model = operand_aval(a, 0)
     wanted = requested_dtype(dtype)
-    size = model.shape if shape is None else canonical_shape(shape)
+    size = model.shape if shape is None else read_sequence(shape)
     device = place_of(device, out_sharding, len(size))
     fill = operand_aval(value, 1)
     weak = wanted is None and model.weak_type and not fill.shape
