@@ -31,6 +31,7 @@ OPTIONS = {
     "broadcast": {"bias": BIAS[:, :1, :, :1], "mask": MASK[:1, :, :1]},
     "low rank": {"bias": BIAS[0, 0], "mask": MASK[0, 0]},
     "lengths": LENGTHS,
+    "lists": {name: x.tolist() for name, x in LENGTHS.items()} | {"bias": BIAS[0, 0].tolist()},
     "lengths and mask": {"mask": MASK[:, :1], **LENGTHS},
     "window": {"local_window_size": (1, 2)},
     "even window, causal": {"local_window_size": 1, "is_causal": True, "implementation": "xla"},
@@ -133,7 +134,8 @@ def test_errors():
         (RuntimeError, "cuDNN is not detected", (query, key, value), {"implementation": "cudnn"}),
         (ValueError, "local_window_size", (query, key, value), {"local_window_size": (1, 2, 3)}),
         (TypeError, "local_window_size", (query, key, value), {"local_window_size": 1.5}),
-        (TypeError, "dot_product_attention", ([1.0], key, value), {}),
+        (TypeError, "dot_product_attention", ({}, key, value), {}),
+        (ValueError, r"axes \(T, N, H\)", ([1.0], key, value), {}),
     ]
     for error, words, positional, keywords in cases:
         with pytest.raises(error, match=words):

@@ -38,7 +38,8 @@ CASES = [
     ("signal", "convolve2d", (x(3, 4), x(2, 2, seed=4)), {"mode": "valid"}),
     ("signal", "fftconvolve", (x(4, 3), x(2, 3, seed=4)), {"axes": 0, "mode": "valid"}),
     ("signal", "fftconvolve", (x(4), x(7, seed=4)), {"mode": "same"}), ("signal", "fftconvolve", (x(0), x(3)), {}),
-    ("signal", "detrend", (x(5, 6),), {"axis": 0}), ("signal", "detrend", (x(6),), {"bp": [1, 4]}),
+    ("signal", "detrend", (x(5, 6),), {"axis": 0}), ("signal", "detrend", ([1.0, 2.0, 4.0],), {}),
+    ("signal", "detrend", (x(6),), {"bp": [1, 4]}),
     ("signal", "detrend", (x(5, 6),), {"type": "constant"}),
     *[("ndimage", "map_coordinates", (x(3), [x(7, seed=4) * 4]), {"order": order, "mode": mode})
       for order in (0, 1) for mode in ("constant", "nearest", "wrap", "mirror", "reflect")],

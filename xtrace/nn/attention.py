@@ -21,6 +21,7 @@ from xtrace._src.ops.contractions.contraction import dot_general
 from xtrace._src.ops.elementwise.stop_gradient import stop_gradient
 from xtrace._src.runtime.transfer import to_array
 from xtrace.nn.normalization import logsumexp, softmax
+from xtrace.numpy.arrays.conversion import from_sequence
 
 
 def _add_batch_axes(x: ArrayLike, aval: ShapedArray) -> Array:
@@ -219,6 +220,8 @@ def dot_product_attention(
         raise ValueError(
             f"{called_function()}: Unsupported implementation option: {abbreviate(implementation)}. Use None or 'xla'"
         )
+    query, key, value, bias, mask = map(from_sequence, (query, key, value, bias, mask))
+    query_seq_lengths, key_value_seq_lengths = map(from_sequence, (query_seq_lengths, key_value_seq_lengths))
     avals = [operand_aval(x, i) for i, x in enumerate((query, key, value))]
     _check_operands(*avals)
     queries, keys = avals[0].shape, avals[1].shape

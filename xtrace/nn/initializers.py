@@ -47,7 +47,8 @@ def _make_initializer(name: str, dtype: DTypeLike | None, make: Callable[[Any, A
     def init(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None = dtype, out_sharding: object = None) -> Array:
         if out_sharding is not None:
             return with_out_sharding(init, out_sharding, key, shape, dtype)
-        return make(key, canonical_shape(shape, function=name), _choose_dtype(dtype, function=name))
+        sizes = None if shape is None else canonical_shape(shape, function=name)
+        return make(key, sizes, _choose_dtype(dtype, function=name))
 
     init.__qualname__ = f"{name}.<locals>.init"
     init.__doc__ = f"Return an array of `shape` and `dtype` by the initializer {name}."

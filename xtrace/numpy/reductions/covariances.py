@@ -87,7 +87,7 @@ def _compute_covariances(
     for name, weights in (("fweights", fweights), ("aweights", aweights)):
         if weights is not None:
             _check_weights(name, weights, samples[0])
-            pairs = ((own, False), (operand_aval(weights, 5).dtype, False))
+            pairs = ((own, False), (dtypes.real_part_dtype(operand_aval(weights, 5).dtype), False))
             own = type_promotion.promote(pairs, *config.promotion_settings())[0]
     if ddof is None:
         ddof = 0 if bias else 1

@@ -13,6 +13,7 @@ from xtrace._src.api.operators.promotion import as_inexact, cast, common_dtype
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace.numpy.arrays.conversion import from_sequence
 from xtrace.numpy.manipulation.joins_and_splits import concatenate
 from xtrace.numpy.manipulation.shapes import moveaxis
 from xtrace.numpy.operands import refuse
@@ -67,6 +68,7 @@ def detrend(
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 5.3.
     """
     refuse(overwrite_data=overwrite_data)
+    data = from_sequence(data)
     (aval,), dtype, weak = common_dtype((data,), as_inexact)
     if type not in ("constant", "linear"):
         raise ValueError(f"detrend: type must be 'linear' or 'constant', got {abbreviate(type)}")

@@ -336,7 +336,7 @@ def spence(x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 25.12(i).
     """
-    x = to_wide_operand(x)
+    x = to_wide_operand(from_sequence(x))
     # Above 2 use the function at 1 / x, below 1/2 at 1 - x.
     inner = select_where(x > 2, 1 / x, x)
     small = inner < 0.5

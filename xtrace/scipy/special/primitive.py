@@ -16,7 +16,7 @@ from xtrace._src.api.differentiation.grad import jvp
 from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.api.operators.elementwise_functions import REAL_NUMBERS, elementwise_function
 from xtrace._src.api.operators.operators import broadcast_to_shape, cast_as
-from xtrace._src.api.operators.promotion import as_inexact, promote
+from xtrace._src.api.operators.promotion import as_inexact, common_dtype, promote
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
@@ -396,7 +396,9 @@ def polygamma(n: RealLike, x: RealLike) -> Array:
     type_of_order = operand_aval(n, 0)
     if not dtypes.is_integer(type_of_order.dtype):
         raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {type_of_order.dtype.name}.")
+    weak = common_dtype((n, x), as_inexact)[2]
     (x,) = to_operands(x)
     shape = check_broadcast([type_of_order.shape, x.shape])
-    order = convert_to(broadcast_to_shape(to_array(cast_as(x, n)), shape), x.dtype, x.aval.weak_type)
+    order = convert_to(broadcast_to_shape(to_array(cast_as(x, n)), shape), x.dtype, False)
+    x, order = [convert_to(y, x.dtype, weak) for y in (x, order)]
     return special.polygamma(order, broadcast_to_shape(x, shape))
