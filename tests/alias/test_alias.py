@@ -36,6 +36,21 @@ def test_modules_are_one_object_under_both_names():
     """) == ["True True True True", "True True xtrace.numpy", "True True", "False []"]
 
 
+def test_arrays_on_several_devices_have_their_pieces():
+    assert run("""
+        import os
+        os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+        import xtrace
+        xtrace.as_jax()
+        import jax, sys
+        import jax._src.sharding_impls
+        import numpy as np
+        x = jax.device_put(np.arange(4), jax.NamedSharding(jax.make_mesh((2,), ("i",)), jax.P("i")))
+        print([(s.device.id, s.data.tolist()) for s in x.addressable_shards], x[2:].tolist(), np.asarray(x).tolist())
+        print(jax._src.sharding_impls is sys.modules["jax._src.sharding_impls"])
+    """) == ["[(0, [0, 1]), (1, [2, 3])] [2, 3] [0, 1, 2, 3]", "True"]
+
+
 def test_modules_that_attributes_load_are_in_sys_modules():
     assert run("""
         import xtrace

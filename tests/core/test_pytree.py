@@ -417,6 +417,7 @@ def test_partial_keeps_a_partial_whole(make):
     inner = make(pow, 2)
     outer = registration.Partial(inner, 5, mod=7)
     assert outer.args == (5,)
+    assert outer.func == inner and inner == outer.func == registration.Partial(inner).func and outer.func.args == (2,)
     assert outer() == pow(2, 5, 7)
     assert pytree.tree_leaves(outer) == [5, 7]
     assert xtrace.tree.map(lambda x: x + 1, outer)() == pow(2, 6, 8)

@@ -16,6 +16,7 @@ def test_the_devices_that_are_here():
 @pytest.mark.parametrize(("call", "error", "words"), [
     (lambda: topologies.get_topology_desc("abacus:2x2"), ValueError, "unknown target 'abacus:2x2'"),
     (lambda: topologies.get_topology_desc("v5e:2x2", platform="cuda"), ValueError, "platform tpu, not 'cuda'"),
+    (lambda: topologies.get_topology_desc(platform="cpu"), NotImplementedError, "other CPUs cannot be described"),
     (lambda: topologies.get_topology_desc("v5e:2x2", chips=3), TypeError, r"\['chips'\] are not supported"),
     (lambda: topologies.make_mesh(topologies.get_attached_topology(), (3, 5), ("x", "y")), ValueError, "3, 5"),
 ])

@@ -359,8 +359,9 @@ def test_pickles_keep_weak_types_and_follow_the_settings():
     assert pickle.loads(data).dtype == np.float32
     gone = jnp.ones(3)
     gone.delete()
-    with pytest.raises(RuntimeError, match="has been deleted"):
-        pickle.dumps(gone)
+    for read in (pickle.dumps, lambda x: x.addressable_shards, lambda x: x.addressable_data(0)):
+        with pytest.raises(RuntimeError, match="has been deleted"):
+            read(gone)
 
 
 def test_copies():

@@ -458,3 +458,18 @@ def test_devices_of_jit_are_deprecated():
                 double = lib.jit(lambda x: x * 2, **options)
             assert caught[0].filename == __file__
             assert len(double(X).devices()) == 1
+
+
+@pytest.mark.parametrize("entries", [("x",), (None, "y"), ("x", "y")])
+def test_random_bits_are_made_where_they_are_needed(entries):
+    x = OURS.put(np.zeros((16, 12), np.uint32), OURS.named("x4y2", *entries))
+    bits = OURS.jit(lambda x: xtrace.random.bits(xtrace.random.key(0), x.shape) + x)
+    text = bits.lower(x).compile().as_text()
+    assert not re.search(r"\[16,12\]|all-gather|all-reduce|collective-permute", text)
+    np.testing.assert_array_equal(bits(x), jax.random.bits(jax.random.key(0), (16, 12)))
+
+
+def test_a_mesh_without_axes_has_no_devices():
+    for lib in (OURS, THEIRS):
+        mesh = lib.sharding.Mesh(np.empty((), object), ())
+        assert (mesh.empty, mesh.size, mesh.abstract_mesh.size) == (True, 0, 0)

@@ -46,6 +46,7 @@ def get_topology_desc(topology_name: str = "", platform: str | None = None, **kw
 
     Raises:
         ImportError: the compiler for the platform is not installed.
+        NotImplementedError: the platform is the CPU, whose code is made for the machine that compiles it.
         TypeError: an option is given.
         ValueError: the chip or topology is unknown, or belongs to another platform.
 
@@ -59,6 +60,10 @@ def get_topology_desc(topology_name: str = "", platform: str | None = None, **kw
         raise TypeError(
             f"get_topology_desc: the options {sorted(kwargs)} are not supported; give the name of a topology, "
             "such as 'tpu-v5e:4x4'"
+        )
+    if platform == "cpu":
+        raise NotImplementedError(
+            "get_topology_desc: other CPUs cannot be described; compile for those of get_attached_topology('cpu')"
         )
     name = f"tpu-{topology_name}" if topology_name.lower().startswith("v") else topology_name
     actual = _targets.get_platform(name)

@@ -167,6 +167,7 @@ class ConcreteArray(Array):
     @property
     def addressable_shards(self) -> list[Shard]:
         """The pieces on devices of this process."""
+        self._live_buffer()
         if mesh_sharding(self) is None:
             return [Shard(self.device, tuple(slice(None) for _ in self.shape), 0, self)]
         return [s for s in self.global_shards if s.data is not None]

@@ -208,19 +208,26 @@ _HIDDEN = ("jax", "jax._src.sharding_impls")
 
 @contextlib.contextmanager
 def _jax_hidden() -> Iterator[None]:
-    """Keep jaxlib from importing jax inside the block: it tries to if jax is installed, and does not need it."""
-    if sys.modules.get("jax") is not None:
+    """Keep jaxlib from importing jax inside the block: it tries to if jax is installed, and does not need it.
+
+    If `jax` is xtrace, jaxlib would give pieces xtrace's shardings, so the module that has these is hidden then.
+    """
+    package = sys.modules.get("jax")
+    if package is not None and package is not sys.modules["xtrace"]:
         yield
         return
+    names = _HIDDEN if package is None else _HIDDEN[1:]
     modules: dict[str, Any] = sys.modules
     with _hiding:
-        modules.update(dict.fromkeys(_HIDDEN))
+        before = {name: modules[name] for name in names if name in modules}
+        modules.update(dict.fromkeys(names))
         try:
             yield
         finally:
-            for name in _HIDDEN:
+            for name in names:
                 if modules.get(name, ...) is None:
                     del modules[name]
+            modules.update(before)
 
 
 def to_dlpack(buffer: Buffer, stream: Any = None) -> Any:

@@ -62,8 +62,8 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
 
     Raises:
         TypeError: `compiled` is no compiled function.
-        ValueError: it was compiled for absent devices, or the runtime cannot write its program.
-        NotImplementedError: it calls Python functions, takes references, or runs in several processes.
+        ValueError: it was compiled for absent devices, takes references, or the runtime cannot write its program.
+        NotImplementedError: it calls Python functions, or runs in several processes.
 
     Example:
         >>> from xtrace.experimental.serialize_executable import deserialize_and_load, serialize
@@ -121,7 +121,7 @@ def _get_code(name: str, program: Program) -> KeptCode:
 
 
 def _check_contents(compiled: Compiled, program: Program) -> None:
-    """Raise NotImplementedError for a program that needs more than its bytes."""
+    """Raise an error for a program that needs more than its bytes: ValueError for one that uses references."""
     name = compiled.fun_name
     if program.callbacks:
         raise NotImplementedError(
@@ -129,7 +129,7 @@ def _check_contents(compiled: Compiled, program: Program) -> None:
             "Leave the calls out, or return their operands"
         )
     if compiled._around is not None:
-        raise NotImplementedError(
+        raise ValueError(
             f"serialize: {name} takes references or closes over them, which belong to this process. Compile a function "
             "of their arrays that returns the last ones"
         )

@@ -291,7 +291,7 @@ class Partial(functools.partial[Any]):
 
 
 class _WholeFunction:
-    """Hides a partial from functools.partial, which would merge its arguments; equal if the partials are equal."""
+    """Hides a partial from functools.partial, which would merge its arguments; equal to that partial, too."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -299,8 +299,13 @@ class _WholeFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
+    def __getattr__(self, name: str) -> Any:
+        if name == "function":  # while a copy or an unpickled object has no attributes
+            raise AttributeError(name)
+        return getattr(self.function, name)
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _WholeFunction) and self.function == other.function
+        return bool(self.function == (other.function if isinstance(other, _WholeFunction) else other))
 
     def __hash__(self) -> int:
         return hash(self.function)

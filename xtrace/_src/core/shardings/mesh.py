@@ -296,6 +296,8 @@ class Mesh(BaseMesh):
                 f"of its second argument (`axis_names`), {names}. xtrace.make_mesh(sizes, {names}) makes a grid of them"
             )
         types = _types("Mesh", axis_types, names)
+        if not names:  # a mesh without axes has no devices, whatever the only element of the array
+            grid = np.empty(0, object)
         key = (names, grid.shape, tuple(grid.flat), types)
         known = _meshes.get(key)
         if known is None:

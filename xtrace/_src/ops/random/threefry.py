@@ -111,13 +111,26 @@ def _encrypt_blocks(keys: Array, x0: Any, x1: Array) -> list[Any]:
 
 def _encrypt_counters(keys: Any, shape: tuple[int, ...]) -> list[Any]:
     """Return the encryption of the 64-bit counters 0, 1, 2, …, in row-major order over `shape`."""
-    size = math.prod(shape)
-    if not is_known_to_exceed(size, 2**32):
-        low = broadcasted_iota.bind_positional((), (dtypes.uint32, (size,), 0, None))
-        return _encrypt_blocks(keys, _word(0), reshape(low, shape))
-    wide = reshape(broadcasted_iota.bind_positional((), (dtypes.uint64, (size,), 0, None)), shape)
+    if not is_known_to_exceed(math.prod(shape), 2**32):
+        return _encrypt_blocks(keys, _word(0), _count_places(shape, dtypes.uint32))
+    wide = _count_places(shape, dtypes.uint64)
     high = shift_right_logical.bind_positional((wide, scalar_literal(32, dtypes.uint64)))
     return _encrypt_blocks(keys, convert_to(high, dtypes.uint32), convert_to(wide, dtypes.uint32))
+
+
+def _count_places(shape: tuple[int, ...], dtype: Any) -> Array:
+    """Return 0, 1, 2, … in row-major order over `shape`."""
+    if len(shape) < 2 or not all(type(n) is int for n in shape):
+        return reshape(broadcasted_iota.bind_positional((), (dtype, (math.prod(shape),), 0, None)), shape)
+    # A sum over the axes: XLA partitions it along each of them, where it would partition a reshape along the first.
+    total = None
+    for axis, size in enumerate(shape):
+        if size > 1:
+            place = broadcasted_iota.bind_positional((), (dtype, shape, axis, None))
+            step = scalar_literal(math.prod(shape[axis + 1 :]), dtype)
+            place = elementwise.mul.bind_positional((place, step), (None,))
+            total = place if total is None else _add(total, place)
+    return full(shape, scalar_literal(0, dtype)) if total is None else total
 
 
 def encrypt_words(key0: Any, key1: Any, words: Any) -> Array:
