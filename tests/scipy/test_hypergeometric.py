@@ -126,4 +126,4 @@ def test_errors():
         with pytest.raises(ValueError, match=f"{name}: Incompatible shapes"):
             function(jnp.ones(2), jnp.ones(3), *[1.0] * (count - 2))
         with pytest.raises(TypeError, match=f"{name} requires ndarray or scalar"):
-            function(*[1.0] * (count - 1), [1.0])
+            function(*[1.0] * (count - 1), {})
