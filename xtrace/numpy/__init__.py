@@ -194,8 +194,8 @@ with _late_imports(globals()):
     )
     from xtrace.numpy.reductions.nan_reductions import (  # every name
         nanargmax as nanargmax, nanargmin as nanargmin, nancumprod as nancumprod, nancumsum as nancumsum,
-        nanmax as nanmax, nanmean as nanmean, nanmin as nanmin, nanprod as nanprod, nanstd as nanstd,
-        nansum as nansum, nanvar as nanvar,
+        nanmax as nanmax, nanmean as nanmean, nanmin as nanmin, nanprod as nanprod, nanstd as nanstd, nansum as nansum,
+        nanvar as nanvar,
     )
     from xtrace.numpy import fft as fft, linalg as linalg
 

@@ -296,7 +296,7 @@ class Mesh(BaseMesh):
                 f"of its second argument (`axis_names`), {names}. xtrace.make_mesh(sizes, {names}) makes a grid of them"
             )
         types = _types("Mesh", axis_types, names)
-        if not names:  # a mesh without axes has no devices, whatever the only element of the array
+        if not names and grid.item() is None:  # no axes and no device: the empty mesh
             grid = np.empty(0, object)
         key = (names, grid.shape, tuple(grid.flat), types)
         known = _meshes.get(key)
