@@ -11,7 +11,7 @@ Source: the messages of ``xla/service/hlo.proto``, and of ``xla/service/cpu/exec
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from xtrace._src.xla.hlo.protobuf import fields, integers, read_varint, repeated, replace_fields, spans, write_field
@@ -85,20 +85,21 @@ def _strip_machine_code(code: bytes) -> bytes:
 
 
 def _strip_module(module: bytes) -> bytes:
-    computations = {
-        _field(computation, _COMPUTATION_ID, 0): replace_fields(computation, _INSTRUCTION, _strip_instruction)
-        for computation in repeated(module, _COMPUTATION)
-    }
-    used = _find_used(computations, _field(module, _ENTRY_ID, 0))
-
-    def strip_computation(computation: bytes) -> bytes | None:
-        number = _field(computation, _COMPUTATION_ID, 0)
-        return computations[number] if number in used else None
+    computations = {_field(item, _COMPUTATION_ID, 0): item for item in repeated(module, _COMPUTATION)}
+    # Those that the entry calls, directly or not.
+    stripped: dict[int, bytes] = {}
+    pending = [_field(module, _ENTRY_ID, 0)]
+    while pending:
+        number = pending.pop()
+        if number not in stripped:
+            stripped[number] = replace_fields(computations[number], _INSTRUCTION, _strip_instruction)
+            for instruction in repeated(stripped[number], _INSTRUCTION):
+                pending += [called for value in repeated(instruction, _CALLED) for called in integers(value)]
 
     def strip_schedule(schedule: bytes) -> bytes:
-        return replace_fields(schedule, _SEQUENCE, lambda item: item if _field(item, _MAP_KEY, 0) in used else None)
+        return replace_fields(schedule, _SEQUENCE, lambda item: item if _field(item, _MAP_KEY, 0) in stripped else None)
 
-    module = replace_fields(module, _COMPUTATION, strip_computation)
+    module = replace_fields(module, _COMPUTATION, lambda item: stripped.get(_field(item, _COMPUTATION_ID, 0)))
     return replace_fields(module, _SCHEDULE, strip_schedule)
 
 
@@ -111,19 +112,6 @@ def _strip_instruction(instruction: bytes) -> bytes:
         *(write_field(number, value) for number, value in fields(instruction) if number in kept),
         write_field(_OPCODE, b"custom-call"), write_field(_TARGET, b"stripped"),
     ])
-
-
-def _find_used(computations: Mapping[int, bytes], entry: int) -> set[int]:
-    """Return the numbers of the computations that the entry calls, directly or not."""
-    used: set[int] = set()
-    pending = [entry]
-    while pending:
-        number = pending.pop()
-        if number not in used:
-            used.add(number)
-            for instruction in repeated(computations[number], _INSTRUCTION):
-                pending += [called for value in repeated(instruction, _CALLED) for called in integers(value)]
-    return used
 
 
 def _strip_buffers(assignment: bytes, instructions: set[int]) -> bytes:
