@@ -339,6 +339,31 @@ def test_modules_that_can_be_imported_but_not_used():
     ]
 
 
+def test_kernels_of_pallas_can_be_imported_but_not_used():
+    assert run("""
+        import xtrace
+        xtrace.as_jax()
+        from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel, splash_attention_mask
+        from jax.experimental.pallas.ops.tpu import flash_attention
+        from jax.experimental.pallas.ops.gpu.attention import mha
+        from jax.experimental.pallas.ops.tpu.flash_attention import BlockSizes
+        print(splash_attention_mask.__name__, flash_attention.BlockSizes.__name__, mha.__name__)
+        for call in (mha, splash_attention_mask.CausalMask, flash_attention.flash_attention):
+            try:
+                call((4, 4))
+            except NotImplementedError as error:
+                print(str(error)[:40])
+        try:
+            import jax.experimental.pallas
+        except ImportError as error:
+            print("Pallas is outside" in str(error))
+    """) == [
+        "jax.experimental.pallas.ops.tpu.splash_attention.splash_attention_mask BlockSizes mha",
+        "mha: kernels of Pallas are outside of wh", "CausalMask: kernels of Pallas are outsid",
+        "flash_attention: kernels of Pallas are o", "True",
+    ]
+
+
 # A test module of a library; without absl its cases are those of unittest.
 LIBRARY_TESTS = r"""
     import jax, jax.numpy as jnp, numpy as np
