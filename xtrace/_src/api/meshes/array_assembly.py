@@ -249,7 +249,7 @@ def _piece_shape(function: str, sharding: Sharding, shape: Shape) -> Shape:
 
 def _buffer_on(part: Any, device: clients.Device, space: MemorySpace) -> Any:
     """Return the buffer of a piece on a device: the piece's own if it is there already."""
-    if type(part) is ConcreteArray and part.device == device and part.aval.memory_space is space:
+    if type(part) is ConcreteArray and part._place == device and part.aval.memory_space is space:
         return part._live_buffer()
     return transfer.put_on(part, device, space)._live_buffer()
 
