@@ -543,6 +543,15 @@ def test_numbers_stay_numbers_in_functions_with_rules():
     for got, expected in zip(values(xtrace), values(jax), strict=True):
         assert repr(got) == repr(expected)
 
+    def overflow(api):
+        f = api.custom_jvp(lambda x, n: x * n)
+        f.defjvp(lambda p, t: (f(*p), t[0]))
+        return api.jit(lambda x: f(x, 2**40))(1.0)
+
+    for api in (xtrace, jax):
+        with pytest.raises(OverflowError):
+            overflow(api)
+
 
 def test_integer_arguments_have_no_gradient():
     def make(api):
