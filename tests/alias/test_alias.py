@@ -248,6 +248,13 @@ def test_private_names_that_libraries_use():
     "import jax; assert jax.core.is_concrete(1) and not jax.jit(jax.core.is_concrete)(1.0)\n"
     "        assert jax.grad(lambda x: x * jax.core.is_concrete(x))(1.0) == 1.0",
     "import jax, jaxlib; assert jax.lib.__version__ == jaxlib.__version__",
+    "from jax._src.core import DimSize, Shape, canonicalize_shape, safe_map\n"
+    "        assert safe_map(max, [1, 5], [3, 2]) == [3, 5]\n"
+    "        from jax._src.util import canonicalize_axis; assert canonicalize_axis(-1, 3) == 2\n"
+    "        assert canonicalize_shape([2, 3]) == (2, 3)",
+    "from jax._src.sharding_impls import UNSPECIFIED as u, UnspecifiedValue; assert isinstance(u, UnspecifiedValue)",
+    "import jax; b = jax.export.symbolic_shape('b, 3'); assert not jax.core.is_constant_shape(b)\n"
+    "        assert [jax.core.is_constant_dim(n) for n in b] == [False, True]",
     "import jax.extend.ifrt_programs as i, jaxlib._jax; assert i.ifrt_programs is jaxlib._jax.ifrt_programs",
 ])
 def test_names_that_libraries_import_from_private_files(statement):
@@ -336,6 +343,31 @@ def test_modules_that_can_be_imported_but_not_used():
         "jax.experimental.colocated_python.serialization None True",
         "colocated_python: Colocated Python is outside of what xtrace does; call a Python function with "
         "xtrace.pure_callback or xtrace.experimental.io_callback",
+    ]
+
+
+def test_kernels_of_pallas_can_be_imported_but_not_used():
+    assert run("""
+        import xtrace
+        xtrace.as_jax()
+        from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel, splash_attention_mask
+        from jax.experimental.pallas.ops.tpu import flash_attention
+        from jax.experimental.pallas.ops.gpu.attention import mha
+        from jax.experimental.pallas.ops.tpu.flash_attention import BlockSizes
+        print(splash_attention_mask.__name__, flash_attention.BlockSizes.__name__, mha.__name__)
+        for call in (mha, splash_attention_mask.CausalMask, flash_attention.flash_attention):
+            try:
+                call((4, 4))
+            except NotImplementedError as error:
+                print(str(error)[:40])
+        try:
+            import jax.experimental.pallas
+        except ImportError as error:
+            print("Pallas is outside" in str(error))
+    """) == [
+        "jax.experimental.pallas.ops.tpu.splash_attention.splash_attention_mask BlockSizes mha",
+        "mha: kernels of Pallas are outside of wh", "CausalMask: kernels of Pallas are outsid",
+        "flash_attention: kernels of Pallas are o", "True",
     ]
 
 

@@ -818,3 +818,20 @@ def test_differentiated_eagerly_a_function_of_the_library_hands_nothing_to_the_d
     with xtrace.transfer_guard_host_to_device("disallow"):
         _, pullback = xtrace.vjp(function, *operands)
         assert len(pullback(cotangents)) == count
+
+
+@pytest.mark.parametrize("custom", [xtrace.custom_jvp, xtrace.custom_vjp])
+@pytest.mark.parametrize(("positions", "error", "message"), [
+    ((2,), IndexError, "nondiff_argnums has 2, but f has 2 positional parameters"),
+    ((-3,), IndexError, "nondiff_argnums has -3, but f has 2 positional parameters"),
+    ("ab", TypeError, "nondiff_argnums must be a sequence of positions"),
+    ((0.5,), TypeError, "nondiff_argnums must be a sequence of positions"),
+])
+def test_positions_that_no_parameter_has_are_refused(custom, positions, error, message):
+    def f(x, scale):
+        return x * scale
+
+    with pytest.raises(error, match=message):
+        custom(f, nondiff_argnums=positions)
+    # A function of any number of arguments has them all.
+    assert custom(lambda *values: sum(values), nondiff_argnums=(2,)).nondiff_argnums == (2,)

@@ -359,6 +359,8 @@ def test_factors_are_used_again():
 
 FLAT = real(3)
 ERRORS = [
+    *[(lambda name=name: getattr(jnp.linalg, name)(TALL[0]), kind, rf"{name} must have shape .*got \(3,\)")
+      for name in ("inv", "eigh", "cholesky", "svd", "qr") for kind in (np.linalg.LinAlgError, TypeError)],
     (lambda: jnp.linalg.det(TALL), ValueError, r"det must have shape \[..., n, n\], got \(4, 3\)"),
     (lambda: jnp.linalg.inv(FLAT), ValueError, r"inv .* got \(3,\)"),
     (lambda: jnp.linalg.cholesky([[1.0]]), TypeError, "cholesky requires ndarray"),

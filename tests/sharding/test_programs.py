@@ -473,3 +473,27 @@ def test_a_mesh_without_axes_has_no_devices():
     for lib in (OURS, THEIRS):
         mesh = lib.sharding.Mesh(np.empty((), object), ())
         assert (mesh.empty, mesh.size, mesh.abstract_mesh.size) == (True, 0, 0)
+
+
+@pytest.mark.parametrize("expression", [
+    "j.device_put(X, S)", "j.jit(np.sin, out_shardings=S)(X)", "j.jit(np.sin, in_shardings=S)(X)",
+    "j.shard_map(np.sin, mesh=S.mesh, in_specs=P(), out_specs=P())(X)", "j.reshard(X, S)",
+    "j.make_array_from_callback(X.shape, S, lambda index: X[index])",
+    "j.jit(lambda x: lax.with_sharding_constraint(x, S))(X)",
+])
+def test_a_mesh_without_axes_has_the_device_it_was_made_of(expression):
+    def run(lib):
+        sharding = lib.sharding.NamedSharding(lib.sharding.Mesh(lib.devices[1], ()), lib.P())
+        names = {"j": lib.module, "S": sharding, "P": lib.P, "X": X, "np": lib.np, "lax": lib.lax}
+        return eval(expression, names)
+
+    ours, theirs = run(OURS), run(THEIRS)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+    for array in (ours, theirs):
+        assert [d.id for d in array.devices()] == [1]
+
+
+def test_uncommitted_arrays_are_replicated_over_auto_axes_by_reshard():
+    for lib in (OURS, THEIRS):
+        whole = lib.module.reshard(X, lib.named("x4y2"))
+        assert whole.committed and whole.is_fully_replicated and len(whole.devices()) == 8

@@ -341,6 +341,23 @@ def test_mapped_axes_along_a_mesh_axis(in_axes):
     compare(run(OURS), run(THEIRS))
 
 
+@pytest.mark.parametrize("check_vma", [True, False])
+@pytest.mark.parametrize("name", ["max", "min", "mean", "var"])
+def test_derivatives_of_reductions_over_a_mesh_axis(name, check_vma):
+    reduce = getattr(jnp, name)
+
+    def along_mesh(x):
+        reduced = xtrace.shard_map(
+            lambda a: reduce(a, axis=("x", 0)), mesh=OURS.mesh("x4y2"), in_specs=P("x"), out_specs=P(),
+            check_vma=check_vma,
+        )
+        return reduced(x).sum()
+
+    np.testing.assert_allclose(
+        xtrace.grad(along_mesh)(X), xtrace.grad(lambda x: reduce(x, axis=0).sum())(X), rtol=1e-6
+    )
+
+
 def test_mapped_axes_along_wrong_mesh_axes():
     function = xtrace.shard_map(lambda a: a, mesh=OURS.mesh("x4y2"), in_specs=P("x"), out_specs=P("x"))
     with pytest.raises(ValueError, match=r"spmd_axis_name names 'q', which is no manual axis"):

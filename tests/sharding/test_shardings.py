@@ -43,7 +43,7 @@ def both(expression):
         "mesh('x4y2').update(axis_names=('a', 'b'))", "mesh('x4y2').local_devices", "mesh('x4y2').is_scalar",
         "mesh('x4y2').abstract_mesh.update_axis_types({'x': AxisType.Manual})", "Mesh(D, 'x')", "Mesh(list(D), 'x')",
         "Mesh(D, 'x') is Mesh(D, ('x',))", "Mesh(D, 'x') == Mesh(D[::-1], 'x')", "Mesh(D[0], ())",
-        "Mesh(D[:0], ('x',))",
+        "Mesh(D[0], ()).size", "Mesh(D[0], ()).empty", "AbstractMesh((), ()).empty", "Mesh(D[:0], ('x',))",
         "Mesh(D[:0], ('x',)).size", "AbstractMesh((4, 2), ('x', 'y'))",
         "AbstractMesh((4,), 'x', axis_types=AxisType.Explicit)", "AbstractMesh((2,), 'x').size",
         "AbstractMesh((4, 2), ('x', 'y')) == mesh('x4y2').abstract_mesh", "get_mesh()", "get_abstract_mesh()",

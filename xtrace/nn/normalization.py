@@ -14,7 +14,7 @@ from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.api.operators.operators import select_where
 from xtrace._src.api.operators.promotion import as_inexact, promote
 from xtrace._src.core import dtypes
-from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike, Shape
+from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import is_array_like
 from xtrace._src.core.diagnostics import explain
@@ -36,8 +36,9 @@ from xtrace._src.ops.elementwise.elementwise import is_finite, rsqrt, sub
 from xtrace._src.ops.elementwise.stop_gradient import stop_gradient
 from xtrace._src.ops.reductions.reductions import add_elements, reduce_max
 from xtrace._src.runtime.transfer import to_array
-from xtrace.numpy.operands import axes_of, select_or_fill
-from xtrace.numpy.reductions.reductions import check_mask, keep_axes
+from xtrace.numpy.operands import select_or_fill
+from xtrace.numpy.reductions.axes import ReducedAxes, count_elements, keep_axes, reduce_axes, reduced_axes
+from xtrace.numpy.reductions.reductions import check_mask
 
 _INFINITY = math.inf
 
@@ -45,11 +46,11 @@ _INFINITY = math.inf
 # Softmax
 
 
-def _shift_by_max(operand: ArrayLike, axis: Axes, mask: ArrayLike | None) -> tuple[Array, Array, Shape]:
+def _shift_by_max(operand: ArrayLike, axis: Axes, mask: ArrayLike | None) -> tuple[Array, Array, ReducedAxes]:
     """Return ``x - max(x)`` along `axis`, its exponential, 0 where masked, and the axes."""
     x = to_array(promote(operand)[0])
     x = convert_to(x, x.dtype, False)
-    axes = axes_of(axis, x.ndim)
+    axes = reduced_axes(axis, x.ndim)
     kept = x
     if mask is not None:
         kept = select_where(mask, x, -_INFINITY)
@@ -57,13 +58,13 @@ def _shift_by_max(operand: ArrayLike, axis: Axes, mask: ArrayLike | None) -> tup
     if dtypes.is_boolean(kept.dtype):
         raise TypeError(f"{called_function()} does not accept dtype bool; convert the array to a floating dtype")
     # The shift cancels, so it has no derivative.
-    moved = kept - stop_gradient(keep_axes(reduce_max(kept, axes), axes, kept.shape))
+    moved = kept - stop_gradient(keep_axes(reduce_axes(reduce_max, kept, axes), axes, kept.shape))
     return moved, jnp.exp(moved), axes
 
 
-def _sum_unmasked(powers: Array, axes: Shape, mask: ArrayLike | None) -> Array:
+def _sum_unmasked(powers: Array, axes: ReducedAxes, mask: ArrayLike | None) -> Array:
     unmasked = powers if mask is None else select_or_fill(mask, powers, 0)
-    return keep_axes(add_elements(unmasked, axes), axes, powers.shape)
+    return keep_axes(reduce_axes(add_elements, unmasked, axes), axes, powers.shape)
 
 
 @inline_jit(static=("axis",), public=True)
@@ -72,7 +73,7 @@ def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Ar
 
     Args:
         x: an array of real numbers.
-        axis: the axis, a sequence of axes, or None for all axes.
+        axis: the axis, a sequence of axes or names of mapped axes, or None for all axes of the array.
         where: a boolean array that broadcasts against the operand; elements where it is False are ignored.
 
     Returns:
@@ -98,7 +99,7 @@ def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -
 
     Args:
         x: an array of real numbers.
-        axis: the axis, a sequence of axes, or None for all axes.
+        axis: the axis, a sequence of axes or names of mapped axes, or None for all axes of the array.
         where: a boolean array that broadcasts against the operand; elements where it is False are ignored.
 
     Returns:
@@ -130,7 +131,7 @@ def logsumexp(
 
     Args:
         a: an array of numbers.
-        axis: the axis, a sequence of axes, or None for all axes.
+        axis: the axis, a sequence of axes or names of mapped axes, or None for all axes of the array.
         b: the weights, which broadcast against `a`; None for 1.
         keepdims: whether the axes remain, with size 1.
         return_sign: whether a pair is returned: the logarithm of the absolute value of the sum, and its sign.
@@ -157,17 +158,18 @@ def logsumexp(
     elif where is not None:
         x = select_or_fill(where, x, -_INFINITY)
     complex_operands = dtypes.is_complex(x.dtype)
-    axes = axes_of(axis, x.ndim)
-    largest = reduce_max(real(x) if complex_operands else convert_to(x, x.dtype), axes)
+    axes = reduced_axes(axis, x.ndim)
+    largest = reduce_axes(reduce_max, real(x) if complex_operands else convert_to(x, x.dtype), axes)
     largest = keep_axes(largest, axes, x.shape)
     shift = stop_gradient(select_where(is_finite(largest), largest, 0))
     terms = jnp.exp(sub(x, convert_to(shift, x.dtype)))
     if weights is not None:
         terms = terms * weights
+    total = reduce_axes(add_elements, terms, axes)
     if keepdims:
-        total = keep_axes(add_elements(terms, axes), axes, terms.shape)
+        total = keep_axes(total, axes, terms.shape)
     else:
-        total, shift = add_elements(terms, axes), shift.reshape([n for i, n in enumerate(x.shape) if i not in axes])
+        shift = shift.reshape([n for i, n in enumerate(x.shape) if i not in axes])
     if not return_sign:
         return jnp.log(total) + convert_to(shift, total.dtype)
     positive = not complex_operands and weights is None
@@ -180,7 +182,7 @@ def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None, 
 
     Args:
         x: an array of real numbers.
-        axis: the axis, a sequence of axes, or None for all axes.
+        axis: the axis, a sequence of axes or names of mapped axes, or None for all axes of the array.
         where: a boolean array that broadcasts against the operand; elements where it is False are ignored.
         keepdims: whether the axes remain, with size 1.
 
@@ -197,16 +199,16 @@ def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None, 
     """
     check_mask(where)
     aval = operand_aval(x, 0)
-    axes = axes_of(axis, aval.ndim)
+    axes = reduced_axes(axis, aval.ndim)
     logarithm: Array = logsumexp(x, axes, keepdims=keepdims, where=where)
     if where is None:
-        size = math.prod([aval.shape[i] for i in axes])
+        size = count_elements(aval.shape, axes)
         share = jnp.log(size) if is_symbolic(size) else math.log(size) if size else -_INFINITY
         return logarithm - share
     # Broadcast the mask to x, then count its true elements.
     mask = convert_to(to_array(where), dtypes.real_part_dtype(logarithm.dtype))
     whole = broadcast_in_dim(mask, aval.shape, range(aval.ndim - mask.ndim, aval.ndim))
-    count = add_elements(whole, axes)
+    count = reduce_axes(add_elements, whole, axes)
     count = keep_axes(count, axes, whole.shape) if keepdims else count
     return logarithm - convert_to(jnp.log(count), logarithm.dtype)
 
@@ -225,7 +227,7 @@ def standardize(
 
     Args:
         x: an array of real numbers.
-        axis: the axis, a sequence of axes, or None for all axes.
+        axis: the axis, a sequence of axes or names of mapped axes, or None for all axes of the array.
         mean: the mean; None to compute it.
         variance: the variance; None to compute it.
         epsilon: a number that is added to the variance.
@@ -245,7 +247,7 @@ def standardize(
     """
     if algorithm not in _ALGORITHMS:
         raise ValueError(f"standardize: Unknown algorithm {abbreviate(algorithm)}. Expected 'fast' or 'stable'.")
-    axes_of(axis, operand_aval(x, 0).ndim)
+    reduced_axes(axis, operand_aval(x, 0).ndim)
     check_mask(where)
     x = to_array(promote(x, adjust=as_inexact)[0])
     centre = jnp.mean(x, axis, keepdims=True, where=where) if mean is None else mean

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -77,7 +77,7 @@ def axes_of(axis: Any, ndim: int, *, function: str = "") -> tuple[int, ...]:
 
 def store_axes(axis: Any) -> Any:
     """Return the axes that an iterator yields as a tuple, and any other value unchanged."""
-    return tuple(axis) if hasattr(axis, "__next__") else axis
+    return tuple(axis) if isinstance(axis, Iterator) else axis
 
 
 def is_sequence_of_axes(axis: Axes) -> bool:

@@ -508,7 +508,7 @@ PROGRAMS = [
         """
         jnp.linalg.inv(jnp.ones((2, 3)))
         """,
-        error="ValueError",
+        error="MatrixShapeError",
         says=["inv", "(2, 3)"],
         underlined="jnp.linalg.inv(jnp.ones((2, 3)))",
         fix="must have shape [..., n, n]",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -138,7 +138,7 @@ def shift_past(axis: int, dimensions: Sequence[int]) -> tuple[int, ...]:
 def list_shape_entries(shape: Any) -> tuple[Any, ...]:
     """Return the entries of `shape`; one that is no sequence, such as an array without axes, is the only entry."""
     # Sets are no shapes, since they have no order.
-    if isinstance(shape, Tracer) or not (hasattr(shape, "__getitem__") or hasattr(shape, "__next__")):
+    if isinstance(shape, Tracer) or not (hasattr(shape, "__getitem__") or isinstance(shape, Iterator)):
         return (shape,)
     try:
         return tuple(shape)

@@ -10,7 +10,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from xtrace._src.alias.placeholders import PLACEHOLDERS, make_placeholder
+from xtrace._src.alias.placeholders import KERNEL_MODULES, PLACEHOLDERS, make_placeholder
 from xtrace._src.alias.private_modules import PRIVATE_MODULES, make_private_module
 from xtrace._src.core.garbage_collection import freeze_until_tracing
 from xtrace._src.core.settings.jax_version import version
@@ -155,6 +155,7 @@ def as_jax() -> None:
     sys.modules["jax.version"] = package.version = _find_module("jax.version")  # type: ignore[attr-defined]
     # Libraries look it up in sys.modules, where the import of jax enters it.
     sys.modules["jax.tree_util"] = _find_module("jax.tree_util")
+    sys.modules.update({name: make_placeholder(name) for name in KERNEL_MODULES})
     # Programs read private names as attributes; xtrace's own modules read none of xtrace._src so.
     sys.modules["jax._src"] = package._src = _find_module("jax._src")  # type: ignore[attr-defined]
 

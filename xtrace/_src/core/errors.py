@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 __all__ = [
     "BroadcastError", "ConcretizationTypeError", "DuplicateSpecError", "InconclusiveDimensionOperation",
-    "IndivisibleError", "JAXIndexError", "JAXTypeError", "JaxprTypeError", "KeyReuseError", "NoMeshError",
-    "NonConcreteBooleanIndexError", "RecompilationWarning", "ShardingTypeError", "StaticArgumentError",
+    "IndivisibleError", "JAXIndexError", "JAXTypeError", "JaxprTypeError", "KeyReuseError", "MatrixShapeError",
+    "NoMeshError", "NonConcreteBooleanIndexError", "RecompilationWarning", "ShardingTypeError", "StaticArgumentError",
     "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError", "UnexpectedTracerError",
 ]
 
@@ -59,6 +61,13 @@ class BroadcastError(ValueError, TypeError):
     """Shapes do not broadcast: a ValueError, as in NumPy, and a TypeError, as in JAX, for handlers of either."""
 
 
+class MatrixShapeError(np.linalg.LinAlgError, TypeError):
+    """An operand has fewer than two axes, or its matrices are not square.
+
+    A LinAlgError and so a ValueError, as in NumPy, and a TypeError, as in JAX, for handlers of either.
+    """
+
+
 class StaticArgumentError(TypeError, ValueError):
     """An argument that decides what is compiled is an array or does not hash. Give a number, a string or a tuple.
 
@@ -91,7 +100,7 @@ def refusal_class(argument: object) -> type[TypeError]:
 for _kind in (
     JAXTypeError, JAXIndexError, ConcretizationTypeError, TracerBoolConversionError, TracerArrayConversionError,
     TracerIntegerConversionError, NonConcreteBooleanIndexError, UnexpectedTracerError, JaxprTypeError, BroadcastError,
-    StaticArgumentError, KeyReuseError, InconclusiveDimensionOperation, RecompilationWarning,
+    MatrixShapeError, StaticArgumentError, KeyReuseError, InconclusiveDimensionOperation, RecompilationWarning,
 ):
     _kind.__module__ = "xtrace.errors"
 

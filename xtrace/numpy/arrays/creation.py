@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -60,13 +61,13 @@ def fill_array(shape: tuple[int, ...], value: ArrayLike, dtype: np.dtype[Any], w
     return result if device is None else device_put(result, device)
 
 
-def read_sequence(shape: ShapeLike) -> tuple[int, ...]:
+def read_shape(shape: ShapeLike) -> tuple[int, ...]:
     """Return a shape; TypeError for an iterator, which NumPy's functions of arrays of a shape refuse."""
-    return canonical_shape((shape,) if hasattr(shape, "__next__") else shape)
+    return canonical_shape((shape,) if isinstance(shape, Iterator) else shape)
 
 
 def _fill_number(number: int, shape: ShapeLike, dtype: object, device: object, out_sharding: object) -> Array:
-    sizes = read_sequence(shape)
+    sizes = read_shape(shape)
     device = place_of(device, out_sharding, len(sizes))
     wanted = requested_dtype(float if dtype is None else dtype)
     return fill_array(sizes, python_value(number, wanted), wanted, False, device)
@@ -169,7 +170,7 @@ def full(
         Array([[7, 7],
                [7, 7]], dtype=int32, weak_type=True)
     """
-    sizes = read_sequence(shape)
+    sizes = read_shape(shape)
     device = place_of(device, out_sharding, len(sizes))
     aval = operand_aval(fill_value, 1)
     wanted = requested_dtype(dtype)
@@ -223,7 +224,7 @@ def _fill_like(
     except TypeError:
         model = operand_aval(a, 0)
     wanted = requested_dtype(dtype)
-    size = model.shape if shape is None else read_sequence(shape)
+    size = model.shape if shape is None else read_shape(shape)
     device = place_of(device, out_sharding, len(size))
     fill = operand_aval(value, 1)
     weak = wanted is None and model.weak_type and not fill.shape

@@ -26,6 +26,7 @@ from xtrace._src.ops.reductions import reductions as operations
 from xtrace.numpy.arrays.conversion import asarray, to_array_operand
 from xtrace.numpy.operands import axes_of, scalar_of, select_or_fill
 from xtrace.numpy.reductions import cumulative, reductions
+from xtrace.numpy.reductions.axes import keep_axes
 
 _Method = Callable[..., Array]
 
@@ -92,7 +93,7 @@ def _make_reduction(name: str, operation: Any, join: Any, identity: int, *, logi
         reduced = operation(a, axes)
         if initial is not None:
             reduced = join(reduced, truth(initial) if logical else convert_to(initial, a.dtype, False))
-        return reductions.keep_axes(reduced, axes, a.shape) if keepdims else reduced
+        return keep_axes(reduced, axes, a.shape) if keepdims else reduced
 
     return _make_method(name, combine)
 
@@ -148,7 +149,7 @@ def _make_log_sum_exp(name: str, base: float) -> _Method:
         if base != math.e:
             logarithm = elementwise.div(logarithm, scalar_of(scale, dtype))
         logarithm = elementwise.add(logarithm, shift)
-        return reductions.keep_axes(logarithm, axes, a.shape) if keepdims else logarithm
+        return keep_axes(logarithm, axes, a.shape) if keepdims else logarithm
 
     return _make_method(name, combine)
 

@@ -12,6 +12,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.messages import called_function
+from xtrace._src.core.errors import MatrixShapeError
 
 Result = TypeVar("Result")
 
@@ -19,12 +20,12 @@ Result = TypeVar("Result")
 def matrix_type(a: ArrayLike, position: int = 0, *, square: bool = False) -> ShapedArray:
     """Return the type of an operand that holds matrices in its last two axes.
 
-    TypeError for other objects, ValueError for fewer than two axes, or for matrices that are not `square`.
+    TypeError for other objects, MatrixShapeError for fewer than two axes, or for matrices that are not `square`.
     """
     aval = operand_aval(a, position)
     if aval.ndim < 2 or (square and aval.shape[-1] != aval.shape[-2]):
         form = "[..., n, n]" if square else "[..., m, n]"
-        raise ValueError(f"Argument {position} to {called_function()} must have shape {form}, got {aval.shape}")
+        raise MatrixShapeError(f"Argument {position} to {called_function()} must have shape {form}, got {aval.shape}")
     return aval
 
 

@@ -16,7 +16,7 @@ from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.settings.jax_version import pack_results
 from xtrace._src.ops.arrays.concatenation import stack
 from xtrace._src.ops.arrays.creation import iota
-from xtrace.numpy.arrays.creation import fill_array, python_value, read_sequence
+from xtrace.numpy.arrays.creation import fill_array, python_value, read_shape
 from xtrace.numpy.operands import broadcast_operand_to
 
 
@@ -42,7 +42,7 @@ def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> A
     """
     if out_sharding is not None:
         return with_out_sharding(broadcast_to, out_sharding, array, shape)
-    return broadcast_operand_to(array, operand_aval(array, 0).shape, read_sequence(shape))
+    return broadcast_operand_to(array, operand_aval(array, 0).shape, read_shape(shape))
 
 
 def broadcast_arrays(*args: ArrayLike) -> Any:

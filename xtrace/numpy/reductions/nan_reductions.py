@@ -15,8 +15,9 @@ from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.ops.elementwise import elementwise
 from xtrace._src.ops.elementwise.comparisons import eq, gt
 from xtrace.numpy.arrays.conversion import to_array_operand
-from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill
+from xtrace.numpy.operands import refuse, scalar_of, select_or_fill
 from xtrace.numpy.reductions import cumulative, reductions, statistics
+from xtrace.numpy.reductions.axes import reduced_axes
 
 
 def _is_number(a: Array) -> Array:
@@ -55,7 +56,7 @@ def nansum(
 
     Args:
         a: an array or a scalar.
-        axis: the axis to reduce, or several; None for all.
+        axis: the axis to reduce, or several, or names of mapped axes; None for all of the array.
         dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
@@ -304,7 +305,7 @@ def nanmean(
 
     Args:
         a: an array or a scalar.
-        axis: the axis to reduce, or several; None for all.
+        axis: the axis to reduce, or several, or names of mapped axes; None for all of the array.
         dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
@@ -325,7 +326,7 @@ def nanmean(
     """
     refuse(out=out)
     aval = operand_aval(a, 0)
-    axes = axes_of(axis, aval.ndim)
+    axes = reduced_axes(axis, aval.ndim)
     if not dtypes.is_inexact(aval.dtype):
         return statistics.mean(a, axes, dtype, None, keepdims, where=where)
     wanted = requested_dtype(dtype)
@@ -345,7 +346,7 @@ def _compute_variance(
     """Return the variance of the numbers in `a`, or its `root`."""
     refuse(out=out)
     aval = operand_aval(a, 0)
-    axes = axes_of(axis, aval.ndim)
+    axes = reduced_axes(axis, aval.ndim)
     compute, wanted = statistics.variance_dtypes(aval.dtype, dtype)
     reductions.check_divides(wanted)
     reductions.check_mask(mask)
@@ -377,7 +378,7 @@ def nanvar(
 
     Args:
         a: an array or a scalar.
-        axis: the axis to reduce, or several; None for all.
+        axis: the axis to reduce, or several, or names of mapped axes; None for all of the array.
         dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
         ddof: the divisor is the number of elements minus `ddof`; the result is NaN for a divisor below 1.
@@ -410,7 +411,7 @@ def nanstd(
 
     Args:
         a: an array or a scalar.
-        axis: the axis to reduce, or several; None for all.
+        axis: the axis to reduce, or several, or names of mapped axes; None for all of the array.
         dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
         ddof: the divisor is the number of elements minus `ddof`; the result is NaN for a divisor below 1.

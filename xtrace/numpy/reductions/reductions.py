@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace._late_imports import late_modules
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, operand_aval, reshape
+from xtrace._src.algebra.vector_space import canonical_axis, convert_to, operand_aval, reshape
 from xtrace._src.api.jit.inline_jit import inline_jit
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
@@ -21,7 +21,8 @@ from xtrace._src.ops.elementwise import elementwise
 from xtrace._src.ops.elementwise.comparisons import bitwise_and, bitwise_or, ne
 from xtrace._src.ops.reductions import reductions
 from xtrace.numpy.arrays.creation import warn_of_lost_part
-from xtrace.numpy.operands import axes_of, cast_to, refuse, scalar_of, select_or_fill
+from xtrace.numpy.operands import cast_to, refuse, scalar_of, select_or_fill
+from xtrace.numpy.reductions.axes import array_axes, keep_axes, reduce_axes, reduced_axes
 
 with late_modules(globals()):
     from xtrace._src.ops.arrays.shape import expand_dims
@@ -67,12 +68,6 @@ def to_strong(value: object, dtype: np.dtype[Any]) -> Array:
     return convert_to(value, dtype, False)
 
 
-def keep_axes(value: ArrayLike, axes: tuple[int, ...], own: tuple[int, ...]) -> Array:
-    """Return a reduced value with axes of size 1 where `own` was reduced over `axes`."""
-    target = tuple([1 if i in axes else n for i, n in enumerate(own)])
-    return broadcast_in_dim(value, target, [i for i in range(len(own)) if i not in axes])
-
-
 def _reduce(
     name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any = None, mask: Any = None, *,
     widen: bool = False,
@@ -80,7 +75,7 @@ def _reduce(
     """Check the arguments and reduce; `dtype` is the dtype of the result, None for the dtype of the operand."""
     refuse(out=out)
     aval = operand_aval(a, 0)
-    axes = axes_of(axis, aval.ndim)
+    axes = reduced_axes(axis, aval.ndim)
     dtype = aval.dtype if dtype is None else dtype
     warn_of_lost_part(aval.dtype, dtype)
     check_mask(mask)
@@ -93,7 +88,7 @@ def _reduce(
     operation, a = _REDUCTIONS[name], to_strong(a, compute)
     if mask is not None:
         a = select_or_fill(mask, a, operation.identity(compute))
-    result = operation.reduce(a, axes)
+    result = reduce_axes(operation.reduce, a, axes)
     if initial is not None:
         result = operation.join(to_strong(initial, compute), result)
     return to_strong(keep_axes(result, axes, a.shape) if keepdims else result, dtype)
@@ -142,7 +137,7 @@ def sum(
 
     Args:
         a: an array or a scalar.
-        axis: the axis to reduce, or several; None for all.
+        axis: the axis to reduce, or several, or names of mapped axes; None for all of the array.
         dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
@@ -208,7 +203,7 @@ def find_extremum(
             raise ValueError(
                 f"{called_function()}: to use a where mask one has to specify 'initial', since {name} has no identity"
             )
-        if 0 in [aval.shape[i] for i in axes_of(axis, aval.ndim)]:
+        if 0 in [aval.shape[i] for i in array_axes(reduced_axes(axis, aval.ndim))]:
             raise ValueError(
                 f"zero-size array to reduction operation {name} which has no identity: shape {aval.shape}, axis "
                 f"{axis}; pass initial="
@@ -224,7 +219,7 @@ def max(
 
     Args:
         a: an array or a scalar.
-        axis: the axis to reduce, or several; None for all.
+        axis: the axis to reduce, or several, or names of mapped axes; None for all of the array.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
         initial: the initial value of the reduction; None for none.
@@ -254,7 +249,7 @@ def min(
 
     Args:
         a: an array or a scalar.
-        axis: the axis to reduce, or several; None for all.
+        axis: the axis to reduce, or several, or names of mapped axes; None for all of the array.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
         initial: the initial value of the reduction; None for none.
@@ -284,7 +279,7 @@ def minmax(
 
     Args:
         a: an array or a scalar.
-        axis: the axis to reduce, or several; None for all.
+        axis: the axis to reduce, or several, or names of mapped axes; None for all of the array.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
         initial: the initial value of both reductions, or a pair of values for the smallest and the largest element;
@@ -323,7 +318,7 @@ def amax(
 
     Args:
         a: an array or a scalar.
-        axis: the axis to reduce, or several; None for all.
+        axis: the axis to reduce, or several, or names of mapped axes; None for all of the array.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
         initial: the initial value of the reduction; None for none.
@@ -353,7 +348,7 @@ def amin(
 
     Args:
         a: an array or a scalar.
-        axis: the axis to reduce, or several; None for all.
+        axis: the axis to reduce, or several, or names of mapped axes; None for all of the array.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
         initial: the initial value of the reduction; None for none.
@@ -518,7 +513,7 @@ def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Ar
 
     Args:
         a: an array or a scalar.
-        axis: the axis to reduce, or several; None for all.
+        axis: the axis to reduce, or several, or names of mapped axes; None for all of the array.
         keepdims: whether the reduced axes stay, with size 1.
 
     Returns:
@@ -533,9 +528,9 @@ def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Ar
         Array(2, dtype=int32)
     """
     aval = operand_aval(a, 0)
-    axes = axes_of(axis, aval.ndim)
+    axes = reduced_axes(axis, aval.ndim)
     nonzero = convert_to(ne(a, scalar_of(0, aval.dtype)), dtypes.default_int(config.enable_x64.value))
-    count = reductions.reduce_sum(nonzero, axes)
+    count = reduce_axes(reductions.reduce_sum, nonzero, axes)
     return keep_axes(count, axes, aval.shape) if keepdims else count
 
 

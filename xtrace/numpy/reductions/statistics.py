@@ -23,7 +23,8 @@ from xtrace._src.ops.elementwise.comparisons import gt
 from xtrace._src.ops.reductions import reductions
 from xtrace.numpy.arrays.creation import full, warn_of_lost_part
 from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill
-from xtrace.numpy.reductions.reductions import accumulator_dtype, check_divides, check_mask, keep_axes, sum, to_strong
+from xtrace.numpy.reductions.axes import ReducedAxes, array_axes, count_elements, keep_axes, reduce_axes, reduced_axes
+from xtrace.numpy.reductions.reductions import accumulator_dtype, check_divides, check_mask, sum, to_strong
 
 with late_modules(globals()):
     from xtrace._src.ops.elementwise import complex_numbers
@@ -36,7 +37,7 @@ def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
 
     Args:
         a: an array or a scalar of numbers.
-        axis: the axis to reduce, or several; None for all.
+        axis: the axis to reduce, or several, or names of mapped axes; None for all of the array.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
 
@@ -54,17 +55,13 @@ def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     """
     refuse(out=out)
     aval = operand_aval(a, 0)
-    axes = axes_of(axis, aval.ndim)
-    if 0 in [aval.shape[i] for i in axes]:
+    axes = reduced_axes(axis, aval.ndim)
+    if 0 in [aval.shape[i] for i in array_axes(axes)]:
         raise ValueError(f"ptp: no elements along axis {axis} of an array of shape {aval.shape}")
     a = to_strong(a, aval.dtype)
-    extent = elementwise.sub(reductions.reduce_max(a, axes), reductions.reduce_min(a, axes))
+    largest, smallest = [reduce_axes(reduce, a, axes) for reduce in (reductions.reduce_max, reductions.reduce_min)]
+    extent = elementwise.sub(largest, smallest)
     return keep_axes(extent, axes, aval.shape) if keepdims else extent
-
-
-def _count_literal(own: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    """Return the number of elements along the axes as a literal."""
-    return scalar_of(math.prod([own[i] for i in axes]), dtype)
 
 
 def square_sizes(x: Array) -> Array:
@@ -74,14 +71,16 @@ def square_sizes(x: Array) -> Array:
     return elementwise.square(x)
 
 
-def _compute_mean(a: Any, mask: ArrayLike | None, axes: tuple[int, ...], compute: Any, keepdims: bool) -> Array:
+def _compute_mean(a: Any, mask: ArrayLike | None, axes: ReducedAxes, compute: Any, keepdims: bool) -> Array:
     """Return the mean of `a`, of element type `compute`, over `axes`."""
+    count: Any
     if mask is not None:
-        total = reductions.reduce_sum(select_or_fill(mask, a, 0), axes)
-        count = reductions.reduce_sum(to_strong(broadcast_to(mask, a.shape), compute), axes)
+        total = reduce_axes(reductions.reduce_sum, select_or_fill(mask, a, 0), axes)
+        count = reduce_axes(reductions.reduce_sum, to_strong(broadcast_to(mask, a.shape), compute), axes)
         count = keep_axes(count, axes, a.shape) if keepdims else count
     else:
-        total, count = reductions.reduce_sum(a, axes), _count_literal(a.shape, axes, compute)
+        total = reduce_axes(reductions.reduce_sum, a, axes)
+        count = scalar_of(count_elements(a.shape, axes), compute)
     return elementwise.div(keep_axes(total, axes, a.shape) if keepdims else total, count)
 
 
@@ -98,7 +97,7 @@ def mean(
 
     Args:
         a: an array or a scalar.
-        axis: the axis to reduce, or several; None for all.
+        axis: the axis to reduce, or several, or names of mapped axes; None for all of the array.
         dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
         keepdims: whether the reduced axes stay, with size 1.
@@ -127,13 +126,13 @@ def mean(
     check_divides(wanted)
     warn_of_lost_part(aval.dtype, wanted)
     check_mask(where)
-    axes = axes_of(axis, aval.ndim)
+    axes = reduced_axes(axis, aval.ndim)
     return to_strong(_compute_mean(to_strong(a, compute), where, axes, compute, keepdims), wanted)
 
 
 @inline_jit
 def _compute_variance(
-    a: ArrayLike, correction: ArrayLike, mask: ArrayLike | None, mean: ArrayLike | None, *, axes: tuple[int, ...],
+    a: ArrayLike, correction: ArrayLike, mask: ArrayLike | None, mean: ArrayLike | None, *, axes: ReducedAxes,
     compute: np.dtype[Any], dtype: np.dtype[Any], keepdims: bool, root: bool,
 ) -> Array:
     """Return the variance, or its `root`."""
@@ -141,14 +140,15 @@ def _compute_variance(
     centre = _compute_mean(a, mask, axes, compute, True) if mean is None else mean
     squares = square_sizes(elementwise.sub(a, convert_to(centre, compute)))
     part = squares.dtype
+    count: Any
     if mask is not None:
-        count = reductions.reduce_sum(to_strong(broadcast_to(mask, a.shape), part), axes)
+        count = reduce_axes(reductions.reduce_sum, to_strong(broadcast_to(mask, a.shape), part), axes)
         squares = select_or_fill(mask, squares, 0)
     else:
-        count = _count_literal(a.shape, axes, part)
+        count = scalar_of(count_elements(a.shape, axes), part)
     # A traced correction keeps the divisor from being a constant, which XLA would replace by its reciprocal.
     divisor = elementwise.sub(count, to_strong(correction, part))
-    variance = to_strong(elementwise.div(reductions.reduce_sum(squares, axes), divisor), dtype)
+    variance = to_strong(elementwise.div(reduce_axes(reductions.reduce_sum, squares, axes), divisor), dtype)
     if not dtypes.is_inexact(dtype):
         # The requested dtype is integer, but the computation needs NaN.
         variance = convert_to(variance, dtypes.default_float(config.enable_x64.value), True)
@@ -206,7 +206,7 @@ def _reduce_to_variance(
     check_correction(ddof)
     check_mask(mask)
     return _compute_variance(
-        a, ddof, mask, mean, axes=axes_of(axis, aval.ndim), compute=compute, dtype=wanted, keepdims=bool(keepdims),
+        a, ddof, mask, mean, axes=reduced_axes(axis, aval.ndim), compute=compute, dtype=wanted, keepdims=bool(keepdims),
         root=root,
     )
 
@@ -220,7 +220,7 @@ def var(
 
     Args:
         a: an array or a scalar.
-        axis: the axis to reduce, or several; None for all.
+        axis: the axis to reduce, or several, or names of mapped axes; None for all of the array.
         dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
         ddof: the divisor is the number of elements minus `ddof`; the result is NaN for a divisor below 1.
@@ -255,7 +255,7 @@ def std(
 
     Args:
         a: an array or a scalar.
-        axis: the axis to reduce, or several; None for all.
+        axis: the axis to reduce, or several, or names of mapped axes; None for all of the array.
         dtype: the dtype of the computation and the result; None for the dtype under Returns.
         out: not supported; leave it at None.
         ddof: the divisor is the number of elements minus `ddof`; the result is NaN for a divisor below 1.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from xtrace._src.core.callables import wraps
+from xtrace._src.core.callables import POSITIONAL, wraps
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 
 
@@ -15,12 +16,12 @@ def find_positions(
 ) -> tuple[int, ...]:
     """Return the positions of the arguments that `argnums` and `argnames` choose, sorted.
 
-    kind and name: the decorator and the function, for errors. TypeError if `argnums` is no sequence, ValueError for a
-    name that is no parameter.
+    kind and name: the decorator and the function, for errors. TypeError if `argnums` is no sequence of integers,
+    ValueError for a name that is no parameter, IndexError for a position that no parameter has.
     """
     names = list(signature.parameters) if signature is not None else []
     try:
-        numbers = tuple(argnums)
+        numbers = tuple(map(operator.index, argnums))
     except TypeError:
         raise TypeError(
             f"{kind}: nondiff_argnums must be a sequence of positions, such as (0,), got {abbreviate(argnums)}"
@@ -31,6 +32,11 @@ def find_positions(
             raise ValueError(
                 f"{kind}: nondiff_argnames has {abbreviate(parameter)}; the parameters of {name} are {', '.join(names)}"
             )
+    kinds = [p.kind for p in signature.parameters.values()] if signature is not None else []
+    count = sum(k in POSITIONAL for k in kinds)
+    for n in numbers if signature is not None and inspect.Parameter.VAR_POSITIONAL not in kinds else ():
+        if not -count <= n < count:
+            raise IndexError(f"{kind}: nondiff_argnums has {n}, but {name} has {count} positional parameters")
     return tuple(sorted({*numbers, *map(names.index, chosen)}))
 
 

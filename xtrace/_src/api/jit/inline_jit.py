@@ -7,7 +7,7 @@ import functools
 import inspect
 import itertools
 import operator
-from collections.abc import Callable, MappingView, Sequence
+from collections.abc import Callable, Iterator, MappingView, Sequence
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -129,8 +129,8 @@ def _make_call(
         return all(x is None or type(x) in _SCALARS or _is_array(x) for x in operands)
 
     def call_itself(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        stored = tuple([tuple(x) if i in numbers and _is_iterator(x) else x for i, x in enumerate(args)])
-        named = {name: tuple(x) if name in names and _is_iterator(x) else x for name, x in kwargs.items()}
+        stored = tuple([tuple(x) if i in numbers and isinstance(x, Iterator) else x for i, x in enumerate(args)])
+        named = {name: tuple(x) if name in names and isinstance(x, Iterator) else x for name, x in kwargs.items()}
         if any(map(operator.is_not, (*stored, *named.values()), (*args, *kwargs.values()))):
             # The function may read its axes twice.
             return call(stored, named)
@@ -225,10 +225,6 @@ def _with_operands(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
         return function(*given, **{name: next(left) if isinstance(x, Array) else x for name, x in kwargs.items()})
 
     return call
-
-
-def _is_iterator(value: object) -> bool:
-    return hasattr(type(value), "__next__")
 
 
 def _is_array(value: object) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -248,7 +248,7 @@ def split_static(
 def are_hashable(chosen: Selection, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Return whether all static arguments of a call are hashable. Iterators are not: they hash by address."""
     positional, named = _select_arguments(chosen, args, kwargs)
-    return all(_hash_error(value) is None and not hasattr(value, "__next__") for _, value in (*positional, *named))
+    return all(_hash_error(value) is None and not isinstance(value, Iterator) for _, value in (*positional, *named))
 
 
 def _select_arguments(chosen: Selection, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:

@@ -105,8 +105,8 @@ class BaseMesh(Immutable):
 
     @property
     def empty(self) -> bool:
-        """Whether the mesh has no axes."""
-        return not self.axis_names
+        """Whether the mesh has no devices; an abstract one, whether it has no axes."""
+        return self.size == 0
 
     @property
     def abstract_mesh(self) -> AbstractMesh:
@@ -313,10 +313,15 @@ class Mesh(BaseMesh):
                 known = _meshes.setdefault(key, made)
         return known
 
+    @property
+    def size(self) -> int:
+        """The number of devices; 1 for the grid of a device without axes."""
+        return len(self.flat_devices)
+
     @functools.cached_property
     def abstract_mesh(self) -> AbstractMesh:
         """The axes without the devices."""
-        if self.empty:
+        if not self.axis_names:
             return EMPTY_ABSTRACT_MESH
         device, abstract = self.flat_devices[0], None
         if type(device) is not PlannedDevice:
@@ -372,7 +377,7 @@ class Mesh(BaseMesh):
         config.naming_mesh.leave(_entered.contexts.pop())
 
     def __repr__(self) -> str:
-        if self.empty and not self.is_scalar:
+        if self.empty:
             return "Mesh(axis_sizes=(), axis_names=())"
         return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names!r}, axis_types={self.axis_types})"
 

@@ -266,13 +266,16 @@ def psum(x: Any, axis_name: object, *, axis_index_groups: object = None) -> Any:
 
 
 def _extremum_jvp(
-    primitive: AxisReduction, primals: Sequence[Any], tangents: Sequence[Any], **parameters: object
+    primitive: AxisReduction, primals: Sequence[Any], tangents: Sequence[Any], *, axes: Axes,
+    axis_index_groups: object,
 ) -> Any:
     # The tangent is the mean of the tangents of the elements that equal the result.
-    result = primitive.bind_positional(primals, tuple(parameters.values()))
+    result = primitive.bind_positional(primals, (axes, axis_index_groups))
     chosen = convert_to(eq(primals[0], result), aval_of(result).dtype)
-    moved = psum.bind_positional((mul(tangents[0], chosen),), tuple(parameters.values()))
-    return result, elementwise.div(moved, psum.bind_positional((chosen,), tuple(parameters.values())))
+    moved, count = [
+        psum(x, axes, axis_index_groups=axis_index_groups) for x in (mul(tangents[0], chosen), chosen)
+    ]
+    return result, elementwise.div(moved, count)
 
 
 @AxisReduction.define(reduce_max, lambda x, n: x, "maximum", jvp=Derived(_extremum_jvp))
