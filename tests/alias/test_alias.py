@@ -153,6 +153,7 @@ def test_the_plugin_of_pytest(tmp_path):
     (tmp_path / "test_it.py").write_text("import jax\ndef test_name(): assert jax.__name__ == 'xtrace'\n")
     base = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(tmp_path))
     assert "1 passed" in run("", *base, "-p", "xtrace.pytest_plugin", "-n", "1")[-1]
+    assert "1 passed" in run("", "-m", "xtrace", "run", *base, "-n", "1")[-1]
     assert "1 failed" in run("", *base, check=False).stdout
 
 
