@@ -15,7 +15,7 @@ with _late_imports(globals()):
 
 # Libraries use these names, which JAX deprecates here.
 with _late_imports(globals(), listed=False):
-    from xtrace._src.core.jax_core_names import is_concrete  # noqa: F401
+    from xtrace._src.core.jax_core_names import is_concrete, is_constant_dim, is_constant_shape  # noqa: F401
     from xtrace._src.core.avals import aval_rules as pytype_aval_mappings  # noqa: F401
     from xtrace.extend.core import (  # noqa: F401
         CallPrimitive, DebugInfo, DropVar, Effect, Effects, InconclusiveDimensionOperation, JaxprTypeError, check_jaxpr,

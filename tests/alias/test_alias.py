@@ -153,6 +153,7 @@ def test_the_plugin_of_pytest(tmp_path):
     (tmp_path / "test_it.py").write_text("import jax\ndef test_name(): assert jax.__name__ == 'xtrace'\n")
     base = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(tmp_path))
     assert "1 passed" in run("", *base, "-p", "xtrace.pytest_plugin", "-n", "1")[-1]
+    assert "1 passed" in run("", "-m", "xtrace", "run", *base, "-n", "1")[-1]
     assert "1 failed" in run("", *base, check=False).stdout
 
 
@@ -248,6 +249,13 @@ def test_private_names_that_libraries_use():
     "import jax; assert jax.core.is_concrete(1) and not jax.jit(jax.core.is_concrete)(1.0)\n"
     "        assert jax.grad(lambda x: x * jax.core.is_concrete(x))(1.0) == 1.0",
     "import jax, jaxlib; assert jax.lib.__version__ == jaxlib.__version__",
+    "from jax._src.core import DimSize, Shape, canonicalize_shape, safe_map\n"
+    "        assert safe_map(max, [1, 5], [3, 2]) == [3, 5]\n"
+    "        from jax._src.util import canonicalize_axis; assert canonicalize_axis(-1, 3) == 2\n"
+    "        assert canonicalize_shape([2, 3]) == (2, 3)",
+    "from jax._src.sharding_impls import UNSPECIFIED as u, UnspecifiedValue; assert isinstance(u, UnspecifiedValue)",
+    "import jax; b = jax.export.symbolic_shape('b, 3'); assert not jax.core.is_constant_shape(b)\n"
+    "        assert [jax.core.is_constant_dim(n) for n in b] == [False, True]",
     "import jax.extend.ifrt_programs as i, jaxlib._jax; assert i.ifrt_programs is jaxlib._jax.ifrt_programs",
 ])
 def test_names_that_libraries_import_from_private_files(statement):

@@ -501,18 +501,56 @@ def test_functions_and_rules_branch_on_values():
     assert shared.tolist() == [float(reference(2.0))] * 2
 
 
-def test_rules_get_arrays_of_the_types_of_arguments():
-    seen = []
+def test_rules_get_numbers_that_know_their_dtype():
+    def run(api, wrapper):
+        seen = []
 
-    @xtrace.custom_jvp
-    def f(x, n, y):
-        return x * n + y
+        @api.custom_jvp
+        def f(x, n, y):
+            return x * n + y
 
-    f.defjvp(lambda p, t: (seen.append((p, t)), (f(*p), t[0]))[1])
-    assert float(xtrace.grad(lambda x: f(x, 3, 2.0))(1.0)) == 1
-    (_, n, y), (_, tn, ty) = seen[0]
-    assert n.dtype == np.int32 and y.dtype == np.float32 and y.weak_type
-    assert tn.dtype == float0 and tn.shape == () and ty.dtype == np.float32 and float(ty) == 0
+        f.defjvp(lambda p, t: (seen.append((p, t)), (f(*p), t[0]))[1])
+        assert float(wrapper(api)(api.grad(lambda x: f(x, 3, 2.0)))(1.0)) == 1
+        (_, n, y), (_, tn, ty) = seen[0]
+        assert tn.dtype == float0 and tn.shape == () and ty.dtype == np.float32
+        return [(repr(x), x + 1, x.dtype, x.aval.weak_type) for x in (n, y)]
+
+    for wrapper in (lambda api: lambda f: f, lambda api: api.jit):
+        assert run(xtrace, wrapper) == run(jax, wrapper)
+
+
+def test_numbers_stay_numbers_in_functions_with_rules():
+    def values(api):
+        f = api.custom_jvp(lambda x, y: x**2 + y)
+        f.defjvp(lambda p, t: (f(*p), t[0] ** 2))
+        yield api.jvp(f, (2.0, 3.0), (1.0, 3.0))
+        yield api.jvp(lambda x: f(x, 3.0), (2.0,), (3.0,))
+        yield api.jvp(lambda x: f(x, 3), (np.float32(2.0),), (np.float32(3.0),))[0]
+        same = api.custom_jvp(lambda x: x)
+        same.defjvp(lambda p, t: (p[0], t[0]))
+        yield api.jvp(same, (2.0,), (3.0,))
+        # Inside of jit a number is an array; in jax a tracer.
+        shaped = api.custom_jvp(lambda x, y: x * y)
+        shaped.defjvp(lambda p, t: (shaped(*p), t[0] * p[1] + float(p[1].ndim)))
+        yield api.jit(api.grad(lambda x: api.jit(lambda y: shaped(y, 3.0))(x)))(2.0)
+        g = api.custom_vjp(lambda x, y: x * y)
+        g.defvjp(
+            lambda x, y: (x * y, (x, y, y.dtype.itemsize)), lambda saved, ct: (ct * saved[1], ct * saved[0] * saved[2])
+        )
+        yield api.grad(lambda x: g(x, 3.0))(2.0)
+        yield api.jit(api.grad(g, 1))(2.0, 3.0), api.jit(lambda: api.grad(g, 1)(2.0, 3.0))()
+
+    for got, expected in zip(values(xtrace), values(jax), strict=True):
+        assert repr(got) == repr(expected)
+
+    def overflow(api):
+        f = api.custom_jvp(lambda x, n: x * n)
+        f.defjvp(lambda p, t: (f(*p), t[0]))
+        return api.jit(lambda x: f(x, 2**40))(1.0)
+
+    for api in (xtrace, jax):
+        with pytest.raises(OverflowError):
+            overflow(api)
 
 
 def test_integer_arguments_have_no_gradient():

@@ -391,3 +391,14 @@ def test_questions_about_dtypes_take_arrays():
             warnings.simplefilter("ignore", DeprecationWarning)
             assert numpy.isdtype(array, "real floating") and numpy.isdtype("float32", array)
             assert numpy.can_cast(numpy.int8, array) and not numpy.can_cast(numpy.int32, array)
+
+
+def test_users_classes_extend_scalar_types():
+    for lib in (jnp, jax.numpy):
+        class Kind(lib.uint8):
+            """What a step is."""
+
+            FIRST = lib.asarray(3, dtype=lib.uint8)
+
+        assert (Kind.__name__, Kind.__doc__, Kind.dtype, int(Kind.FIRST)) == ("Kind", "What a step is.", np.uint8, 3)
+        assert Kind(5).dtype == np.uint8 and lib.zeros(2, Kind).dtype == np.uint8

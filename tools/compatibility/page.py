@@ -94,8 +94,8 @@ def _failures(results: dict[str, dict[str, Any]]) -> str:
 
 _OUTSIDE = """## Names that xtrace does not have
 
-Pallas, Mosaic and `jax2tf` are outside of xtrace; importing them is an `ImportError` that says so. Colocated Python is,
-too; libraries import it that may never use it, so its names raise an error when they are called. Kernels of one's own
-run through `xtrace.ffi`. Of `jax._src`, which is private, there are the names that these libraries use, public names
-in the files from which editors import them, and the test cases of `test_util`; `xtrace/_src/alias/private_modules.py`
-lists them."""
+Pallas, Mosaic and `jax2tf` are outside of xtrace; importing them is an `ImportError` that says so. Libraries import
+colocated Python and the kernels of `jax.experimental.pallas.ops` that may never use them, so their names can be
+imported, and raise an error when they are called. Kernels of one's own run through `xtrace.ffi`. Of `jax._src`, which
+is private, there are the names that these libraries use, public names in the files from which editors import them, and
+the test cases of `test_util`; `xtrace/_src/alias/private_modules.py` lists them."""

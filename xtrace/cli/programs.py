@@ -34,7 +34,8 @@ def run_program(words: Sequence[str]) -> None:
     # What is loaded now stays as long as the process: collections need not look at it.
     gc.freeze()
     xtrace.as_jax()
-    sys.argv = rest
+    # The plugin makes jax mean xtrace in the processes of pytest-xdist, too.
+    sys.argv = [rest[0], "-p", "xtrace.pytest_plugin", *rest[1:]] if is_module and rest[0] == "pytest" else rest
     path = os.path.abspath(rest[0])  # As Python names a program in `__file__` and in tracebacks.
     sys.path[0] = os.getcwd() if is_module else os.path.dirname(path)
     try:

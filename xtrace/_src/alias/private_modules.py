@@ -108,5 +108,5 @@ def make_private_module(name: str, version: str, version_info: tuple[int, ...]) 
     module.__getattr__ = getattribute  # type: ignore[method-assign]
     module.__path__ = []
     if name == "jax.version":
-        vars(module).update(__version__=version, __version_info__=version_info)
+        vars(module).update(__version__=version, _version=version, __version_info__=version_info)
     return module

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from xtrace._src.algebra.vector_space import canonical_axis, canonical_shape
 from xtrace._src.api.operators.promotion import as_inexact
 from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.arrays import Array
@@ -21,6 +22,7 @@ from xtrace._src.core.dtypes import finfo, issubdtype, prng_key
 from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.pytrees.key_paths import ignore_path, keystr
 from xtrace._src.core.pytrees.pytree_differences import find_differences
+from xtrace._src.core.sentinels import UNSPECIFIED, Unspecified  # noqa: F401
 from xtrace._src.core.settings import config
 from xtrace._src.core.shardings.requested_shardings import requested_out_sharding
 from xtrace._src.core.shardings.shardings import NamedSharding
@@ -36,6 +38,10 @@ from xtrace._src.xla.pytree_registry import flatten, flatten_one_level, is_node,
 parse_flags_with_absl, update = config.config.parse_flags_with_absl, config.config.update
 # The error for derivatives by closed-over values of custom_vjp functions.
 CustomVJPException = UnexpectedTracerError
+# The classes of sizes and shapes, in annotations.
+DimSize, Shape = Any, Sequence[Any]
+# The value of a sharding that was not given.
+UnspecifiedValue = Unspecified
 # The started clients, by platform.
 _backends = started_clients
 
@@ -234,3 +240,18 @@ def split_list(args: Sequence[Any], ns: Sequence[int]) -> list[list[Any]]:
 def safe_zip(*args: Any) -> list[Any]:
     """Return a list of the tuples of sequences of equal length."""
     return list(zip(*map(list, args), strict=True))
+
+
+def safe_map(f: Callable[..., Any], *args: Any) -> list[Any]:
+    """Return a list of the results of a function for the items of sequences of equal length."""
+    return [f(*items) for items in safe_zip(*args)]
+
+
+def canonicalize_axis(axis: Any, num_dims: int) -> int:
+    """Return an axis counted from the front; ValueError if it is out of bounds."""
+    return canonical_axis(axis, num_dims)
+
+
+def canonicalize_shape(shape: Sequence[Any], context: str = "") -> tuple[int, ...]:
+    """Return a shape as a tuple of integers; TypeError for other sizes."""
+    return canonical_shape(shape)

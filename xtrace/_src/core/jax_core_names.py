@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Any
 
 from xtrace._src.core.avals import AbstractValue as AbstractValue
 from xtrace._src.core.jaxprs.ir import Atom
-from xtrace._src.core.sizes import largest, smallest
+from xtrace._src.core.sizes import has_symbolic, is_symbolic, largest, smallest
 from xtrace._src.core.trace import Trace, Tracer, base_trace, use_trace
 
 __all__ = ["AbstractValue", "Atom", "ParamDict", "Trace", "Tracer", "Value", "eval_context", "max_dim", "min_dim"]
@@ -81,3 +82,13 @@ def is_concrete(x: Any) -> bool:
         (True, Array(False, dtype=bool))
     """
     return not isinstance(x, Tracer) or x.to_concrete_value() is not None
+
+
+def is_constant_dim(d: Any) -> bool:
+    """Return whether a size is an integer, and not symbolic."""
+    return not is_symbolic(d)
+
+
+def is_constant_shape(s: Iterable[Any]) -> bool:
+    """Return whether all sizes of a shape are integers, and none is symbolic."""
+    return not has_symbolic(s)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.core.avals import ShapedArray, aval_of, aval_rules
+from xtrace._src.core.avals import ShapedArray, aval_of, aval_rules, int_aval
 from xtrace._src.core.jaxprs.ir import Literal
 
 
@@ -49,11 +49,14 @@ for _class in _TYPED.values():
 
 
 def with_dtype(value: Any) -> Any:
-    """Return an operand as a user's function gets it: Python's and NumPy's values remain so, with the dtype in jax."""
+    """Return an operand as a user's function gets it: Python's and NumPy's values remain so, with the dtype in jax.
+
+    OverflowError for an integer that its dtype cannot hold.
+    """
     value = value.value if type(value) is Literal else value
     typed = _TYPED.get(type(value))
     if typed is not None:
-        return typed(value, aval_of(value).dtype)
+        return typed(value, (int_aval if typed is TypedInt else aval_of)(value).dtype)
     if isinstance(value, (np.ndarray, np.generic)):
         return np.asarray(value, aval_of(value).dtype)
     return value

@@ -34,6 +34,7 @@ from xtrace._src.core.shardings.shardings import Sharding, SingleDeviceSharding,
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.tables import Table, memoize
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
+from xtrace._src.core.typed_numbers import with_dtype
 from xtrace._src.runtime import staging_memory
 from xtrace._src.runtime.arrays import (
     DELETED,
@@ -337,8 +338,10 @@ def to_operand(value: Any) -> ConcreteArray:
 
 
 def as_value(leaf: object) -> Any:
-    """Return an argument as a value that can have a tangent: outside of tracing, numbers become arrays."""
-    return leaf if isinstance(leaf, Tracer) or current_trace.get() is not base_trace else to_operand(leaf)
+    """Return an argument as a value that can have a tangent: numbers become arrays, while tracing typed numbers."""
+    if current_trace.get() is not base_trace:
+        return with_dtype(leaf) if type(leaf) in _SCALARS else leaf
+    return leaf if isinstance(leaf, Tracer) else to_operand(leaf)
 
 
 def to_input(value: object, device: Device | None = None) -> ConcreteArray:

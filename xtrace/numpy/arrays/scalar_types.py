@@ -27,8 +27,15 @@ class ScalarType(type):
 
     dtype: Any
 
-    def __new__(cls, name: str, bases: tuple[type, ...], contents: dict[str, Any], *, dtype: DType) -> ScalarType:
-        """Complete the docstring, a sentence on the numbers, by the sections on the conversion."""
+    def __new__(
+        cls, name: str, bases: tuple[type, ...], contents: dict[str, Any], *, dtype: DType | None = None
+    ) -> ScalarType:
+        """Complete the docstring, a sentence on the numbers, by the sections on the conversion.
+
+        A class of a user's that extends a scalar type stays as it is, and has the dtype of its base.
+        """
+        if dtype is None:
+            return super().__new__(cls, name, bases, contents)
         contents |= {
             "dtype": dtype, "__module__": "xtrace.numpy", "__qualname__": dtype.name, "__slots__": (),
             "__doc__": write_docstring(
@@ -39,7 +46,9 @@ class ScalarType(type):
         }
         return super().__new__(cls, dtype.name, bases, contents)
 
-    def __init__(cls, name: str, bases: tuple[type, ...], contents: dict[str, Any], *, dtype: DType) -> None:
+    def __init__(
+        cls, name: str, bases: tuple[type, ...], contents: dict[str, Any], *, dtype: DType | None = None
+    ) -> None:
         super().__init__(name, bases, contents)
 
     def __call__(cls, x: Any) -> Array:

@@ -19,6 +19,7 @@ from xtrace._src.core.jaxprs.effects import OWN_DERIVATIVE_EFFECT
 from xtrace._src.core.pytrees import key_paths, pytree
 from xtrace._src.core.references import Reference
 from xtrace._src.core.trace import base_trace, current_trace
+from xtrace._src.core.typed_numbers import with_dtype
 from xtrace._src.ops.references.binding import unwrap, wrap
 from xtrace._src.transforms.batch import BatchTrace
 from xtrace._src.transforms.replay import StackedTrace
@@ -28,7 +29,7 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 with late_modules(globals()):
     from xtrace._src.core.pytrees import pytree_differences
     from xtrace._src.ops.control_flow.bodies import stage_body
-    from xtrace._src.ops.custom_rules.rule import Rule, is_recorded, to_user_operand
+    from xtrace._src.ops.custom_rules.rule import Rule, is_recorded
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -99,7 +100,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
             result = function(*pytree.tree_unflatten(call.in_tree, values))
             return self._flatten_result("function", self.name, result, trees)
 
-        results = self._apply(call, Rule(flat, self.name), None, [to_user_operand(x) for x in leaves], 0, trees)
+        results = self._apply(call, Rule(flat, self.name), None, leaves, 0, trees)
         return pytree.tree_unflatten(trees[0], results)  # type: ignore[no-any-return]
 
     def _call_without_rules(self, args: tuple[Any, ...]) -> _Result:
@@ -161,7 +162,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
                     f"{abbreviate(leaf)} of type {type(leaf)} is no array; mark it with nondiff_argnums or "
                     "nondiff_argnames"
                 )
-        return Call(fixed, len(args), in_tree), unwrap(leaves)
+        return Call(fixed, len(args), in_tree), [with_dtype(x) for x in unwrap(leaves)]
 
     def _paths(self, fixed: dict[int, Any], in_tree: PyTreeDef) -> list[str]:
         """Return the users' expressions for the leaves of the arguments that are not fixed."""

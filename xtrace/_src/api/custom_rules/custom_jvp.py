@@ -22,7 +22,7 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 
 with late_modules(globals()):
     from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
-    from xtrace._src.ops.custom_rules.rule import Rule, make_zero, to_user_operand
+    from xtrace._src.ops.custom_rules.rule import Rule, make_zero, to_rule_operand
     from xtrace._src.ops.custom_rules.symbolic_zeros import SymbolicZero, symbolic_zero
 
 _Arguments = ParamSpec("_Arguments")
@@ -108,8 +108,8 @@ class custom_jvp(CustomFunction[_Arguments, _Result]):
             return symbolic_zero(aval_of(value)) if symbolic_zeros else make_zero(aval_of(value))
 
         def flat(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-            values = [to_user_operand(x) for x in primals]
-            moved = [zero(x) if t is None else to_user_operand(t) for x, t in zip(values, tangents, strict=True)]
+            values = [to_rule_operand(x) for x in primals]
+            moved = [zero(x) if t is None else to_rule_operand(t) for x, t in zip(values, tangents, strict=True)]
             args, directions = (pytree.tree_unflatten(call.in_tree, x) for x in (values, moved))
             outputs = rule(*nondiff, args, directions)
             result, tangent = check_pair(outputs, lambda: (

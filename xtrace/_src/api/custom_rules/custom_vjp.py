@@ -22,7 +22,7 @@ from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.control_flow.bodies import stage_body
 from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call
-from xtrace._src.ops.custom_rules.rule import Rule, make_zero, to_user_operand
+from xtrace._src.ops.custom_rules.rule import Rule, make_zero, to_rule_operand, to_user_operand
 from xtrace._src.ops.custom_rules.symbolic_zeros import SymbolicZero, symbolic_zero
 from xtrace._src.ops.references.binding import wrap
 from xtrace._src.transforms.evaluate import evaluate
@@ -165,7 +165,7 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
 
         def flat(primals: Sequence[Any], nonzero: Sequence[bool]) -> tuple[list[Any], list[Any], Rule]:
             in_avals = [aval_of(x) for x in primals]
-            values = [to_user_operand(x) for x in wrap(primals, in_avals)]
+            values = [to_rule_operand(x) for x in wrap(primals, in_avals)]
             if symbolic_zeros:
                 values = [CustomVJPPrimal(x, bool(n)) for x, n in zip(values, nonzero, strict=True)]
             outputs = forward(*pytree.tree_unflatten(call.in_tree, values))
@@ -191,7 +191,7 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
                 full = [
                     zero(a) if c is None else to_user_operand(c) for c, a in zip(cotangents, out_avals, strict=True)
                 ]
-                rest = map(to_user_operand, saved)
+                rest = map(to_rule_operand, saved)
                 in_cotangents = bwd(
                     *nondiff,
                     pytree.tree_unflatten(

@@ -119,6 +119,11 @@ def to_user_operand(value: ArrayLike) -> Any:
     return to_constant(value) if isinstance(value, _SCALARS) else value
 
 
+def to_rule_operand(value: Any) -> Any:
+    """Return an operand for a custom rule: literals become arrays; Python's numbers stay, as in JAX's rules."""
+    return to_constant(value) if type(value) is Literal else value
+
+
 def call_rule(rule: Rule, *arguments: Any) -> Any:
     """Return ``rule.function(*arguments)``; an UnexpectedTracerError gets a note about closed-over values."""
     try:
