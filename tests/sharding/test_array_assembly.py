@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import xtrace
-from tests.sharding.meshes import OURS
+from tests.sharding.meshes import OURS, THEIRS
 from tests.sharding.test_arrays import MATRIX, compare
 
 SPECS = {"xy": ("x", "y"), "x": ("x",), "none": (), "second": (None, "y"), "both": (("y", "x"),)}
