@@ -1,9 +1,8 @@
-"""Calls that XLA must not inline, because it would recompute the function at each use of a result.
+"""Small calls that XLA must not inline, because it would recompute the function at each use of a result.
 
 Keys that are split repeatedly have several uses: XLA computes the cipher at each, and compiles four times as many
 instructions. XLA makes one function of a small call, which compiles in a third of the time of its operations. One or
-two calls cost more than they save, and the cipher of a large array should be fused into the loop that reads it. The
-bits are the same.
+two calls cost more than they save. The bits are the same.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ import re
 
 from xtrace._src.stablehlo.builder import ModuleBuilder
 
-# Measured: programs compile faster from this number of calls on, for arrays of up to this number of elements.
+# Measured: programs compile faster from this number of calls on, for small arrays.
 _MANY_CALLS = 3
-_FEW_ELEMENTS = 16
 
 # The first keeps the call, the second has XLA make one function of it.
 _ATTRIBUTES = '{mhlo.frontend_attributes = {inlineable = "false", xla_cpu_small_call = "true"}}'
 
 _CALL = re.compile(r"\bcall @([\w.$]+)\(")
 _SHAPE = re.compile(r"tensor<((?:\d+x)*)")
+_FEW_ELEMENTS = 16
 
 
 def keep_calls(module: ModuleBuilder, name: str) -> None:
@@ -38,9 +37,14 @@ def keep_calls(module: ModuleBuilder, name: str) -> None:
         return
     for function, i in places:
         line = function.lines[i]
-        sizes = [math.prod(map(int, shape.split("x")[:-1])) for shape in _SHAPE.findall(line)]
-        if "?" not in line and max(sizes) <= _FEW_ELEMENTS:
+        if is_small(line):
             function.lines[i] = line.replace(") : (", f") {_ATTRIBUTES} : (", 1)
+
+
+def is_small(line: str) -> bool:
+    """Return whether all arrays of an operation have few elements."""
+    sizes = [math.prod(map(int, shape.split("x")[:-1])) for shape in _SHAPE.findall(line)]
+    return "?" not in line and max(sizes) <= _FEW_ELEMENTS
 
 
 def _count_executions(module: ModuleBuilder) -> dict[str, int]:

@@ -37,6 +37,7 @@ from xtrace._src.runtime.execute import Assignment, get_constant_sharding
 from xtrace._src.stablehlo.builder import Constant, FunctionBuilder, ModuleBuilder, Value, symbol
 from xtrace._src.stablehlo.emission_templates import record_emission_template
 from xtrace._src.stablehlo.repeated_calls import keep_calls
+from xtrace._src.stablehlo.shared_draws import store_shared_draws
 from xtrace._src.transforms.donation import pair_donations
 from xtrace._src.transforms.effect_tokens import TOKEN, get_tokens, with_tokens
 from xtrace._src.transforms.hidden_constants import split_constants, warn_of_large_constants
@@ -145,6 +146,7 @@ def lower(
         rows = zip(modes, results_at, memories, strict=True)
         main.return_values(results, [", ".join(filter(None, row)) for row in rows])
     keep_calls(module, "threefry2x32")
+    store_shared_draws(module, "threefry2x32")
     module.finish()
     unusable = [i for i, donor in enumerate(donors) if donor and i not in aliases] if layouts is None else []
     monitoring.record_step(monitoring.LOWERING, time.perf_counter() - start, main.scope)
