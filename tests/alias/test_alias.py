@@ -480,5 +480,22 @@ def test_prefix_errors_name_the_places():
     ]
 
 
+def test_the_registry_of_pytree_classes_takes_nodes_apart_and_makes_them():
+    assert run("""
+        import xtrace
+        xtrace.as_jax()
+        import collections, dataclasses, jax
+        from jax._src.tree_util import _registry
+        Point = jax.tree_util.register_dataclass(dataclasses.make_dataclass("Point", ["x", "y"]), ["x"], ["y"])
+        for tree in ((1, [2]), [3], {"b": 1, "a": 2}, None, collections.OrderedDict(b=1, a=2), Point(1, "m")):
+            children, metadata = _registry[type(tree)].to_iter(tree)
+            print(list(children), metadata, _registry[type(tree)].from_iter(metadata, children) == tree)
+        print(Point in _registry, int in _registry)
+    """) == [
+        "[1, [2]] None True", "[3] None True", "[2, 1] ('a', 'b') True", "[] None True", "[1, 2] ('b', 'a') True",
+        "[1] ('m',) True", "True False",
+    ]
+
+
 def test_alias_names_lists_modules():
     assert {"jax.version", "jax._src.core", "jax._src.traceback_util"} <= set(xtrace.alias_names())

@@ -78,7 +78,7 @@ def test_the_abstract_rule_runs_once_for_each_signature(new_primitive):
     for _ in range(3):
         for aval in (V32, other):
             for a in (1, "text"):
-                assert counted.abstract_eval((aval,), (a,)) is aval
+                assert counted.infer_types((aval,), (a,)) is aval
     assert seen == [(V32, 1), (V32, "text"), (other, 1), (other, "text")]
 
 
@@ -86,7 +86,7 @@ def test_unhashable_parameters_are_not_remembered(new_primitive):
     seen = []
     counted = new_primitive("counted", ("a",), abstract=lambda x, *, a: seen.append(a) or x, emit=emit)
     for _ in range(2):
-        assert counted.abstract_eval((V32,), ([1],)) is V32
+        assert counted.infer_types((V32,), ([1],)) is V32
     assert seen == [[1], [1]]
 
 
@@ -101,16 +101,16 @@ def test_nothing_is_remembered_of_a_rule_that_raises(new_primitive):
 
     failing = new_primitive("failing", abstract=abstract, emit=emit)
     with pytest.raises(ValueError, match="not yet") as caught:
-        failing.abstract_eval((V32,), ())
+        failing.infer_types((V32,), ())
     assert len(caught.value.__notes__) == 1
     assert caught.value.__notes__[0].startswith(f"operation failing on (f32[3]), called at {__file__}:")
-    assert failing.abstract_eval((V32,), ()) is V32
+    assert failing.infer_types((V32,), ()) is V32
 
 
 def test_the_memory_of_types_is_bounded(new_primitive):
     many = new_primitive("many", ("a",), abstract=same, emit=emit)
     for a in range(20_000):
-        many.abstract_eval((V32,), (a,))
+        many.infer_types((V32,), (a,))
     assert len(many._types) <= 8192
 
 

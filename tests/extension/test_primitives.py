@@ -190,6 +190,29 @@ def test_a_users_evaluation_is_given_numbers_and_arrays_of_numpy_with_their_dtyp
     assert results[0] == results[1]
 
 
+def test_methods_of_a_subclass_are_rules():
+    seen = []
+    for lib in (OURS, THEIRS):
+        class Scaled(lib.core.Primitive):
+            multiple_results = True
+
+            def impl(self, x, *, by):
+                return [x * by, x + by]
+
+            def abstract_eval(self, x, *, by):
+                return [x] * by, set()
+
+        scaled = Scaled("scaled")
+        lib.mlir.register_lowering(scaled, lambda context, x, by: [x] * by)
+        seen.append([
+            str(lib.package.make_jaxpr(functools.partial(scaled.bind, by=2))(X)), str(scaled.bind(X, by=2)),
+            str(lib.package.jit(functools.partial(scaled.bind, by=2))(X)), scaled.multiple_results,
+            [str(t) for t in scaled.abstract_eval(lib.package.typeof(X), by=3)[0]],
+            str(lib.primitives.sin_p.abstract_eval(lib.package.typeof(X), accuracy=None)),
+        ])
+    assert seen[0] == seen[1]
+
+
 def test_rules_that_are_not_there_say_how_to_register_them():
     p = xtrace.extend.core.Primitive("bare")
     with pytest.raises(NotImplementedError, match=r"Abstract evaluation for 'bare' not implemented.*def_abstract_eval"):

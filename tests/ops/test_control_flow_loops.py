@@ -300,7 +300,9 @@ ERRORS = {
     "map's batch_size": (lambda: lax.map(lambda x: x, X, batch_size=-1), ValueError, ["batch_size"]),
     "associative_scan's axis": (lambda: lax.associative_scan(lax.add, X, axis=2), ValueError, ["axis 2"]),
     "associative_scan's sizes": (lambda: lax.associative_scan(lambda a, b: a, {"p": X, "q": X[:2]}), ValueError,
-                                 [r"elems\['p'\] has size 5", r"elems\['q'\] has size 2"]),
+                                 ["the same first dimension:", r"elems\['p'\] has size 5", r"elems\['q'\] has size 2"]),
+    "associative_scan, axis": (
+        lambda: lax.associative_scan(lax.add, [X, X[:, :1]], axis=1), ValueError, ["the same size along axis 1"]),
     "associative_scan's structure": (lambda: lax.associative_scan(lambda a, b: (a, b), X), TypeError, ["structure"]),
     "associative_scan's function": (lambda: lax.associative_scan(3, X), TypeError, ["callable"]),
 }

@@ -161,11 +161,13 @@ def test_errors_of_conversions(use, error, words):
         use(jnp.ones((2, 3)))
 
 
-def test_attributes_cannot_be_set():
+def test_attributes_that_describe_an_array_cannot_be_set_and_new_ones_can():
     x = jnp.ones(3)
-    for name in ("shape", "dtype", "ndim", "size", "weak_type", "device", "sharding", "new"):
+    for name in ("shape", "dtype", "ndim", "size", "weak_type", "device", "sharding"):
         with pytest.raises(AttributeError):
             setattr(x, name, None)
+    x.trainable = False
+    assert vars(x) == {"trainable": False} and not hasattr(copy.copy(x), "trainable")
 
 
 def test_instances_of_the_abstract_type():

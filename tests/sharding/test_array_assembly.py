@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import xtrace
-from tests.sharding.meshes import OURS
+from tests.sharding.meshes import OURS, THEIRS
 from tests.sharding.test_arrays import MATRIX, compare
 
 SPECS = {"xy": ("x", "y"), "x": ("x",), "none": (), "second": (None, "y"), "both": (("y", "x"),)}
@@ -48,6 +48,7 @@ SAME = {
     "local number": lambda lib: local(lib, lib.named("x8"), np.float32(2)),
     "local shape": lambda lib: local(lib, lib.named("x8", "x"), shape=(16, 8)),
     "local array": lambda lib: local(lib, lib.named("x8", "x"), lib.np.asarray(MATRIX)),
+    "local tree with None": lambda lib: local(lib, lib.named("x8", "x"), {"a": MATRIX, "b": None})["a"],
     "empty": lambda lib: lib.module.make_array_from_callback((0, 8), lib.named("x8", "x"), lambda i: MATRIX[:0]),
 }
 
@@ -55,6 +56,11 @@ SAME = {
 @pytest.mark.parametrize("name", SAME)
 def test_pieces(name):
     compare(SAME[name])
+
+
+@pytest.mark.parametrize("data", [None, (), {"a": None}])
+def test_local_data_without_arrays(data):
+    assert local(OURS, OURS.named("x8", "x"), data) == local(THEIRS, THEIRS.named("x8", "x"), data) == data
 
 
 def test_the_function_is_called_for_each_device_and_once_for_copies_on_all():

@@ -118,6 +118,37 @@ def test_dlpack_takes_pieces_only(call, spec):
     call(array.addressable_data(3))
 
 
+# Of a program's result on a mesh of one device, whose buffer is its only piece.
+ONE_DEVICE = {
+    "shards": lambda a, lib: [(s.device, s.index, s.replica_id, s.data.tolist()) for s in a.addressable_shards],
+    "global shards": lambda a, lib: [s.data.tolist() for s in a.global_shards],
+    "device": lambda a, lib: str(a.device),
+    "addressable_data": lambda a, lib: a.addressable_data(0).tolist(),
+    "device of a shard": lambda a, lib: str(a.addressable_data(0).device),
+    "put on its device": lambda a, lib: lib.put(a, lib.devices[1]).sharding,
+    "put on another device": lambda a, lib: lib.put(a, lib.devices[2]).sharding,
+    "in pinned memory": lambda a, lib: lib.put(a, a.sharding.with_memory_kind("pinned_host")).addressable_data(0).shape,
+    "split otherwise": lambda a, lib: lib.put(a, a.sharding.update(spec=lib.P(None, "x"))).addressable_data(0).shape,
+    "assembled": lambda a, lib: lib.module.make_array_from_single_device_arrays(
+        a.shape, a.sharding, [a.addressable_data(0)]
+    ).sharding,
+    "keys": lambda a, lib: lib.jit(
+        lambda: lib.module.random.split(lib.module.random.key(0), 2), out_shardings=a.sharding
+    )().addressable_data(0).shape,
+    "dlpack": lambda a, lib: np.from_dlpack(a).tolist(),
+    "pointer": lambda a, lib: a.unsafe_buffer_pointer() == a.addressable_data(0).unsafe_buffer_pointer(),
+}
+
+
+@pytest.mark.parametrize("name", ONE_DEVICE)
+def test_results_on_a_mesh_of_one_device(name):
+    seen = []
+    for lib in (OURS, THEIRS):
+        sharding = lib.sharding.NamedSharding(lib.sharding.Mesh(lib.devices[1:2], ("x",)), lib.P("x"))
+        seen.append(repr(ONE_DEVICE[name](lib.jit(lambda a: a + 1)(lib.put(MATRIX, sharding)), lib)))
+    assert seen[0] == seen[1]
+
+
 DELETED = [
     np.asarray, lambda a: next(iter(a)), lambda a: a.addressable_shards, lambda a: a.global_shards,
     lambda a: a.addressable_data(0), lambda a: a.copy_to_host_async(), pickle.dumps, copy.deepcopy,

@@ -339,6 +339,17 @@ def test_some_axes_change_their_type(name, axes):
     assert ours[1:] == theirs[1:]
 
 
+def test_a_function_without_arguments_needs_no_in_sharding():
+    types = []
+    for lib in (OURS, THEIRS):
+        function = lib.sharding.explicit_axes(
+            lambda lib=lib: types.append(str(lib.sharding.get_abstract_mesh())) or lib.np.zeros(8)
+        )
+        with lib.module.set_mesh(lib.mesh("x4y2", "Auto")):
+            types.append(str(function(in_sharding=None).sharding))
+    assert types[:2] == types[2:]
+
+
 def test_axes_of_another_type_are_in_the_mesh():
     x = OURS.put(np.arange(8.0), OURS.named("x4y2", "x", kind="Explicit"))
     with pytest.raises(ValueError, match=r"auto_axes: axes \['q'\] are not in the mesh, whose axes are \('x', 'y'\)"):

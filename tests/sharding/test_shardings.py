@@ -70,6 +70,9 @@ def both(expression):
         "NamedSharding(mesh('x4y2').abstract_mesh, P('x'))",
         "NamedSharding(mesh('x4y2').abstract_mesh, P('x')).shard_shape((8,))",
         "named('x8', 'x', kind='Explicit')", "named('x8', 'x').is_fully_replicated", "named('x8').is_fully_replicated",
+        "NamedSharding(Mesh(D[::-1], 'x'), P('x'))._device_assignment", "SingleDeviceSharding(D[1])._device_assignment",
+        "NamedSharding(Mesh(D[::-1], 'x'), P('x'))._addressable_device_assignment",
+        "SingleDeviceSharding(D[1])._addressable_device_assignment",
     ],
 )
 def test_values(expression):

@@ -6,7 +6,7 @@ import functools
 import inspect
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from xtrace._src.runtime.callbacks import effects_barrier
 from xtrace._src.xla.clients import any_started as backends_are_initialized  # noqa: F401
 from xtrace._src.xla.clients import started_clients
 from xtrace._src.xla.processes.distributed import connection
-from xtrace._src.xla.pytree_registry import is_node
+from xtrace._src.xla.pytree_registry import flatten, flatten_one_level, is_node, make_treedef
 
 parse_flags_with_absl, update = config.config.parse_flags_with_absl, config.config.update
 # The error for derivatives by closed-over values of custom_vjp functions.
@@ -46,11 +46,31 @@ UnspecifiedValue = Unspecified
 _backends = started_clients
 
 
+class _PytreeNode(NamedTuple):
+    """How nodes of a class are taken apart, into children and metadata, and made from metadata and children."""
+
+    to_iter: Callable[[Any], Any]
+    from_iter: Callable[[Any, Iterable[Any]], Any]
+
+
 class _PytreeRegistry:
-    """The registered classes of pytree nodes, for the operator `in`."""
+    """The registered classes of pytree nodes, for the operator `in` and for subscripts."""
 
     def __contains__(self, cls: object) -> bool:
         return isinstance(cls, type) and is_node(cls)
+
+    def __getitem__(self, cls: type) -> _PytreeNode:
+        if cls not in self:
+            raise KeyError(cls)
+        return _PytreeNode(flatten_one_level, functools.partial(_make_node, cls))
+
+
+def _make_node(cls: type, metadata: Any, children: Iterable[Any]) -> Any:
+    values = list(children)
+    return make_treedef((cls, metadata), [_LEAF] * len(values)).unflatten(values)
+
+
+_LEAF = flatten(0)[1]
 
 
 _registry = _PytreeRegistry()

@@ -60,7 +60,7 @@ def evaluate(primitive: Primitive, operands: Sequence[Any], parameters: tuple[An
         results = run(arrays)
     except Exception as error:
         check_live(arrays, primitive.__name__)
-        types = primitive.abstract_eval(tuple([x.aval for x in arrays]), parameters)
+        types = primitive.infer_types(tuple([x.aval for x in arrays]), parameters)
         made = describe_types(types if primitive.multiple_results else [types])
         explain_failure(error, f"the operation {primitive.__name__}, whose result is {made}")
         raise
@@ -150,13 +150,13 @@ def wrap_in_jaxpr(primitive: Primitive, avals: Sequence[ShapedArray], parameters
     operands: list[Atom] = list(inputs)
     before = []
     try:
-        types = primitive.abstract_eval(tuple(avals), parameters)
+        types = primitive.infer_types(tuple(avals), parameters)
     except MixedSums as mixed:
         for i, x in enumerate(inputs):
             if mixed.concerns(x.aval):
                 operands[i] = scalar = Var(x.aval.update(sharding=mixed.sharding))
                 before.append(JaxprEqn([x], [scalar], reshard_p, (mixed.sharding,), NO_EFFECTS, None))
-        types = primitive.abstract_eval(tuple([x.aval for x in operands]), parameters)
+        types = primitive.infer_types(tuple([x.aval for x in operands]), parameters)
     outputs = [Var(a) for a in (types if primitive.multiple_results else [types])]
     effects = primitive.find_effects(parameters, [x.aval for x in operands])
     equation = JaxprEqn(operands, outputs, primitive, parameters, effects, None)

@@ -177,7 +177,7 @@ class Primitive:
         Array(6., dtype=float32, weak_type=True)
     """
 
-    call_primitive = map_primitive = False
+    call_primitive = map_primitive = multiple_results = False
 
     def __init__(
         self, name: str, parameters: Sequence[str] = (), *, abstract: Callable[..., Any] | None = None,
@@ -205,7 +205,8 @@ class Primitive:
         self.linearize = linearize.of(self) if isinstance(linearize, Derived) else linearize
         self.partial_evaluate, self.transpose, self.evaluate = partial_evaluate, transpose, evaluate
         self.transposes_zeros = transposes_zeros
-        self.multiple_results, self.memoised, self.moves_elements = multiple_results, memoised, moves_elements
+        self.memoised, self.moves_elements = memoised, moves_elements
+        self.multiple_results = multiple_results or type(self).multiple_results
         self.varying, self.sharding, self.sharding_parameter = varying, sharding, sharding_parameter
         self.manual_sums = manual_sums
         self.sums = sums or (jvp.sums if isinstance(jvp, Derived) else sum_rules.nonlinear)
@@ -231,6 +232,11 @@ class Primitive:
             self.flags = find_flags(operation)
         if not self.is_users:
             _primitives[name] = self
+        # Methods of a user's subclass are rules.
+        if type(self).abstract_eval is not Primitive.abstract_eval:
+            self.def_effectful_abstract_eval(self.abstract_eval)
+        if type(self).impl is not Primitive.impl:
+            self.def_impl(self.impl)
 
     @classmethod
     def define(
@@ -298,7 +304,12 @@ class Primitive:
             return FUSES_SEVERAL
         return FUSES_NONLINEAR if self.transpose is None else FUSES_ALL
 
-    def abstract_eval(self, avals: tuple[ShapedArray, ...], parameters: tuple[Any, ...]) -> Any:
+    def abstract_eval(self, *avals: ShapedArray, **parameters: Any) -> tuple[Any, Effects]:
+        """Return the result's type, and the effects; a subclass of users may define it."""
+        packed = self.pack_parameters({p: None for p in self.parameters if p in _OPTIONAL} | parameters)
+        return self.infer_types(avals, packed), self.find_effects(packed, avals)
+
+    def infer_types(self, avals: tuple[ShapedArray, ...], parameters: tuple[Any, ...]) -> Any:
         """Return the result of `abstract`, remembered per operand avals and parameters."""
         try:
             return self._types[parameters, avals]

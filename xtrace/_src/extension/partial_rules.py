@@ -70,7 +70,7 @@ def _to_list(primitive: Primitive, results: Any) -> list[Any]:
 def make_equation(primitive: Primitive, avals: Sequence[Any], parameters: dict[str, Any]) -> JaxprEqn:
     """Return an equation of a primitive on new variables of the types `avals`."""
     packed = primitive.pack_parameters(parameters)
-    types = _to_list(primitive, primitive.abstract_eval(tuple(avals), packed))
+    types = _to_list(primitive, primitive.infer_types(tuple(avals), packed))
     effects = primitive.find_effects(packed, avals)
     return JaxprEqn([Var(a) for a in avals], [Var(a) for a in types], primitive, packed, effects, None)
 

@@ -72,7 +72,7 @@ def _from_jax_transpose(primitive: Primitive, rule: _Rule) -> _Rule:
         given = primitive.given_parameters(named)
         operands = tuple(_to_arrays(operands))
         if primitive.multiple_results:
-            avals = primitive.abstract_eval(tuple(map(aval_of, operands)), primitive.pack_parameters(given))
+            avals = primitive.infer_types(tuple(map(aval_of, operands)), primitive.pack_parameters(given))
             cotangents = _fill_zeros(_to_arrays(cotangents), avals)
         else:
             (cotangents,) = _to_arrays([cotangents])

@@ -96,7 +96,7 @@ def host_program(
 
     def evaluate(values: Sequence[Any]) -> list[ConcreteArray]:
         arrays = [to_input(x, device) for x in values] if reads else []
-        is_there = all(x.device is device and buffers.is_ready(x.buffer) for x in arrays)
+        is_there = all(x._place is device and buffers.is_ready(x.buffer) for x in arrays)
         if not is_there or any(guard.value not in (None, "allow") for guard in config.transfer_guards()):
             raise Declined
         with np.errstate(all="ignore"):

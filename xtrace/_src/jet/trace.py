@@ -168,7 +168,7 @@ class JetTrace(Trace):
         if all(s.known for s in given):
             (values,) = compute(0)
             return [Series(aval_of(x), [x]) for x in values], None
-        avals = primitive.abstract_eval(tuple([s.aval for s in given]), parameters)
+        avals = primitive.infer_types(tuple([s.aval for s in given]), parameters)
         return [Series(a, []) for a in (avals if primitive.multiple_results else [avals])], Rows(compute)
 
     def _extend(

@@ -116,7 +116,8 @@ class ConcreteArray(Array):
     its memory was freed.
     """
 
-    __slots__ = ("aval", "buffer", "signature", "key_uses", "_host", "__weakref__")
+    # `__dict__` is for attributes that users set, as on arrays of JAX; it is made by the first one.
+    __slots__ = ("aval", "buffer", "signature", "key_uses", "_host", "__weakref__", "__dict__")
 
     aval: ShapedArray
     buffer: Buffer
@@ -134,9 +135,15 @@ class ConcreteArray(Array):
         return type(self.signature) is Placement and self.signature.committed
 
     @property
-    def device(self) -> Any:
-        """The device of the array; for an array on a mesh, its sharding."""
+    def _place(self) -> Any:
+        """The mesh sharding of the array, or else its device."""
         return mesh_sharding(self) or self.buffer._sharding._device
+
+    @property
+    def device(self) -> Any:
+        """The device of the array; for an array on several devices, its sharding."""
+        sharding = self.sharding
+        return sharding.devices[0] if sharding.num_devices == 1 else sharding
 
     def devices(self) -> set[Any]:
         """Return the devices of the array."""
@@ -249,7 +256,7 @@ class ConcreteArray(Array):
 
     def unsafe_buffer_pointer(self) -> int:
         """Return the address of the data on the device; it is invalid after the array is freed."""
-        if mesh_sharding(self) is not None:
+        if self.sharding.num_devices > 1:
             raise ValueError(f"unsafe_buffer_pointer: {self._describe_pieces()}")
         return int(self._live_buffer().unsafe_buffer_pointer())
 
@@ -361,7 +368,7 @@ class ConcreteArray(Array):
         return buffers.to_dlpack(buffers.copy(buffer) if copy else buffer, stream)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        if mesh_sharding(self) is not None:
+        if self.sharding.num_devices > 1:
             raise BufferError(f"dlpack: {self._describe_pieces()}")
         platform = lowering_platform(self.device)
         for number, name in buffers.DLPACK_PLATFORMS.items():

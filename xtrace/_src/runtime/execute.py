@@ -250,7 +250,7 @@ class Program:
         if any(get_layout(x) != self.get_input_layout(i) for i, x in enumerate(arrays)):
             return False
         if self.inputs is None:
-            return all(x.device is self.device for x in arrays)
+            return all(x._place is self.device for x in arrays)
         return all(
             x.sharding.is_equivalent_to(sharding, x.ndim) for x, sharding in zip(arrays, self.inputs, strict=True)
         )
@@ -260,7 +260,7 @@ class Program:
         wanted = self.inputs[position] if self.inputs is not None else None
         if wanted is None:
             array = transfer.to_input(value, self.device)
-            array = array if array.device is self.device else transfer.put_on(array, self.device)
+            array = array if array._place is self.device else transfer.put_on(array, self.device)
         elif type(value) is ConcreteArray and mesh_sharding(value) is wanted:
             array = value
         else:

@@ -85,7 +85,7 @@ def forget_first_device() -> None:
     """Forget the first device, before clients are made anew; existing arrays record their present device."""
     for array in gc.get_objects():
         if type(array) is ConcreteArray and hasattr(array, "signature") and isinstance(array.signature, ShapedArray):
-            array.signature = placement(array.aval, array.device, False)
+            array.signature = placement(array.aval, array._place, False)
     _first_device.clear()
 
 
@@ -405,12 +405,12 @@ def put_on(value: object, device: Device, space: MemorySpace | None = None) -> C
     signature = placement(aval, device, layout=get_layout(array))
     if mesh_sharding(array) is not None:
         return _put_piece_on(array, aval, device)
-    if array.device == device and aval is array.aval:
+    if array._place == device and aval is array.aval:
         return new_array(aval, array._live_buffer(), signature)
     if get_layout(array) is not None:
         # A copy between CPU devices has the default layout, although it reports another one.
         return in_layout(put_on(in_layout(array, None), device, space), get_layout(array))
-    if array.device.client is device.client:
+    if array._place.client is device.client:
         return new_array(aval, buffers.move(physical_aval(aval), array._live_buffer(), device), signature)
     return array_from_host(array.physical_array(), aval, device)
 
@@ -505,8 +505,8 @@ def in_memory(array: ConcreteArray, space: MemorySpace, committed: bool) -> Conc
     if own is not None:
         return put_at(array, own.with_memory_kind(space.kind))
     aval = array.aval.update(memory_space=space)
-    buffer = buffers.move(physical_aval(aval), in_layout(array, None)._live_buffer(), array.device)
-    return in_layout(new_array(aval, buffer, signature_on(aval, array.device, committed)), get_layout(array))
+    buffer = buffers.move(physical_aval(aval), in_layout(array, None)._live_buffer(), array._place)
+    return in_layout(new_array(aval, buffer, signature_on(aval, array._place, committed)), get_layout(array))
 
 
 def in_layout(array: ConcreteArray, layout: Any) -> ConcreteArray:

@@ -121,7 +121,7 @@ class StagingTrace(Trace):
             explain.check_operands(primitive.__name__, operands)
             raise
         try:
-            types = primitive.abstract_eval(tuple([v.aval for v in invars]), parameters)
+            types = primitive.infer_types(tuple([v.aval for v in invars]), parameters)
         except (MixedVarying, MixedSums):
             invars, types = self._unify_operands(primitive, invars, parameters)
         effects = NO_EFFECTS
@@ -145,7 +145,7 @@ class StagingTrace(Trace):
         """Return operands that vary, or are reduced, along the same mesh axes, and the types of the results."""
         while True:
             try:
-                return invars, primitive.abstract_eval(tuple([v.aval for v in invars]), parameters)
+                return invars, primitive.infer_types(tuple([v.aval for v in invars]), parameters)
             except MixedVarying as mixed:
                 invars = [self._vary(x, mixed.varying) for x in invars]
             except MixedSums as mixed:

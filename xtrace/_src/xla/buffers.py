@@ -120,7 +120,13 @@ def put_pieces(
 
 
 def get_pieces(buffer: Buffer) -> list[Buffer]:
-    """Return the pieces of a buffer on several devices: one buffer for each device of this process."""
+    """Return the pieces of a buffer on a mesh: one buffer for each device of this process."""
+    sharding = buffer._sharding
+    if sharding.num_devices == 1:
+        # jaxlib's only piece is the buffer itself, whose sharding is that of the mesh.
+        (device,) = sharding.device_set
+        target = transfer_sharding(device, sharding.memory_kind)
+        return [put_many(buffer.aval, target, [buffer], [device], True, enable_x64=True)]
     with _jax_hidden():
         return list(buffer._arrays)
 

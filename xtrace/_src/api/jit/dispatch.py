@@ -450,7 +450,7 @@ class _Writer:
             self.distinguish(f"{variable}.signature", value.signature)
             if self.input_shardings is None:
                 # An array on another device is moved at every call.
-                self.supported &= value.device is self.device
+                self.supported &= value._place is self.device
             elif example.kept:
                 own, wanted = mesh_sharding(value), self.input_shardings.pop(0)
                 if own is None or not own.is_equivalent_to(wanted, value.ndim):

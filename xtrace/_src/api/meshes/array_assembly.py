@@ -155,7 +155,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
     """
     name = "make_array_from_process_local_data"
     leaves, tree = pytree.tree_flatten(local_data)
-    if not pytree.treedef_is_leaf(tree):
+    if len(leaves) != 1 or not pytree.treedef_is_leaf(tree):
         shardings = pytree.broadcast_prefix(sharding, local_data)
         shapes = [None] * len(leaves) if global_shape is None else tree.flatten_up_to(global_shape)
         arrays = map(make_array_from_process_local_data, shardings, leaves, shapes)
@@ -249,7 +249,7 @@ def _piece_shape(function: str, sharding: Sharding, shape: Shape) -> Shape:
 
 def _buffer_on(part: Any, device: clients.Device, space: MemorySpace) -> Any:
     """Return the buffer of a piece on a device: the piece's own if it is there already."""
-    if type(part) is ConcreteArray and part.device == device and part.aval.memory_space is space:
+    if type(part) is ConcreteArray and part._place == device and part.aval.memory_space is space:
         return part._live_buffer()
     return transfer.put_on(part, device, space)._live_buffer()
 

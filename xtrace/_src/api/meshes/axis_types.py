@@ -74,7 +74,7 @@ def explicit_axes(
         A function with the arguments of `f`.
 
     Raises:
-        TypeError: `f` cannot be called, or no `in_sharding` is given.
+        TypeError: `f` cannot be called, or gets positional arguments without an `in_sharding`.
         ValueError: no mesh is in force.
 
     Example:
@@ -106,7 +106,7 @@ def _jit_on_axes(
     def call(*args: Any, **kwargs: Any) -> Any:
         wanted = kwargs.pop(keyword, None)
         wanted = given if wanted is None else wanted
-        if wanted is None:
+        if wanted is None and (args or keyword == "out_sharding"):
             raise TypeError(
                 f"{name}: Missing required keyword argument: '{keyword}' says how the {described} of "
                 f"{function_name(f)} are sharded; give it to {name} or to the call"

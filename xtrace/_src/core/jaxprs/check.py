@@ -74,7 +74,7 @@ def _check_equation(equation: JaxprEqn, bound: set[Var], checked: set[Jaxpr]) ->
             _bind(bound, variable, primitive.name)
         return
     try:
-        types = primitive.abstract_eval(tuple(a.aval for a in equation.invars), parameters)
+        types = primitive.infer_types(tuple(a.aval for a in equation.invars), parameters)
         effects = primitive.find_effects(parameters, [a.aval for a in equation.invars])
     except (TypeError, ValueError) as error:
         raise JaxprTypeError(f"{primitive.name} does not accept its operands or parameters: {error}") from error

@@ -111,6 +111,17 @@ class Sharding(Immutable):
         """Whether all devices belong to this process."""
         return len(self.addressable_devices) == len(self.device_set)
 
+    # Names of JAX's that Orbax and Treescope read.
+
+    @property
+    def _device_assignment(self) -> tuple[Any, ...]:
+        return self.devices
+
+    @property
+    def _addressable_device_assignment(self) -> tuple[Any, ...]:
+        local = self.addressable_devices
+        return tuple([d for d in self.devices if d in local])
+
     def shard_shape(self, global_shape: Shape) -> Shape:
         """Return the shape of the pieces of an array of shape `global_shape`.
 

@@ -186,7 +186,7 @@ def _unstack_emit(builder: FunctionBuilder, x: Value, *, axis: int) -> list[Valu
 
 
 def _unstack_transpose(cotangents: Sequence[Any], x: Array, *, axis: int) -> list[Any]:
-    return [stack.bind_positional(_instantiate_zeros(cotangents, unstack.abstract_eval((x.aval,), (axis,))), (axis,))]
+    return [stack.bind_positional(_instantiate_zeros(cotangents, unstack.infer_types((x.aval,), (axis,))), (axis,))]
 
 
 def _unstack_batch(
@@ -250,7 +250,7 @@ def _split_emit(builder: FunctionBuilder, x: Value, *, sizes: tuple[int, ...], a
 
 
 def _split_transpose(cotangents: Sequence[Any], operand: Array, *, sizes: tuple[int, ...], axis: int) -> list[Any]:
-    avals = split.abstract_eval((operand.aval,), (sizes, axis))
+    avals = split.infer_types((operand.aval,), (sizes, axis))
     return [concatenate.bind_positional(_instantiate_zeros(cotangents, avals), (axis,))]
 
 

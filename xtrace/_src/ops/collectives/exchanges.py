@@ -80,7 +80,7 @@ class _Exchange(Primitive):
 
     def apply_checked(self, x: object, parameters: tuple[Any, ...]) -> Any:
         """Bind after checking sizes, which batch rules do not check."""
-        self.abstract_eval((operand_aval(x, "x", function=self.name),), parameters)
+        self.infer_types((operand_aval(x, "x", function=self.name),), parameters)
         return self.apply(x, parameters)
 
     def apply(self, x: object, parameters: tuple[Any, ...]) -> Any:
@@ -335,7 +335,7 @@ def psum_scatter(
         dimension = canonical_axis(scatter_dimension, aval.ndim)
         if groups is None and aval.manual_sums.unreduced.issuperset(names):
             parameters = (names, size, dimension, bool(tiled))
-            unreduced_reduce_scatter_p.abstract_eval((aval,), parameters)
+            unreduced_reduce_scatter_p.infer_types((aval,), parameters)
             return unreduced_reduce_scatter_p.bind_positional((leaf,), parameters)
         return reduce_scatter_p.apply_checked(leaf, (groups, names, size, dimension, bool(tiled)))
 

@@ -139,7 +139,7 @@ def _ragged_abstract(
     # Without its group axis, rhs is an operand of dot_general.
     plain = rhs.update(shape=tuple([n for i, n in enumerate(rhs.shape) if i not in group]))
     shifted = [tuple([i - sum(g < i for g in group) for i in axes]) for axes in (rhs_summed, rhs_batch)]
-    product = dot_general.abstract_eval(
+    product = dot_general.infer_types(
         (lhs, plain), (((summed, shifted[0]), (batch, shifted[1])), None, preferred_element_type, None)
     )
     if not group_sizes.ndim:
@@ -432,7 +432,7 @@ def _scaled_abstract(
         raise TypeError(
             f"scaled_dot: lhs, rhs, lhs_scale and rhs_scale must have the same rank, got {', '.join(map(str, ranks))}"
         )
-    product = dot_general.abstract_eval((lhs, rhs), (dimension_numbers, None, preferred_element_type, None))
+    product = dot_general.infer_types((lhs, rhs), (dimension_numbers, None, preferred_element_type, None))
     contracting, _ = dimension_numbers
     for side, x, scale, summed in zip(("lhs", "rhs"), (lhs, rhs), (lhs_scale, rhs_scale), contracting, strict=True):
         for axis, (size, part) in enumerate(zip(x.shape, scale.shape, strict=True)):

@@ -135,9 +135,8 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     if len(sizes) > 1:
         paths = describe_leaf_paths(["elems"], [tree])
         lines = [f"  * {path} has size {a.shape[i]}" for path, a, i in zip(paths, avals, axes, strict=True)]
-        raise ValueError(
-            f"Array inputs to associative_scan must have the same size along axis {axis}:\n" + "\n".join(lines)
-        )
+        size = f"size along axis {axis}" if any(axes) else "first dimension"
+        raise ValueError(f"Array inputs to associative_scan must have the same {size}:\n" + "\n".join(lines))
 
     def combine(one: list[Any], other: list[Any]) -> list[Any]:
         result, own_tree = pytree.tree_flatten(fn(pytree.tree_unflatten(tree, one), pytree.tree_unflatten(tree, other)))

@@ -595,7 +595,7 @@ def _add_counter(closed: ClosedJaxpr, consts: int, bound: ShapedArray | None) ->
 def _compare_counter(counter: ShapedArray, bound: ShapedArray, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
     """Return the predicate counter < bound of a counted loop."""
     inputs = [Var(counter), Var(bound), *map(Var, avals)]
-    holds = Var(lt.abstract_eval((counter, bound), ()))
+    holds = Var(lt.infer_types((counter, bound), ()))
     compared = JaxprEqn([*inputs[:2]], [holds], lt, (), NO_EFFECTS, None)
     info = DebugInfo("fori_loop", "cond", None, None)
     return ClosedJaxpr(Jaxpr([], inputs, [holds], [compared], NO_EFFECTS, info), [])

@@ -135,7 +135,7 @@ def _seed_evaluate(seeds: ConcreteArray, *, impl: Generator) -> Array:
     if impl.is_users:
         return random_wrap.bind_positional((impl.seed(seeds),), (impl,))
     # Computed on the host, so that the first key of a program does not wait for the compiler.
-    return make_keys_on_host(seeds.host(), impl, seeds.device if seeds.committed else None)
+    return make_keys_on_host(seeds.host(), impl, seeds._place if seeds.committed else None)
 
 
 def make_keys_on_host(seeds: Any, impl: Generator, device: Any = None) -> ConcreteArray:
@@ -157,7 +157,7 @@ random_seed = ArrayPrimitive(
 
 def _bitcast(array: ConcreteArray, aval: ShapedArray) -> ConcreteArray:
     array = in_layout(array, None)
-    return new_array(aval, array.buffer, signature_on(aval, array.device, array.committed))
+    return new_array(aval, array.buffer, signature_on(aval, array._place, array.committed))
 
 
 def check_words(aval: ShapedArray, impl: Generator) -> None:

@@ -100,7 +100,7 @@ def _evaluate_one(array: ConcreteArray, target: object) -> ConcreteArray:
         return put_on(array, target)
     if space is not array.aval.memory_space:
         return in_memory(array, space, True)
-    return put_on(array, array.device) if isinstance(target, MemorySpace) and not array.committed else array
+    return put_on(array, array._place) if isinstance(target, MemorySpace) and not array.committed else array
 
 
 def _find_sharding(value: Array) -> Any:
