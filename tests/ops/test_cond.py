@@ -56,6 +56,22 @@ def test_results_that_are_weak_in_all_branches_stay_weak():
     assert not lax.cond(True, lambda x: x, lambda x: np.float32(2.0), 3.0).weak_type
 
 
+@pytest.mark.parametrize("branches", [(0, 1), (1, 0), (0, 0, 1), (1, 1, 0), (1, 1)])
+@pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0)])
+def test_results_that_are_weak_in_some_branches(branches, axes):
+    """The first branch decides; `vmap` over the index selects among all results."""
+    operands = [np.int32([0, 1, 2]) if axes[0] == 0 else np.int32(1), X if axes[1] == 0 else X[0]]
+
+    def call(lib):
+        of_kind = [lambda x: x * 2, lambda x: 1.0]
+        mapped = lib.vmap(lambda i, x: lib.lax.switch(i, [of_kind[b] for b in branches], x), axes)
+        found = [mapped(*operands), *lib.vmap(lib.value_and_grad(
+            lambda x, i: lib.lax.switch(i, [of_kind[b] for b in branches], x)), axes[::-1])(*operands[::-1])]
+        return [(x.tolist(), x.weak_type) for x in found], text_of(lib.make_jaxpr, mapped, *operands).split()
+
+    assert call(xtrace) == call(jax)
+
+
 @pytest.mark.parametrize(
     "function",
     [

@@ -222,6 +222,20 @@ def test_select_by_a_boolean_or_a_number(dtype):
     assert_same(lax.select_n(ours(which[4]), *ours(cases)), expected[4])
 
 
+@pytest.mark.parametrize("transform", [lambda lib, f: f, lambda lib, f: lib.jit(f), lambda lib, f: lib.vmap(f, 1, 1)])
+def test_vmap_spreads_scalar_cases_that_it_does_not_map(transform):
+    which = np.array([[[0, 2, 1]], [[5, 0, -1]]], np.int32)
+
+    def select(lib, first):
+        cases = [first, *(lib.numpy.float32(i) for i in range(2))]
+        f = lib.vmap(lambda w: (lib.lax.select_n(w, *cases), lib.lax.select(w > 1, 3, 4)))
+        return transform(lib, f)(which)
+
+    assert_same(select(xtrace, np.float32(7)), select(jax, np.float32(7)))
+    with pytest.raises(TypeError, match=r"`which` shape .*\(2, 1\)|cases must have the same shapes"):
+        select(xtrace, np.ones(1, np.float32))
+
+
 def test_select_weak_types_and_errors():
     assert_same(lax.select(True, 1.0, 2.0), jax.lax.select(True, 1.0, 2.0))
     assert_same(lax.select(1, 1, 2), jax.lax.select(1, 1, 2))

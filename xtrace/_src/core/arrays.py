@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 # Attributes of concrete arrays and tracers that other modules read and users should not; `dir` leaves them out.
@@ -11,6 +12,9 @@ _INTERNAL = frozenset(
         "variable",
     )
 )
+
+# xtrace's classes of arrays that have instances.
+_concrete_classes: list[type] = []
 
 
 class Array:
@@ -37,6 +41,13 @@ class Array:
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         raise TypeError("Array is an abstract type; make one with xtrace.numpy.array(values)")
+
+    def __init_subclass__(cls, *, abstract: bool = False, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if not abstract and cls.__module__.startswith("xtrace."):
+            _concrete_classes.append(cls)
+            if sys.modules.get("jax") is sys.modules["xtrace"]:
+                name_modules_as_jax()
 
     def __dir__(self) -> list[str]:
         return [name for name in object.__dir__(self) if name not in _INTERNAL]
@@ -85,3 +96,12 @@ for _name in (
     "global_shards", "is_fully_addressable", "is_fully_replicated", "item", "sharding", "traceback",
 ):
     setattr(Array, _name, _declare_property(_name))
+
+
+def name_modules_as_jax() -> None:
+    """Let ``__module__`` of the classes of arrays begin with ``jax``, in a process where jax is xtrace.
+
+    Libraries for several array packages, such as autoray, find the package of an array by its class's module.
+    """
+    for cls in _concrete_classes:
+        cls.__module__ = f"jax.{cls.__module__.partition('.')[2]}"

@@ -230,7 +230,7 @@ class _ConcreteAttribute:
         return refuse
 
 
-class Tracer(Array):
+class Tracer(Array, abstract=True):
     """A value of a trace: it has a type, and may have no data yet.
 
     Args:

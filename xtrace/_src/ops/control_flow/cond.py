@@ -41,7 +41,6 @@ from xtrace._src.transforms.jaxpr_transforms import (
     PartitionedJaxpr,
     analyze_unknowns,
     batch_jaxpr,
-    cast_weak_type,
     filter_by_mask,
     jvp_jaxpr,
     linearize_jaxpr,
@@ -527,8 +526,6 @@ def _bind_functions(
     bodies = [stage_body(function, f, in_tree, avals) for f in functions[order]][order]
     _check_agreement(function, bodies, names)
     branches = [b.jaxpr for b in bodies]
-    weak = tuple([a.weak_type for a in branches[0].out_avals])
-    branches = [b if tuple([a.weak_type for a in b.out_avals]) == weak else _cast_results(b, weak) for b in branches]
     branches, consts = _share_constants(branches[order], [b.consts for b in bodies[order]])
     branches = branches[order]
     values = [*consts, *leaves]
@@ -539,22 +536,6 @@ def _bind_functions(
     computed = iter(bind_cond(branches, index, values, platforms))
     results = [next(computed) if i is None else to_array(values[i]) for i in forwarded]
     return pytree.tree_unflatten(bodies[0].out_tree, results)
-
-
-@memoize_by_owner
-def _cast_results(closed: ClosedJaxpr, weak: tuple[bool, ...]) -> ClosedJaxpr:
-    """Return `closed` with results of the given weak types."""
-
-    def function(*values: Any) -> list[Any]:
-        results = evaluate(closed.jaxpr, closed.consts, values)
-        return [_cast_result(x, w) for x, w in zip(results, weak, strict=True)]
-
-    return stage_to_jaxpr(function, closed.in_avals, closed.jaxpr.debug_info)
-
-
-def _cast_result(value: Array, weak: bool) -> Any:
-    aval = aval_of(value).update(weak_type=weak)
-    return Literal(value.value, aval) if isinstance(value, Literal) else cast_weak_type(value, aval)
 
 
 @_per_branches

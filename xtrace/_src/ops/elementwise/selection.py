@@ -90,6 +90,9 @@ def _select_batch(mapped: Any, operands: Array, axes: Sequence[int]) -> tuple[An
     which, own = mapped.place(which, axes[0]), aval_of(which).ndim - (axes[0] is not None)
     if not own:
         which = broadcast_in_dim(which, aval_of(cases[0]).shape, (0,))
+    elif all(i is None and not aval_of(x).shape for x, i in zip(operands[1:], axes[1:], strict=True)):
+        # As in JAX, `vmap` spreads scalar cases that it does not map; programs use this.
+        cases = [broadcast_in_dim(x, aval_of(which).shape, ()) for x in operands[1:]]
     return select_n(which, *cases), 0
 
 
