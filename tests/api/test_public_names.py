@@ -30,8 +30,8 @@ OWN = {
     },
     "xtrace.ad_checkpoint": {"checkpoint", "remat"},
     "xtrace.errors": {
-        "BroadcastError", "DuplicateSpecError", "IndivisibleError", "NoMeshError", "RecompilationWarning",
-        "ShardingTypeError", "StaticArgumentError",
+        "BroadcastError", "DuplicateSpecError", "IndivisibleError", "MatrixShapeError", "NoMeshError",
+        "RecompilationWarning", "ShardingTypeError", "StaticArgumentError",
     },
     # Older versions of jax have them.
     "xtrace.experimental.key_reuse": {"KeyReuseError", "reuse_key", "unconsumed_copy"},
