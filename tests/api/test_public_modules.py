@@ -22,8 +22,8 @@ X, W = np.ones((3, 2), np.float32), np.full((2, 2), 0.5, np.float32)
 
 # What jax has no counterpart of.
 OWN = {
-    "BroadcastError", "DuplicateSpecError", "IndivisibleError", "NoMeshError", "RecompilationWarning",
-    "ShardingTypeError", "StaticArgumentError",
+    "BroadcastError", "DuplicateSpecError", "IndivisibleError", "MatrixShapeError", "NoMeshError",
+    "RecompilationWarning", "ShardingTypeError", "StaticArgumentError",
 }
 
 

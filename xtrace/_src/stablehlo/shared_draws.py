@@ -107,8 +107,8 @@ def _find_last_origin(lines: list[str], start: int, uses: dict[str, list[int]]) 
 
 def _read_definition(line: str) -> tuple[str, str]:
     """Return the value that a line defines and the operation; empty strings for other lines."""
-    found = _DEFINED.match(line)
-    return (found[1], found[2]) if found is not None else ("", "")
+    defined = _DEFINED.match(line)
+    return (defined[1], defined[2]) if defined is not None else ("", "")
 
 
 def _find_loops(lines: list[str], value: str, uses: dict[str, list[int]]) -> set[str]:
