@@ -91,7 +91,9 @@ def test_words_of_64_bits_are_computed_once():
     np.testing.assert_allclose(second, (x * x).sum(1))
 
 
-def test_programs_with_locations_are_valid():
+def test_operations_keep_their_locations():
     lowered = xtrace.lower(xtrace.grad(loss(xtrace)), X, W, KEY)
-    assert "@store" in lowered.as_text(debug_info=True)
+    lines = lowered.as_text(debug_info=True).splitlines()
+    (place,) = [i for i, line in enumerate(lines) if "call @store" in line]
+    assert lines[place - 1].rsplit("loc(", 1)[1] == lines[place].rsplit("loc(", 1)[1]
     assert np.isfinite(lowered.compile()(X, W, KEY)).all()

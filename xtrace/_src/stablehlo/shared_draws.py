@@ -36,21 +36,30 @@ def store_shared_draws(module: ModuleBuilder, name: str) -> None:
     call = f"func.call @{name}"
     for function in list(module.functions):
         if any(call in line for line in function.lines):
-            _store_in(module, function.lines, call)
             for i, operation in enumerate(function.lines):
                 if "\n" in operation and call in operation:
                     # An operation with regions, such as a loop.
                     inner = operation.split("\n")
                     _store_in(module, inner, call)
                     function.lines[i] = "\n".join(inner)
+            for place in _store_in(module, function.lines, call):
+                function.places.insert(place, function.places[place])
 
 
-def _store_in(module: ModuleBuilder, lines: list[str], call: str) -> None:
+def _store_in(module: ModuleBuilder, lines: list[str], call: str) -> list[int]:
+    """Store values in a list of operations, and return the places behind which lines are new, the last ones first."""
     # To store small arrays takes longer than to compute them again.
     calls = [i for i, line in enumerate(lines) if call in line and "\n" not in line and not is_small(line)]
     uses = _find_uses(lines) if calls else {}
+    added: dict[int, str] = {}
     for i in calls:
-        _store(module, lines, i, uses)
+        place = _find_last_origin(lines, i, uses)
+        if place != i and place not in added:  # Several calls may lead to one value.
+            _store(module, lines, place, uses, added)
+    places = sorted(added, reverse=True)
+    for place in places:
+        lines.insert(place + 1, added[place])
+    return places
 
 
 def _find_uses(lines: list[str]) -> dict[str, list[int]]:
@@ -63,11 +72,10 @@ def _find_uses(lines: list[str]) -> dict[str, list[int]]:
     return uses
 
 
-def _store(module: ModuleBuilder, lines: list[str], start: int, uses: dict[str, list[int]]) -> None:
-    """Store the last value from which all later ones made of a call's results come, if several loops read it."""
-    place = _find_last_origin(lines, start, uses)
-    if place == start or "\n" in lines[place]:  # Another call may have led to the same value.
-        return
+def _store(
+    module: ModuleBuilder, lines: list[str], place: int, uses: dict[str, list[int]], added: dict[int, str]
+) -> None:
+    """Let the readers of the value of line `place` read a stored one, if several loops do; add the line to `added`."""
     value, _ = _read_definition(lines[place])
     (*_, kind) = _TYPES.findall(lines[place])
     if "?" in kind or len(_find_loops(lines, value, uses)) < 2:
@@ -77,7 +85,7 @@ def _store(module: ModuleBuilder, lines: list[str], start: int, uses: dict[str, 
     for i in uses[value]:
         lines[i] = read.sub(stored, lines[i])
     call = f"func.call @{_add_identity(module, kind)}(%{value}) {_ATTRIBUTES}"
-    lines[place] += f"\n    {stored} = {call} : ({kind}) -> {kind}"
+    added[place] = f"{stored} = {call} : ({kind}) -> {kind}"
 
 
 def _find_last_origin(lines: list[str], start: int, uses: dict[str, list[int]]) -> int:
