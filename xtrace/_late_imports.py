@@ -163,9 +163,14 @@ def set_public_form_maker(maker: Callable[[str, str, Any, bool], Any]) -> None:
     _make_public_form = maker
 
 
+def jax_is_xtrace() -> bool:
+    """Return whether ``import jax`` means xtrace in this process."""
+    return sys.modules.get("jax") is sys.modules["xtrace"]
+
+
 def _load(module: str, late: Mapping[str, _LateName], name: str) -> Any:
     """Load and return the object `name` of `module`; AttributeError if there is no such late name."""
-    is_jax = sys.modules.get("jax") is sys.modules["xtrace"]
+    is_jax = jax_is_xtrace()
     if name not in late:
         where = ""
         if is_jax:

@@ -46,11 +46,12 @@ def _evaluate(array: ConcreteArray, *, dst_sharding: NamedSharding) -> Array:
     mesh, own = dst_sharding.mesh, mesh_sharding(array)
     entries = full_entries(dst_sharding.spec, array.ndim)
     dst_sharding = dst_sharding.update(spec=dst_sharding.spec.update(partitions=entries))
-    if not mesh.explicit_axes and own is not None:
-        aval = array.aval.update(sharding=None)
-        return new_array(aval, array.buffer, placement(aval, own, layout=get_layout(array)))
-    if not mesh.explicit_axes and (array.committed or not isinstance(mesh, Mesh)):
-        return array
+    if not mesh.explicit_axes:
+        if own is not None:
+            aval = array.aval.update(sharding=None)
+            return new_array(aval, array.buffer, placement(aval, own, layout=get_layout(array)))
+        if array.committed or not isinstance(mesh, Mesh):
+            return array
     if not isinstance(mesh, Mesh):
         mesh = own.mesh if isinstance(own, NamedSharding) else context_mesh()
         if mesh.empty:

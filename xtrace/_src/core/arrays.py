@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
+
+from xtrace._late_imports import jax_is_xtrace
 
 # Attributes of concrete arrays and tracers that other modules read and users should not; `dir` leaves them out.
 _INTERNAL = frozenset(
@@ -46,7 +47,7 @@ class Array:
         super().__init_subclass__(**keywords)
         if not abstract and cls.__module__.startswith("xtrace."):
             _concrete_classes.append(cls)
-            if sys.modules.get("jax") is sys.modules["xtrace"]:
+            if jax_is_xtrace():
                 name_modules_as_jax()
 
     def __dir__(self) -> list[str]:

@@ -13,21 +13,19 @@ import re
 
 from xtrace._src.stablehlo.builder import ModuleBuilder
 
-# Measured: programs compile faster from this number of calls on, for small arrays.
+# Measured: programs compile faster from this number of calls on, for arrays of up to this number of elements.
 _MANY_CALLS = 3
+_FEW_ELEMENTS = 16
 
 # The first keeps the call, the second has XLA make one function of it.
 _ATTRIBUTES = '{mhlo.frontend_attributes = {inlineable = "false", xla_cpu_small_call = "true"}}'
 
 _CALL = re.compile(r"\bcall @([\w.$]+)\(")
 _SHAPE = re.compile(r"tensor<((?:\d+x)*)")
-_FEW_ELEMENTS = 16
 
 
 def keep_calls(module: ModuleBuilder, name: str) -> None:
     """Mark the calls of the functions `name`, ``name_1`` and so on as not to be inlined, if there are many."""
-    if module.platform != "cpu" or module.mesh is not None or not module.has_function(name):
-        return
     prefix = f"call @{name}"
     times = _count_executions(module)
     places = [

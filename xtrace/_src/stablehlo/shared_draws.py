@@ -31,8 +31,6 @@ _TYPES = re.compile(r"tensor<(?:[^<>]|<[^<>]*>)*>")
 
 def store_shared_draws(module: ModuleBuilder, name: str) -> None:
     """Store the values made of calls of the functions `name`, ``name_1`` and so on that several loops read."""
-    if module.platform != "cpu" or module.mesh is not None or not module.has_function(name):
-        return
     call = f"func.call @{name}"
     for function in list(module.functions):
         if any(call in line for line in function.lines):

@@ -145,8 +145,10 @@ def lower(
         modes = map(_layout_attribute, layouts.results if layouts is not None else [None] * len(results))
         rows = zip(modes, results_at, memories, strict=True)
         main.return_values(results, [", ".join(filter(None, row)) for row in rows])
-    keep_calls(module, "threefry2x32")
-    store_shared_draws(module, "threefry2x32")
+    cipher = "threefry2x32"
+    if module.platform == "cpu" and module.mesh is None and module.has_function(cipher):
+        keep_calls(module, cipher)
+        store_shared_draws(module, cipher)
     module.finish()
     unusable = [i for i, donor in enumerate(donors) if donor and i not in aliases] if layouts is None else []
     monitoring.record_step(monitoring.LOWERING, time.perf_counter() - start, main.scope)

@@ -29,10 +29,13 @@ def reduced_axes(axis: Any, ndim: int) -> ReducedAxes:
     ValueError for missing or repeated axes, NameError for the name of no mapped axis, TypeError for other values.
     """
     axis = store_axes(axis)
-    listed = (axis,) if isinstance(axis, str) else axis if is_sequence_of_axes(axis) else ()
-    names = [x for x in listed if isinstance(x, str)]
-    if not names:
+    try:
         return axes_of(axis, ndim)
+    except TypeError:
+        listed = (axis,) if isinstance(axis, str) else axis if is_sequence_of_axes(axis) else ()
+        names = [x for x in listed if isinstance(x, str)]
+        if not names:
+            raise
     own = axes_of([x for x in listed if not isinstance(x, str)], ndim)
     return own + collectives.axis_names(names)
 

@@ -650,7 +650,7 @@ def check_output(function: str, name: str, aval: ShapedArray, holomorphic: bool)
 
 
 def _check_scalar(flat: Flat, results: Sequence[Any], holomorphic: bool) -> None:
-    if len(results) != 1 or not pytree.treedef_is_leaf(flat.out_tree):
+    if not pytree.is_one_leaf(flat.out_tree):
         shown = pytree_differences.describe_leaves(flat.out_tree, [aval_of(x).str_short(True) for x in results])
         raise TypeError(
             f"Gradient only defined for scalar-output functions. Output of {flat.name} was {shown}. Return one number; "

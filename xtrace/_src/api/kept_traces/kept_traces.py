@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from xtrace._late_imports import jax_is_xtrace
 from xtrace._src.api.compilation.serialized_programs import RecordReader, record_aval, record_program, record_sharding
 from xtrace._src.api.compilation.sharding_assignment import apply_shardings_to_types
 from xtrace._src.api.jit.argument_paths import defer_argument_paths
@@ -207,7 +208,7 @@ def _environment() -> tuple[Any, ...]:
     devices = tuple([(d.platform, d.id, d.device_kind) for d in client.devices()])
     machine = executables.describe_compilation("", [device], None, None)
     releases = versions.JAXLIB_VERSION_TEXT, sys.version, np.__version__, _sources(), __debug__
-    return (_VERSION, releases, machine, device.id, devices, sys.modules.get("jax") is sys.modules["xtrace"])
+    return (_VERSION, releases, machine, device.id, devices, jax_is_xtrace())
 
 
 @functools.cache

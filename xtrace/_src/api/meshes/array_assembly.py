@@ -155,7 +155,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
     """
     name = "make_array_from_process_local_data"
     leaves, tree = pytree.tree_flatten(local_data)
-    if len(leaves) != 1 or not pytree.treedef_is_leaf(tree):
+    if not pytree.is_one_leaf(tree):
         shardings = pytree.broadcast_prefix(sharding, local_data)
         shapes = [None] * len(leaves) if global_shape is None else tree.flatten_up_to(global_shape)
         arrays = map(make_array_from_process_local_data, shardings, leaves, shapes)

@@ -629,6 +629,11 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     return treedef.num_nodes == 1
 
 
+def is_one_leaf(treedef: PyTreeDef) -> bool:
+    """Return whether a tree is a single leaf; False for an empty node such as None."""
+    return treedef.num_nodes == treedef.num_leaves == 1
+
+
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """Return the structure of a tuple of trees.
 

@@ -466,7 +466,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], _Carry]
 
 
 def _check_predicate(cond: bodies.Body) -> None:
-    if not pytree.treedef_is_leaf(cond.out_tree) or cond.out_tree.num_leaves != 1:
+    if not pytree.is_one_leaf(cond.out_tree):
         raise TypeError(f"while_loop: cond_fun must return a boolean scalar, but got pytree {cond.out_tree}.")
     aval = cond.out_avals[0]
     if aval.shape or aval.dtype != dtypes.bool_:
