@@ -191,6 +191,23 @@ def test_frames_stay_where_xtrace_itself_fails(failure, filtering, monkeypatch):
     assert not any("left out" in note for note in error.__notes__)
 
 
+def test_frames_are_hidden_outside_of_the_boundary_that_hid_the_error(filtering):
+    """What raises the error is a call where the inner boundary ends, of a class that Python raises for faults in code."""
+
+    @xtrace.custom_vjp
+    def without_rule(x):
+        return x
+
+    error = error_of(lambda: xtrace.grad(without_rule)(1.0))
+    assert type(error) is AttributeError and "<xtrace>" not in frames(error)
+
+    # The first mask of a process goes through a method that loads the real one.
+    program = "import xtrace, xtrace.numpy as jnp\nxtrace.jit(lambda x: x[x > 0].sum())(jnp.arange(3.0))"
+    settings = os.environ | {"XTRACE_TRACEBACK_FILTERING": "auto", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=settings)
+    assert "NonConcreteBooleanIndexError" in done.stderr and "_src" not in done.stderr.partition("Error: ")[0]
+
+
 def test_modes(filtering):
     filtering("off")
     error = error_of(lambda: xtrace.jit(branch)(1.0))
