@@ -175,7 +175,11 @@ def _load(module: str, late: Mapping[str, _LateName], name: str) -> Any:
         where = ""
         if is_jax:
             where = "; docs/compatibility.md in xtrace's repository lists the parts of JAX that are missing"
-        raise AttributeError(f"module {module!r} has no attribute {name!r}{where}")
+        try:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}{where}")
+        except AttributeError as error:
+            error.__traceback__ = None  # a bare `raise` adds no line of this function
+            raise
     origin, attribute, has_boundary = late[name]
     if origin == module:
         # The import under jax's name enters the module into sys.modules under both names.

@@ -208,6 +208,12 @@ def test_frames_are_hidden_outside_of_the_boundary_that_hid_the_error(filtering)
     assert "NonConcreteBooleanIndexError" in done.stderr and "_src" not in done.stderr.partition("Error: ")[0]
 
 
+@pytest.mark.parametrize("module", [xtrace, jnp, lax], ids=lambda module: module.__name__)
+def test_a_misspelt_name_shows_the_line_of_the_user(module):
+    error = error_of(lambda: module.misspelt)
+    assert type(error) is AttributeError and frames(error) == ["error_of", "<lambda>"]
+
+
 def test_modes(filtering):
     filtering("off")
     error = error_of(lambda: xtrace.jit(branch)(1.0))

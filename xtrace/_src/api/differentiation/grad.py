@@ -595,6 +595,7 @@ def grad(
         >>> xtrace.grad(lambda w, x: jnp.dot(w, x))(jnp.ones(2), jnp.array([3.0, 4.0]))
         Array([3., 4.], dtype=float32)
     """
+    check_callable(fun)
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     @boundary
@@ -626,7 +627,7 @@ def check_input(
     raise TypeError(
         f"{function} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), "
         f"but {where}. If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True; "
-        "or write the number with a point, 2.0"
+        f"or {'convert it with astype(float)' if aval.shape else 'write the number with a point, 2.0'}"
     )
 
 

@@ -231,6 +231,7 @@ def hessian(
         Array([[0., 1.],
                [1., 0.]], dtype=float32)
     """
+    check_callable(fun)
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
 

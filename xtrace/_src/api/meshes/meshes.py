@@ -87,7 +87,7 @@ def make_mesh(
     if wanted > len(given):
         raise ValueError(
             f"make_mesh: Number of devices {len(given)} must be >= the product of mesh_shape {shape}, {wanted}. "
-            f"To try a program on the CPU, start it with JAX_NUM_CPU_DEVICES={wanted}"
+            f"To try a program on the CPU, start it with XTRACE_NUM_CPU_DEVICES={wanted}"
         )
     types = (AxisType.Explicit,) * len(names) if axis_types is None else axis_types
     return Mesh(create_device_mesh(shape, given[:wanted], allow_split_physical_axes=True), names, types)
