@@ -192,7 +192,7 @@ def test_frames_stay_where_xtrace_itself_fails(failure, filtering, monkeypatch):
 
 
 def test_frames_are_hidden_outside_of_the_boundary_that_hid_the_error(filtering):
-    """What raises the error is a call where the inner boundary ends, of a class that Python raises for faults in code."""
+    """What raises at the outer boundary is a call, and the class is one that Python raises for faults in code."""
 
     @xtrace.custom_vjp
     def without_rule(x):
