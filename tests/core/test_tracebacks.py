@@ -208,6 +208,17 @@ def test_frames_are_hidden_outside_of_the_boundary_that_hid_the_error(filtering)
     assert "NonConcreteBooleanIndexError" in done.stderr and "_src" not in done.stderr.partition("Error: ")[0]
 
 
+@pytest.mark.parametrize("call", [
+    lambda: xtrace.NamedSharding(xtrace.make_mesh((1,), ("x",)), xtrace.P("y")),
+    lambda: xtrace.ShapeDtypeStruct("two", "float32"), lambda: xtrace.custom_jvp(1), lambda: xtrace.custom_vjp(1),
+    lambda: xtrace.custom_batching.custom_vmap(1), lambda: xtrace.set_mesh(1),
+    lambda: xtrace.sharding.use_abstract_mesh(1),
+    lambda: xtrace.shard_map(abs, mesh=xtrace.make_mesh((1,), ("x",)), in_specs=xtrace.P("y"), out_specs=xtrace.P())(1),
+])
+def test_public_classes_and_mapped_functions_are_boundaries(call, filtering):
+    assert frames(error_of(call)) == ["error_of", "<lambda>"]
+
+
 @pytest.mark.parametrize("module", [xtrace, jnp, lax], ids=lambda module: module.__name__)
 def test_a_misspelt_name_shows_the_line_of_the_user(module):
     error = error_of(lambda: module.misspelt)

@@ -62,6 +62,20 @@ PROGRAMS = [
         """,
     ),
     WrongProgram(
+        "map_of_a_function_of_two_arguments",
+        """
+        lax.map(lambda x, y: x * y, (jnp.ones(2), jnp.ones(2)))
+        """,
+        error="TypeError",
+        says=["missing 1 required positional argument: 'y'"],
+        underlined="lax.map(lambda x, y: x * y, (jnp.ones(2), jnp.ones(2)))",
+        fix="map calls its function with one argument, a row of xs",
+        in_message=False,
+        right="""
+        lax.map(lambda pair: pair[0] * pair[1], (jnp.ones(2), jnp.ones(2)))
+        """,
+    ),
+    WrongProgram(
         "body_of_a_loop_that_takes_the_value_only",
         """
         lax.fori_loop(0, 3, lambda x: 2 * x, 1.0)

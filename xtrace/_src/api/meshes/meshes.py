@@ -11,6 +11,7 @@ import numpy as np
 from xtrace._late_imports import late_modules
 from xtrace._src.api.meshes.device_meshes import create_device_mesh
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.settings import config
 from xtrace._src.core.shardings.axis_names import name_tuple
@@ -128,6 +129,7 @@ class set_mesh:
 
     __slots__ = ("prev_mesh", "prev_abstract_mesh", "_outer")
 
+    @boundary
     def __init__(self, mesh: Mesh | None) -> None:
         if mesh is not None and not isinstance(mesh, Mesh):
             raise ValueError(
@@ -169,6 +171,7 @@ class use_abstract_mesh:
 
     __slots__ = ("mesh", "prev", "_outer")
 
+    @boundary
     def __init__(self, mesh: AbstractMesh) -> None:
         if not isinstance(mesh, AbstractMesh):
             raise ValueError(

@@ -51,6 +51,7 @@ _CALLS = {
     "cond": "cond calls each of its functions with the operands",
     "switch": "switch calls each of its functions with the operands",
     "scan": "scan calls its function with the carry and a row of xs, which is None without xs",
+    "map": "map calls its function with one argument, a row of xs",
     "fori_loop": "fori_loop calls body_fun with the number of the step and the value",
     "while_loop": "while_loop calls body_fun with the value",
     "while_cond": "while_loop calls cond_fun with the value",
