@@ -54,7 +54,7 @@ def test_real_functions_of_complex_arguments_have_gradients(part):
         ("jacfwd", abs, 2 + 1j, {"holomorphic": True}, "requires outputs of complex dtype, .* has f32"),
         ("jacfwd", lambda x: x, 2.0, {"holomorphic": True}, "requires inputs of complex dtype, .* has f32"),
         ("jacfwd", lambda x: x, np.arange(2), {}, r"requires inputs of floating dtype, .* has i32\[2\]. Convert"),
-        ("grad", lambda x: 1.0, np.random.default_rng(0), {}, "argument x of .* is not a valid JAX type.* registered as a pytree"),
+        ("grad", lambda x: 1.0, np.random.default_rng(0), {}, "not a valid JAX type.* registered as a pytree"),
         ("hessian", abs, 2 + 1j, {}, "requires inputs of floating dtype, .* has c64"),
     ],
 )

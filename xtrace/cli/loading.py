@@ -13,11 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import xtrace
 from xtrace.cli.errors import WRONG_COMMAND, CommandError
-from xtrace.cli.programs import find_fault_of_source
-
-_HIDDEN = (*(str(Path(folder)) for folder in xtrace.__path__), "<frozen importlib", "<frozen runpy")
+from xtrace.cli.programs import STARTING, find_fault_of_source
 
 
 def user_traceback(error: BaseException) -> str:
@@ -27,7 +24,7 @@ def user_traceback(error: BaseException) -> str:
 
 
 def _remove_our_frames(report: traceback.TracebackException) -> traceback.TracebackException:
-    frames = [frame for frame in report.stack if not frame.filename.startswith(_HIDDEN)]
+    frames = [frame for frame in report.stack if not frame.filename.startswith(STARTING)]
     # With None for the frames, the headline "Traceback" disappears as well.
     report.stack = traceback.StackSummary.from_list(frames) if frames else None  # type: ignore[assignment]
     for inner in (report.__cause__, report.__context__, *(report.exceptions or ())):
