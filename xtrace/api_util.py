@@ -160,7 +160,7 @@ def rebase_donate_argnums(donate_argnums: Sequence[int], static_argnums: Sequenc
     both = sorted({*donate_argnums} & {*static_argnums})
     if both:
         raise ValueError(f"static_argnums and donate_argnums cannot intersect, got {both} in both")
-    return tuple(sorted([i - sum(s < i for s in static_argnums) for i in donate_argnums]))
+    return tuple(sorted({i - sum(s < i for s in static_argnums) for i in donate_argnums}))
 
 
 def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False) -> list[Any]:
