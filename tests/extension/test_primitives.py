@@ -345,6 +345,11 @@ def test_partial_evaluation_computes_with_what_is_known():
     assert calls == [2.0, 2.0]
 
 
+def test_positions_of_donated_arguments_are_counted_once():
+    for lib in (OURS, THEIRS):
+        assert lib.api_util.rebase_donate_argnums((3, 3, 2), (0, 1)) == (0, 1)
+
+
 def test_functions_of_leaves():
     for lib in (OURS, THEIRS):
         def function(x, y):
