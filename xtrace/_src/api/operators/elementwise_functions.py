@@ -119,7 +119,7 @@ class _NumpyFunction:
     def binary(self) -> Callable[[Any, Any], Any]:
         """Return the function of two operands."""
         function = set_function_name(self._dispatch(self.general), self.name)
-        return add_stages(function, self.jitted._xtrace_jitted)
+        return add_stages(function, self.jitted._xtrace_jitted)  # type: ignore[attr-defined]
 
     def _dispatch(self, general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         """Return the function of two operands that calls `general` for operands without a plan."""
