@@ -141,7 +141,7 @@ def test_errors():
         return f
 
     for returned in (None, ("i j -> i j",), ("i j -> i j", 3)):
-        with pytest.raises(TypeError, match=r"the function sharding_rule must return a text .* or a pair"):
+        with pytest.raises(TypeError, match="sharding_rule must"):
             xtrace.jit(defined(lambda *types: returned))(x)  # noqa: B023
     with pytest.raises(AttributeError, match="has no partition yet"):
         ours.custom_partitioning(lambda x: x)(X)
