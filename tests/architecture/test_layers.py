@@ -193,6 +193,7 @@ LATE = {
     "xtrace._src.ops.custom_rules.rule": "functions with custom derivatives, 1",
     "xtrace._src.ops.custom_rules.symbolic_zeros": "functions with custom derivatives, 1",
     "xtrace._src.ops.elementwise.complex_numbers": "complex numbers, 1",
+    "xtrace._src.ops.random.draw_loops": "programs that draw four times or more, 1",
     "xtrace._src.ops.random.keys": "random keys in a program that is read from a folder, 2",
     "xtrace._src.ops.random.xla_generators": "random keys of XLA's generators, 1",
     "xtrace._src.ops.shardings.device_put": "transfers between memories of a device, 1",

@@ -25,7 +25,7 @@ from xtrace._src.core.callables import LazySignature, function_name, result_path
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.diagnostics.warn import warn_each_time
 from xtrace._src.core.jaxprs.effects import OWN_DERIVATIVE_EFFECT
-from xtrace._src.core.jaxprs.ir import ClosedJaxpr
+from xtrace._src.core.jaxprs.ir import ClosedJaxpr, Jaxpr
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.sentinels import UNSPECIFIED
 from xtrace._src.core.settings import compilation_cache_settings as cache_settings
@@ -58,9 +58,13 @@ with late_modules(globals()):
     from xtrace._src.host_evaluation import programs as host_programs
     from xtrace._src.key_reuse import check as key_reuse
     from xtrace._src.ops.calls import calls
+    from xtrace._src.ops.random import draw_loops
     from xtrace._src.ops.shardings.device_put import put
     from xtrace._src.transforms.evaluate import evaluate
     from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs
+
+# Measured: so many equal draws compile faster as a loop.
+_MANY_DRAWS = 4
 
 
 def make_jitted(fun: Callable[..., Any], static: Selection, donated: Selection, options: Options) -> Jitted:
@@ -72,6 +76,11 @@ def _with_options(fun: Callable[..., Any], options: Options) -> Jitted:
     """Return `fun` jitted with the checked options of another function."""
     static = Selection("static", fun, options.static_numbers, options.static_names)
     return make_jitted(fun, static, Selection("donate", fun, options.donated_numbers, options.donated_names), options)
+
+
+def _count_draws(jaxpr: Jaxpr) -> int:
+    # The name: an import of the operation would slow down the start of programs without random numbers.
+    return sum([e.primitive.name == "random_bits" for e in jaxpr.eqns]) if not jaxpr.effects else 0
 
 
 class Jitted:
@@ -426,6 +435,8 @@ class Jitted:
             return paths if kept is None else [paths[i] for i in kept]
 
         closed = ClosedJaxpr(jaxpr, traced.consts)
+        if platform == "cpu" and (assignment is None or assignment.mesh is None) and _count_draws(jaxpr) >= _MANY_DRAWS:
+            closed = draw_loops.loop_over_equal_draws(closed, _MANY_DRAWS)
         module = lower_to_stablehlo(
             closed, self.name, platform, donated=donated, argument_names=paths,
             result_names=functools.partial(result_paths, traced.out_tree),
