@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from xtrace._src.api.jit.argument_paths import list_argument_paths
+from xtrace._src.api.jit.static_arguments import Selection, split_static
 from xtrace._src.api.tracing import abstract_leaf
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.callables import function_name
+from xtrace._src.core.callables import make_debug_info
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.jaxprs.ir import DebugInfo
 from xtrace._src.core.linear_functions import Store, WrappedFun, transformation_with_aux2
@@ -30,21 +32,25 @@ def debug_info(
     Args:
         traced_for: the name of the transformation.
         fun: the function.
-        args, kwargs: example arguments; not used.
-        static_argnums, static_argnames, result_paths_thunk, sourceinfo, signature: not used.
+        args, kwargs: example arguments.
+        static_argnums, static_argnames: the static arguments, which have no names in `arg_names`.
+        result_paths_thunk, sourceinfo, signature: not used.
 
     Returns:
-        A `DebugInfo`.
+        A `DebugInfo`; its `arg_names` are the paths of the leaves of the arguments.
 
     Raises:
-        AttributeError: `fun` is not a function.
+        ValueError: a static argument is not hashable.
 
     Example:
-        >>> xtrace.api_util.debug_info("my_transformation", jnp.sin, (), {}).function
-        'sin'
+        >>> info = xtrace.api_util.debug_info("my_transformation", lambda x, y: x, (1, {"a": 2}), {})
+        >>> info.func_name, info.arg_names
+        ('<lambda>', ('x', "y['a']"))
     """
-    code = getattr(fun, "__code__", None)
-    return DebugInfo(traced_for, function_name(fun), code and code.co_filename, code and code.co_firstlineno)
+    chosen = Selection("static", fun, tuple(static_argnums), tuple(static_argnames))
+    static, args, kwargs = split_static(fun, chosen, tuple(args), kwargs)
+    paths = list_argument_paths(fun, static, pytree.tree_structure((args, kwargs)))
+    return make_debug_info(traced_for, fun, lambda: paths)
 
 
 def shaped_abstractify(x: Any) -> ShapedArray:
@@ -160,7 +166,7 @@ def rebase_donate_argnums(donate_argnums: Sequence[int], static_argnums: Sequenc
     both = sorted({*donate_argnums} & {*static_argnums})
     if both:
         raise ValueError(f"static_argnums and donate_argnums cannot intersect, got {both} in both")
-    return tuple(sorted([i - sum(s < i for s in static_argnums) for i in donate_argnums]))
+    return tuple(sorted({i - sum(s < i for s in static_argnums) for i in donate_argnums}))
 
 
 def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False) -> list[Any]:

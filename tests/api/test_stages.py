@@ -1,5 +1,6 @@
 """The stages of compiling ahead of time: traced, lowered, compiled; what each knows, and calling the last."""
 
+import functools
 import itertools
 import subprocess
 import sys
@@ -307,6 +308,22 @@ def test_stages_of_methods():
     assert float(jit(Model().apply).lower(1.0).compile()(3.0)) == 6
     with pytest.raises(TypeError, match="Error interpreting argument self of plain"):
         Model().plain()
+
+
+@pytest.mark.parametrize(("name", "args"), [
+    ("sin", 1), ("arctan2", 2), ("dot", 2), ("less", 2), ("cumsum", 1), ("linalg.norm", 1), ("nan_to_num", 1),
+])
+def test_functions_of_the_library_have_stages(name, args):
+    operands = np.float32([[1, 2], [3, 5]])[:args]
+    results = []
+    for package, numpy in ((xtrace, jnp), (jax, jax.numpy)):
+        function = functools.reduce(getattr, name.split("."), numpy)
+        function.clear_cache()
+        lowered, struct = function.lower(*operands), function.eval_shape(*operands)
+        assert function.trace(*operands).out_info == struct and isinstance(struct, package.ShapeDtypeStruct)
+        results.append((lowered.as_text().split()[1], np.asarray(lowered.compile()(*operands))))
+    assert results[0][0] == results[1][0]
+    assert_same(results[0][1], results[1][1], 2, name)
 
 
 def test_names_of_the_public_module():

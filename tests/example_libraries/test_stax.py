@@ -37,6 +37,7 @@ LAYERS = {
     "MaxPool, strides": (lambda s: s.MaxPool((2, 3), (2, 2), "SAME"), IMAGE, 1),
     "SumPool": (lambda s: s.SumPool((2, 3), (2, 2), "SAME"), IMAGE, 6),
     "SumPool, spec": (lambda s: s.SumPool((2, 3), spec="NCHW"), (2, 3, 8, 7), 6),
+    "SumPool, batch inside": (lambda s: s.SumPool((2, 3), (2, 1), spec="WHNC"), (8, 7, 2, 3), 6),
     "AvgPool": (lambda s: s.AvgPool((2, 3)), IMAGE, 6),
     "AvgPool, counts": (lambda s: s.AvgPool((2, 3), (1, 2), padding="SAME"), IMAGE, 6),
     "Flatten": (lambda s: s.Flatten, IMAGE, 1),

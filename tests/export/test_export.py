@@ -290,6 +290,13 @@ def test_bad_calls_are_refused(call, error, words):
         call()
 
 
+def test_functions_of_the_library_are_jitted():
+    for package, exporter in ((xtrace, export), (jax, jax.export)):
+        exported = exporter.export(package.numpy.sin)(X)
+        assert exported.fun_name == "sin" and exported.platforms == (exporter.default_export_platform(),)
+        np.testing.assert_allclose(exported.call(X), np.sin(X), 1e-6)
+
+
 def test_nothing_is_pickled_into_files():
     class Payload:
         def __reduce__(self):

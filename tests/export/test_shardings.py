@@ -108,6 +108,33 @@ def test_functions_of_shards():
         np.testing.assert_array_equal(np.asarray(xtrace.grad(lambda x: exported.call(x).sum())(x)), np.ones((4, 4)))  # noqa: B023
 
 
+def symbolic_shards(library, exporter, sizes, of_shards):
+    """Return the result of a program for symbolic sizes, split over two devices, and the type of the export."""
+    mesh = library.sharding.Mesh(library.devices[:2], ("x",))
+    rows = named(library, mesh, "x", None)
+    function = (lambda x: library.lax.ppermute(x, "x", [(0, 1), (1, 0)])) if of_shards else lambda x: x * 2
+    if of_shards:
+        function = library.module.shard_map(function, mesh=mesh, in_specs=library.P("x"), out_specs=library.P("x"))
+    jitted = library.jit(function, in_shardings=rows, out_shardings=rows)
+    exported = exporter.export(jitted)(*exporter.symbolic_args_specs((X,), sizes))
+    result = exported.call(library.put(X, named(library, mesh)))
+    return np.asarray(result), [str(a.shape) for a in exported.out_avals]
+
+
+@pytest.mark.parametrize("of_shards", [False, True])
+@pytest.mark.parametrize("sizes", ["2*b, _", "_, n", "4*b, n"])
+def test_symbolic_sizes_are_split(sizes, of_shards):
+    mine, other = [symbolic_shards(*each, sizes, of_shards) for each in ((OURS, export), (THEIRS, jax.export))]
+    np.testing.assert_array_equal(mine[0], other[0])
+    assert mine[1] == other[1]
+
+
+def test_symbolic_sizes_that_may_not_be_divisible():
+    for each in ((OURS, export), (THEIRS, jax.export)):
+        with pytest.raises(ValueError, match=r"partitioned 2 times, but the dimension size is b"):
+            symbolic_shards(*each, "b, _", False)
+
+
 def test_explicit_axes():
     mesh = mesh_of(OURS, "Explicit")
     rows = named(OURS, mesh, "x", None)

@@ -257,6 +257,14 @@ def test_variables_must_follow_from_the_shapes():
         export.export(xtrace.jit(lambda x: jnp.zeros(other)))(struct(N))
 
 
+def test_the_shapes_of_all_arguments_have_one_scope():
+    for package, exporter in ((xtrace, export), (jax, jax.export)):
+        x, y = [package.ShapeDtypeStruct(exporter.symbolic_shape(f"n, {size}"), np.float32) for size in "ab"]
+        message = r"Expected current \(from args\[0\]\) scope .*for 'n' \(kwargs\['y'\]\) scope"
+        with pytest.raises(ValueError, match=f"(?s)Invalid mixing of symbolic scopes when exporting .*{message}"):
+            exporter.export(package.jit(lambda x, y: x))(x, y=y)
+
+
 def test_sizes_only_in_arguments_that_are_not_read():
     exported = export.export(xtrace.jit(lambda x, y: y.shape[0] * 1.0))(struct(3), struct(N))
     assert exported.module_kept_var_idx == (0, 1) and exported.call(ones(3), ones(7)) == 7

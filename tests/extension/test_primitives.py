@@ -345,6 +345,28 @@ def test_partial_evaluation_computes_with_what_is_known():
     assert calls == [2.0, 2.0]
 
 
+def test_names_of_the_arguments_of_a_trace():
+    def function(x, y, *rest, key, **others):
+        return x
+
+    args = (1, {"a": 2}, 3, (4, 5))
+    for lib in (OURS, THEIRS):
+        def paths(*numbers, lib=lib, **options):
+            kwargs = {"key": [6], "z": 7}
+            return lib.api_util.debug_info("test", function, args, kwargs, static_argnums=numbers, **options).arg_names
+
+        assert paths() == ("x", "y['a']", "rest[0]", "rest[1][0]", "rest[1][1]", "key[0]", "others['z']")
+        assert paths(0, static_argnames=("z",))[0] == "y['a']"
+        info = lib.api_util.debug_info("test", function, (), {})
+        place = info.func_name, info.func_filename, info.func_lineno
+        assert place == ("function", __file__, function.__code__.co_firstlineno)
+
+
+def test_positions_of_donated_arguments_are_counted_once():
+    for lib in (OURS, THEIRS):
+        assert lib.api_util.rebase_donate_argnums((3, 3, 2), (0, 1)) == (0, 1)
+
+
 def test_functions_of_leaves():
     for lib in (OURS, THEIRS):
         def function(x, y):

@@ -200,3 +200,14 @@ def test_an_exported_program_draws_in_a_loop():
     restored = xtrace.export.deserialize(xtrace.export.export(program)(key).serialize())
     for mine, theirs in zip(restored.call(key), program(key), strict=True):
         np.testing.assert_array_equal(mine, theirs)
+
+
+def test_operations_of_loops_have_the_line_of_the_draw():
+    def make(key):
+        return [xtrace.random.normal(xtrace.random.fold_in(key, i), SHAPE) for i in range(4)]
+
+    lines = xtrace.lower(make, xtrace.random.key(0)).as_text(debug_info=True).splitlines()
+    inside = [line for line in lines if line.startswith("#loc") and "while/body" in line]
+    assert inside
+    place = f'test_draw_loops.py":{make.__code__.co_firstlineno + 1}:'
+    assert [line for line in inside if place not in line] == []

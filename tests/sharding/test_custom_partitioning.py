@@ -54,6 +54,10 @@ CASES = {
         lambda lib, x: x * 3, lambda lib: MODULES[id(lib)].SdyShardingRule(
             (MODULES[id(lib)].ArrayMapping(MODULES[id(lib)].BATCHING, "j"),),
             (MODULES[id(lib)].ArrayMapping(MODULES[id(lib)].BATCHING, "j"),)), [("x",)], {}),
+    "a function of the types": (
+        lambda lib, x: x * 3, lambda lib: lambda mesh, args, result: (
+            f"i{mesh.axis_names.index('x')} j -> i{len(result) - 1} j", {"need_replication_factors": ("j",)}),
+        [("x",)], {}),
     "collective": (
         lambda lib, x, y: x @ y, "i k, k j -> i j", [(None, "x"), ("x",)],
         {"one_device": lambda lib, x, y: lib.lax.psum(x @ y, "x"), "reduction_factors": ("k",)}),
@@ -136,6 +140,9 @@ def test_errors():
         f.def_partition(partition, sharding_rule=rule, **options)
         return f
 
+    for returned in (None, ("i j -> i j",), ("i j -> i j", 3)):
+        with pytest.raises(TypeError, match="sharding_rule must"):
+            xtrace.jit(defined(lambda *types: returned))(x)  # noqa: B023
     with pytest.raises(AttributeError, match="has no partition yet"):
         ours.custom_partitioning(lambda x: x)(X)
     for rule, options, message in [

@@ -23,7 +23,17 @@ from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.elementwise import elementwise as lax
-from xtrace._src.ops.elementwise.comparisons import bitwise_or, ge, shift_right_logical
+from xtrace._src.ops.elementwise.comparisons import (
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    clz,
+    eq,
+    ge,
+    lt,
+    shift_left,
+    shift_right_logical,
+)
 from xtrace._src.ops.random.keys import random_bits
 from xtrace.random.keys import check_key, needs_check
 from xtrace.random.sampling import (
@@ -216,8 +226,29 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     return draw(_normal, key, shape, dtype, out_sharding, complex_too=True)
 
 
+def _draw_tails_exactly(key: ArrayLike, shape: tuple[int, ...]) -> Array:
+    """Draw float32 Gumbel numbers of u from 64 random bits, with a full mantissa where u or 1 - u is small."""
+    one, full, none = [constant(number, np.uint32) for number in (1, 32, 2**32 - 1)]
+    words = random_bits.bind_positional((key,), (32, (2, *shape)))
+    high, low = [index_in_dim(words, i, 0, keepdims=False) for i in (0, 1)]
+    is_small = lt(high, constant(2**31, np.uint32))
+    carry = convert_to(eq(bitwise_not(low), none), np.uint32)
+    high = select_where(is_small, high, lax.add(bitwise_not(high), carry))
+    low = select_where(is_small, low, lax.add(bitwise_not(low), one))
+    zeros, low_zeros, is_low = clz(high), clz(low), eq(high, constant(0, np.uint32))
+    # Shifts by all bits of a word give 0.
+    filling = select_where(is_low, shift_left(low, low_zeros), shift_right_logical(low, lax.sub(full, zeros)))
+    leading = bitwise_or(shift_left(high, zeros), filling)
+    mantissa = bitwise_and(shift_right_logical(leading, constant(8, np.uint32)), constant(2**23 - 1, np.uint32))
+    exponent = lax.sub(constant(126, np.uint32), select_where(is_low, lax.add(full, low_zeros), zeros))
+    number = bitcast_convert_type(bitwise_or(shift_left(exponent, constant(23, np.uint32)), mantissa), np.float32)
+    return -lax.log(-select_where(is_small, lax.log1p(-number), lax.log(number)))
+
+
 def draw_gumbel(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, mode: str) -> Array:
-    """Draw numbers from the Gumbel distribution; the mode "high" takes twice the bits, for values far in the tail."""
+    """Draw numbers from the Gumbel distribution; other modes than "low" take twice the bits, for values in the tail."""
+    if mode == "highest" and dtypes.bit_width(dtype) == 32:
+        return _draw_tails_exactly(key, shape)
     info = dtypes.finfo(dtype)
     tiny, eps = [constant(x, dtype) for x in (info.tiny, info.eps)]
     if mode == "low":
@@ -233,11 +264,12 @@ _gumbel = sampler(draw_gumbel)
 
 
 def choose_gumbel_mode(mode: object) -> str:
-    """Return `mode`, or the setting's mode for None; ValueError unless it is "low" or "high"."""
+    """Return `mode`, or the setting's mode for None; ValueError unless it is "low", "high" or "highest"."""
     if mode is None:
         return "high" if config.high_dynamic_range_gumbel.value else "low"
-    if mode not in ("low", "high"):
-        raise ValueError(f"Must provide valid mode for gumbel: 'low', 'high' or None; got {abbreviate(mode)}")
+    if mode not in ("low", "high", "highest"):
+        modes = "'low', 'high', 'highest' or None"
+        raise ValueError(f"Must provide valid mode for gumbel: {modes}; got {abbreviate(mode)}")
     return str(mode)
 
 
@@ -250,7 +282,8 @@ def gumbel(
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        mode: "low" or "high", the number of random bits for each number; None for the setting's.
+        mode: "low" or "high", the number of random bits for each number, or "highest", which uses those of "high"
+            fully in float32; None for the setting's.
         out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:

@@ -436,7 +436,7 @@ def choice(
         replace: whether a slice may be drawn more than once.
         p: the probabilities of the slices; None for equal ones.
         axis: the axis of the slices.
-        mode: "low" or "high": the number of random bits; None for the setting's.
+        mode: "low", "high" or "highest", as for `gumbel`; None for the setting's.
 
     Returns:
         An array of `shape` whose elements are slices of `a`.
@@ -474,9 +474,9 @@ def choice(
                 "choice: p must be None or a 1D vector with the same size as a.shape[axis]. p has shape "
                 f"{probabilities} and a.shape[axis] is {count}."
             )
-        return _draw_by_probability(
-            key, p, *array, axis=axis, shape=shape, replace=bool(replace), mode=choose_gumbel_mode(mode)
-        )
+        # Only a sample without replacement takes Gumbel numbers.
+        mode = "" if replace else choose_gumbel_mode(mode)
+        return _draw_by_probability(key, p, *array, axis=axis, shape=shape, replace=bool(replace), mode=mode)
     if not replace:
         return _draw_without_replacement(key, *array, count=count, axis=axis, shape=shape)
     if own:
@@ -518,7 +518,7 @@ def categorical(
         axis: the axis of the categories.
         shape: the shape of the result; None for the shape of `logits` without `axis`.
         replace: whether a category may be drawn more than once.
-        mode: "low" or "high": the number of random bits; None for the setting's.
+        mode: "low", "high" or "highest", as for `gumbel`; None for the setting's.
         out_sharding: the sharding of the result over explicit mesh axes; None to infer it.
 
     Returns:

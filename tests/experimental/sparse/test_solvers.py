@@ -116,6 +116,13 @@ def test_eigenvalues_of_hard_matrices():
     assert 2 < int(few) < 15 and abs(float(loose[0]) - np.linalg.eigvalsh(symmetric(40))[-1]) < 0.1
 
 
+def test_matrices_of_a_narrow_dtype():
+    narrow = symmetric(40).astype(np.float16)
+    values = linalg.lobpcg_standard(narrow, START)[0]
+    other = jax.experimental.sparse.linalg.lobpcg_standard(jax.numpy.array(narrow), START)[0]
+    np.testing.assert_allclose(values, other, rtol=40 * np.finfo(np.float32).eps)
+
+
 ERRORS = [
     (lambda: linalg.spsolve(np.ones(2), [0, 1], [0, 1, 2], np.ones((2, 1))), ValueError, "must be vectors"),
     (lambda: linalg.spsolve(np.ones(2), [0, 1], [0, 1, 2], np.ones(3)), ValueError, "one entry more than b"),
@@ -125,7 +132,8 @@ ERRORS = [
     (lambda: linalg.lobpcg_standard(symmetric(40), START[:, :0]), ValueError, "between 1 and 7 columns"),
     (lambda: linalg.lobpcg_standard(symmetric(15), START[:15]), ValueError, "between 1 and 2 columns"),
     (lambda: linalg.lobpcg_standard(symmetric(39), START), ValueError, "must have shape"),
-    (lambda: linalg.lobpcg_standard(symmetric(40).astype(np.float16), START), TypeError, "must have one dtype"),
+    (lambda: linalg.lobpcg_standard(lambda x: (2 * x).astype("float16"), START), ValueError, "must have one dtype"),
+    (lambda: linalg.lobpcg_standard(lambda x: x[:5], START), ValueError, "A X the shape of X"),
     (lambda: linalg.lobpcg_standard(3, START), TypeError, "must be a matrix or a function"),
 ]
 

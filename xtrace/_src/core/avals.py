@@ -369,17 +369,17 @@ def physical_aval(aval: ShapedArray) -> ShapedArray:
 
 
 def common_memory_space(operation: str, avals: Sequence[ShapedArray]) -> MemorySpace:
-    """Return the one memory of the operands of types `avals`; scalars may be in any.
+    """Return the one memory of the operands of types `avals`; scalars may be in any, the device's if they differ.
 
     Raises ValueError, which names the operation, if the operands are in several memories.
     """
-    spaces = {a.memory_space for a in avals if a.shape} or {a.memory_space for a in avals}
+    spaces, scalars = {a.memory_space for a in avals if a.shape}, {a.memory_space for a in avals}
     if len(spaces) > 1:
         raise ValueError(
             f"{operation}: all operands must be in one memory, got {', '.join([a.str_short(True) for a in avals])}; "
             "move one of them with xtrace.device_put(x, xtrace.memory.Space.Device)"
         )
-    return spaces.pop()
+    return (spaces or scalars).pop() if spaces or len(scalars) == 1 else MemorySpace.Device
 
 
 def check_size(aval: ShapedArray, function: str = "") -> None:

@@ -81,6 +81,12 @@ def positional_names(function: Callable[..., Any] | None, count: int) -> list[st
     return names[:count] + [f"{rest}[{n - len(names)}]" for n in range(len(names), count)]
 
 
+def name_rest_keywords(signature: inspect.Signature | None) -> str:
+    """Return the name of the parameter for all other keyword arguments, ``kwargs`` if there is none."""
+    parameters = signature.parameters.values() if signature is not None else ()
+    return next((p.name for p in parameters if p.kind is inspect.Parameter.VAR_KEYWORD), "kwargs")
+
+
 def describe_leaf_paths(names: Sequence[str], trees: Sequence[PyTreeDef]) -> list[str]:
     """Return the path of each leaf of the arguments `names` with these trees, such as ``c['w'][0]``."""
     paths = []

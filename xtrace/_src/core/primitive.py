@@ -159,6 +159,8 @@ class Primitive:
             axes (`core/shardings/sharding_rules.py`); None if operands must be whole.
         sharding_parameter: the name of the parameter with the user's sharding of the result, whose value None leaves
             the sharding to the rule; None if there is no such parameter.
+        memory_operand: the position of the operand whose memory is the result's, while others may be in any; None if
+            all arrays must be in one memory.
         holds_jaxprs: whether jaxprs among the parameters determine the types of the results; by default whether there
             is a `linearize` or `partial_evaluate`.
         discharge: for operations on references, or with jaxprs that have them: ``discharge(keys, operands,
@@ -191,7 +193,7 @@ class Primitive:
         unprinted: Mapping[str, Any] | None = None, memoised: bool = True, moves_elements: bool = False,
         varying: Callable[..., frozenset[Any]] | None = None, sums: Callable[..., Any] | None = None,
         manual_sums: Callable[..., Sums] | None = None, sharding: Callable[..., Any] | None = None,
-        sharding_parameter: str | None = None, holds_jaxprs: bool | None = None,
+        sharding_parameter: str | None = None, memory_operand: int | None = None, holds_jaxprs: bool | None = None,
         discharge: Callable[..., tuple[list[Any], list[Any]]] | None = None,
         printed: Callable[..., str | None] | None = None, operation: Callable[..., Any] | None = None,
     ) -> None:
@@ -208,7 +210,7 @@ class Primitive:
         self.memoised, self.moves_elements = memoised, moves_elements
         self.multiple_results = multiple_results or type(self).multiple_results
         self.varying, self.sharding, self.sharding_parameter = varying, sharding, sharding_parameter
-        self.manual_sums = manual_sums
+        self.manual_sums, self.memory_operand = manual_sums, memory_operand
         self.sums = sums or (jvp.sums if isinstance(jvp, Derived) else sum_rules.nonlinear)
         self.discharge, self.printed = discharge, printed
         own_evaluation = linearize is not None or partial_evaluate is not None
@@ -346,8 +348,7 @@ class Primitive:
         if any(a.varying != varying for a in avals):
             _check_no_terms(self.name, avals, varying)
             raise MixedVarying(varying)
-        spaceless = self.multiple_results or not avals
-        space = MemorySpace.Device if spaceless else common_memory_space(self.name, avals)
+        space = self._find_result_memory(avals)
         plain = avals if self.multiple_results else [a.update(memory_space=MemorySpace.Device) for a in avals]
         plain = [a.update(varying=frozenset(), sharding=None, manual_sums=NO_SUMS) for a in plain]
         result = self.abstract(*plain, **named)
@@ -364,10 +365,19 @@ class Primitive:
         if self.manual_sums is not None:
             inner = [self.manual_sums(s, **named) for s in inner]
         types = [
-            a.update(varying=varying, sharding=sharding, manual_sums=s)
+            a.update(varying=varying, sharding=sharding, manual_sums=s, memory_space=space or a.memory_space)
             for a, sharding, s in zip(results, shardings, inner, strict=True)
         ]
-        return types if self.multiple_results else types[0].update(memory_space=space)
+        return types if self.multiple_results else types[0]
+
+    def _find_result_memory(self, avals: Sequence[ShapedArray]) -> MemorySpace | None:
+        """Return the memory of all results; None if the abstract rule chooses it for each."""
+        if self.memory_operand is not None:
+            return avals[self.memory_operand].memory_space
+        if not self.multiple_results:
+            return common_memory_space(self.name, avals)
+        spaces = {a.memory_space for a in avals if a.shape}
+        return spaces.pop() if len(spaces) == 1 and self.sharding is not None else None
 
     def _find_result_sums(
         self, avals: Sequence[ShapedArray], plain: Sequence[ShapedArray], count: int, named: dict[str, Any],

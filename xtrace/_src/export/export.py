@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from xtrace._late_imports import late_modules
 from xtrace._src.api.differentiation.grad import vjp
@@ -15,14 +15,16 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.jaxprs.effects import ordered_effects
+from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.shardings.mesh import Mesh
 from xtrace._src.core.shardings.shardings import NamedSharding, Sharding
-from xtrace._src.core.sizes import has_symbolic
+from xtrace._src.core.sizes import has_symbolic, is_symbolic
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.export.checks import check_custom_calls, maximum_supported_calling_convention_version
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
 from xtrace._src.export.exported import Exported
 from xtrace._src.export.platforms import write_platforms_module
+from xtrace._src.export.symbolic_calls import name_path
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.xla.clients import canonical_platform, default_platform
 
@@ -90,10 +92,26 @@ def export(
 
     @boundary
     def do_export(*args: Any, **kwargs: Any) -> Exported:
-        trace: Any = fun_jit
-        return _export_trace(trace.trace(*args, **kwargs), names or (default_export_platform(),), checks)
+        _check_scopes(fun_jit, args, kwargs)
+        traced = cast(Any, fun_jit).trace(*args, **kwargs)
+        return _export_trace(traced, names or (default_export_platform(),), checks)
 
     return do_export
+
+
+def _check_scopes(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise ValueError if symbolic dimensions of the arguments' shapes are of several scopes."""
+    expected: tuple[str, Any] | None = None
+    for path, leaf in pytree.tree_leaves_with_path((args, kwargs)):
+        for size in filter(is_symbolic, getattr(leaf, "shape", ())):
+            name = name_path(path)
+            expected = expected or (name, size.scope)
+            if size.scope is not expected[1]:
+                raise ValueError(
+                    f"Invalid mixing of symbolic scopes when exporting {abbreviate(function)}. Expected current (from "
+                    f"{expected[0]}) scope {expected[1]}, and found for '{size}' ({name}) scope {size.scope}. Give "
+                    "symbolic_shape the same scope=, for all shapes of a function"
+                )
 
 
 def _canonical_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:

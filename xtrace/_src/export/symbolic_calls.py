@@ -21,8 +21,12 @@ def has_symbolic_shapes(exported: Any) -> bool:
 
 def name_argument(exported: Any, number: int) -> str:
     """Return the path of a leaf of the arguments, such as ``args[0]['w']``."""
-    (which, *path) = pytree.leaf_paths(exported.in_tree)[number]
-    return f"{('args', 'kwargs')[which.idx]}{keystr(path)}"
+    return name_path(pytree.leaf_paths(exported.in_tree)[number])
+
+
+def name_path(path: Sequence[Any]) -> str:
+    """Return the path in the pair of arguments and keyword arguments as users write it."""
+    return f"{('args', 'kwargs')[path[0].idx]}{keystr(path[1:])}"
 
 
 @memoize_by_owner

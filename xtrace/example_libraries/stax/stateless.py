@@ -79,8 +79,11 @@ def _build_pooling(
                 f"{name}: the input must have {len(window)} axes, the batch, {len(axes)} of the window and the "
                 f"channels; got the shape {abbreviate(input_shape)}"
             )
-        pooled = reduce_window_shape_tuple((1, *input_shape[1:]), window, steps, padding)
-        return (input_shape[0], *pooled[1:]), ()
+        # The size of the batch may be unknown.
+        batch = 0 if spec is None else spec.find("N")
+        known = [1 if axis == batch else size for axis, size in enumerate(input_shape)]
+        pooled = reduce_window_shape_tuple(known, window, steps, padding)
+        return tuple([input_shape[axis] if axis == batch else size for axis, size in enumerate(pooled)]), ()
 
     def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
         pooled = reduce_window(inputs, initial, reducer, window, steps, padding)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from xtrace._src.api.tracing import eval_shape
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -124,8 +125,8 @@ def lobpcg_standard(
         The eigenvalues in descending order, the eigenvectors as columns, and the number of iterations.
 
     Raises:
-        TypeError: `A` is neither an array nor a function, or has another dtype than `X`.
-        ValueError: the shapes do not fit, or there are no columns or too many.
+        TypeError: `A` is neither an array nor a function.
+        ValueError: the shapes do not fit, `A` has a wider dtype than `X`, or there are no columns or too many.
 
     Example:
         >>> from xtrace.experimental import sparse
@@ -150,13 +151,17 @@ def lobpcg_standard(
         matrix: Any = A
         if tuple(matrix.shape) != (rows, rows):
             raise ValueError(f"lobpcg_standard: A must have shape {(rows, rows)} to fit X, got {tuple(matrix.shape)}")
-        if matrix.dtype != x.dtype:
-            raise TypeError(f"lobpcg_standard: A and X must have one dtype, got {matrix.dtype} and {x.dtype}")
         apply: Callable[[Array], Array] = lambda y: matrix @ y  # noqa: E731
     elif callable(A):
         apply = A
     else:
         raise TypeError(f"lobpcg_standard: A must be a matrix or a function, got {abbreviate(A)}")
+    product = eval_shape(apply, x)
+    if (product.shape, product.dtype) != (x.shape, x.dtype):
+        raise ValueError(
+            f"lobpcg_standard: A and X must have one dtype, and A X the shape of X: X has the type {x.aval}, and A X "
+            f"the type {product.aval}"
+        )
     limit = to_integer("m", m)
     accepted = dtypes.finfo(x.dtype).eps if tol is None else tol
 

@@ -408,7 +408,7 @@ def _move_to_mesh(sharding: Sharding | None, mesh: Mesh) -> Sharding | None:
     if isinstance(sharding, SingleDeviceSharding):
         return NamedSharding(mesh, PartitionSpec(), sharding.memory_kind)
     if isinstance(sharding, NamedSharding) and _is_abstract(sharding):
-        return NamedSharding(mesh, sharding.spec)
+        return NamedSharding(mesh, sharding.spec, sharding.memory_kind)
     return sharding
 
 
@@ -424,17 +424,17 @@ def _get_type_sharding(aval: ShapedArray, mesh: Mesh, others: Sequence[BaseMesh]
 
     A result without one, on a mesh with only explicit axes, is replicated. others: further meshes in the program.
     """
-    own = aval.explicit_sharding
+    own, kind = aval.explicit_sharding, aval.memory_space.kind
     if own is not None and own.mesh.auto_axes:
         # The compiler chooses the split over the Auto axes.
         return None
     if own is not None:
         for other in others:
             if isinstance(other, Mesh) and other.abstract_mesh is own.mesh:
-                return NamedSharding(other, own.spec)
+                return NamedSharding(other, own.spec, kind)
         # Inside of `auto_axes` and `explicit_axes`, the axes have other types.
-        return NamedSharding(mesh.update(axis_types=own.mesh.axis_types), own.spec)
-    return NamedSharding(mesh, PartitionSpec(*[None] * aval.ndim)) if mesh.are_all_axes_explicit else None
+        return NamedSharding(mesh.update(axis_types=own.mesh.axis_types), own.spec, kind)
+    return NamedSharding(mesh, PartitionSpec(*[None] * aval.ndim), kind) if mesh.are_all_axes_explicit else None
 
 
 def _mark_dependents(jaxpr: Jaxpr, inputs: Sequence[Sharding | None]) -> tuple[bool, ...]:

@@ -21,7 +21,8 @@ def list_argument_paths(function: Callable[..., Any] | None, static: Static, in_
     names = callables.positional_names(function, count)
     known = callables.find_signature(function)
     keywords = kwargs.node_data()[1]
-    named = [name if known is None or name in known.parameters else f"kwargs[{name!r}]" for name in keywords]
+    rest = callables.name_rest_keywords(known)
+    named = [name if known is None or name in known.parameters else f"{rest}[{name!r}]" for name in keywords]
     trees = [*args.children(), *kwargs.children()]
     return callables.describe_leaf_paths([*[names[n] for n in numbers], *named], trees)
 

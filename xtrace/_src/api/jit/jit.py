@@ -133,12 +133,20 @@ def with_code_of(
 ) -> Callable[..., Any]:
     """Return a function that runs the specialised code of `jitted` and passes other calls to ``call(args, kwargs)``.
 
-    It has the name and the signature of `function`. Frequent signatures of `jitted` have specialised code, which saves
-    a Python call.
+    It has the name and the signature of `function`, and the stages of `jitted`. Frequent signatures of `jitted` have
+    specialised code, which saves a Python call.
     """
     wrapper = wraps(function)(jitted.cache.call_shapes.entry_point(call))
     wrapper._xtrace_jitted = jitted  # type: ignore[attr-defined]
-    return wrapper
+    return add_stages(wrapper, jitted)
+
+
+def add_stages(function: Callable[..., Any], jitted: Jitted) -> Callable[..., Any]:
+    """Return `function`, with the stages of `jitted` as attributes."""
+    vars(function).update(
+        lower=jitted.lower, trace=jitted.trace, eval_shape=jitted.eval_shape, clear_cache=jitted.cache.clear
+    )
+    return function
 
 
 def run_specialised(jitted: Jitted) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:

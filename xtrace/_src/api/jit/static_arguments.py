@@ -186,7 +186,13 @@ def _same_kinds(one: object, other: object) -> bool:
     if not isinstance(one, tuple):
         return bool(_kind(one) == _kind(other))
     assert isinstance(other, tuple)
-    return len(one) == len(other) and all(a is b or _same_kinds(a, b) for a, b in zip(one, other, strict=True))
+    if len(one) != len(other):
+        return False
+    # A loop: a call of `all` with a generator takes longer than most of these comparisons.
+    for a, b in zip(one, other, strict=True):  # noqa: SIM110
+        if a is not b and not _same_kinds(a, b):
+            return False
+    return True
 
 
 class Static:

@@ -215,7 +215,11 @@ class DebugInfo:
     traced_for = property(lambda self: self.transformation)
     func_name = property(lambda self: self.function)
     func_src_info = property(lambda self: f"{self.function} at {self.place}")
+    func_filename = property(lambda self: self.file)
+    func_lineno = property(lambda self: self.line)
     arg_names = property(lambda self: tuple(self.argument_paths()))
+    # JAX has None where it does not know them.
+    result_paths = None
 
     def __str__(self) -> str:
         place = f" at {self.place}" if self.file is not None else ""

@@ -6,7 +6,6 @@ import contextlib
 import enum
 import functools
 import math
-import operator
 import threading
 import warnings
 from collections import OrderedDict
@@ -20,6 +19,7 @@ from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.settings import config
 from xtrace._src.core.settings.jax_version import is_newer
 from xtrace._src.core.shardings.axis_names import name_tuple
+from xtrace._src.core.sizes import to_sizes
 from xtrace._src.core.value_objects import Immutable
 
 
@@ -389,9 +389,9 @@ class Mesh(BaseMesh):
 
 
 def size_tuple(function: str, argument: str, sizes: Any) -> tuple[int, ...]:
-    """Return sizes as a tuple; TypeError for no sequence of integers."""
+    """Return sizes, which may be symbolic, as a tuple; TypeError for no sequence of integers."""
     try:
-        return tuple([operator.index(n) for n in sizes])
+        return to_sizes(sizes)
     except TypeError:
         raise TypeError(f"{function}: {argument} must be a sequence of integers, got {abbreviate(sizes)}") from None
 

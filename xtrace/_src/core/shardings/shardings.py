@@ -136,7 +136,7 @@ class Sharding(Immutable):
     def check_divisible(self, shape: Shape) -> None:
         """Raise IndivisibleError if a dimension is no multiple of its number of parts."""
         for dimension, (size, parts) in enumerate(zip(shape, self.tiles(len(shape)).parts, strict=True)):
-            if size % parts:
+            if size % parts != 0:
                 raise IndivisibleError(
                     f"Sharding {abbreviate(self)} implies that array axis {dimension} is "
                     f"partitioned {parts} times, but the dimension size is {size} (full shape: {tuple(shape)})"

@@ -273,7 +273,7 @@ class Scatter(ArrayPrimitive):
         super().__init__(
             function.__name__.replace("_", "-"), self.PARAMETERS, abstract=self._abstract, emit=self._emit,
             operation=self._operation, unprinted={"update_consts": ()}, jvp=jvp, transpose=transpose, batch=self._batch,
-            moves_elements=monoid is None, sharding=same,
+            moves_elements=monoid is None, sharding=same, memory_operand=0,
             sums=linear_in(0, 2) if is_linear else nonlinear,
         )
         self.monoid, self.kinds = monoid, tuple(kinds)

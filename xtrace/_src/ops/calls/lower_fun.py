@@ -10,7 +10,7 @@ from xtrace._late_imports import late_modules
 from xtrace._src.algebra.vector_space import zeros
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.avals import MemorySpace, ShapedArray, aval_of
 from xtrace._src.core.jaxprs.ir import ClosedJaxpr, DebugInfo, Jaxpr, are_cacheable
 from xtrace._src.core.primitive import ListPrimitive, Primitive, no_rule
 from xtrace._src.core.settings import config
@@ -42,6 +42,11 @@ def lower_fun(function: Callable[..., Any], *, call: str | None = None) -> Calla
 
     def emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> Any:
         jaxpr, constants, several = _stage_formula(function, [x.aval for x in values], parameters)
+        if any(x.aval.memory_space is not MemorySpace.Device for x in values):
+            types = builder.results
+            results = emit(builder, *[x.bitcast(_drop_memory(x.aval)) for x in values], **parameters)
+            placed = [x.bitcast(aval) for x, aval in zip(results if several else [results], types, strict=True)]
+            return placed if several else placed[0]
         if call is not None:
             return emit_call(builder, jaxpr, call, values, "func.call")
         position, scope = builder.place or (None, builder.scope)
@@ -72,11 +77,16 @@ def emit_bitcast(builder: FunctionBuilder, x: Value, **_: object) -> Value:
     return x.bitcast(builder.results[0])
 
 
+def _drop_memory(aval: ShapedArray) -> ShapedArray:
+    """Return a type in the device's memory: in a formula, constants are there, and only results have a place."""
+    return aval if aval.memory_space is MemorySpace.Device else aval.update(memory_space=MemorySpace.Device)
+
+
 def _stage_formula(
     function: Callable[..., Any], avals: Sequence[ShapedArray], parameters: dict[str, Any]
 ) -> tuple[Jaxpr, Sequence[Any], bool]:
     stage_once = _stage if are_cacheable(tuple(parameters.values())) else inspect.unwrap(_stage)
-    types = tuple([a.strip_weak_type() for a in avals])
+    types = tuple([_drop_memory(a.strip_weak_type()) for a in avals])
     return stage_once(function, config.cache_key(), types, tuple(parameters.items()))
 
 

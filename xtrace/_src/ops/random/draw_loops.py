@@ -6,12 +6,14 @@ draws that take little time are computed so. The numbers are the same.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import MemorySpace
+from xtrace._src.core.diagnostics.positions import call_at
 from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, are_cacheable
 from xtrace._src.ops.arrays.concatenation import stack
 from xtrace._src.ops.arrays.slicing import index_in_dim
@@ -23,6 +25,8 @@ from xtrace._src.transforms.jaxpr_transforms import cast_weak_type, stage_to_jax
 
 # Half a million numbers take a millisecond or two.
 _FEWEST_ELEMENTS, _MOST_ELEMENTS = 256, 2**19
+# A search from each result of a large program must end soon.
+_MOST_EQUATIONS = 100
 # Arrays of more elements belong to a draw. Smaller ones, such as its scale, are its inputs.
 _MOST_INPUT_ELEMENTS = 16
 
@@ -41,19 +45,35 @@ def loop_over_equal_draws(closed: ClosedJaxpr, many: int) -> ClosedJaxpr:
     groups: dict[Any, list[_Draw]] = {}
     for draw in _Search(jaxpr).find_draws():
         groups.setdefault(_describe(draw), []).append(draw)
+    chosen = [
+        draws for draws in groups.values()
+        if len(draws) >= many and len(draws) * math.prod(draws[0].result.aval.shape) <= _MOST_ELEMENTS
+    ]
+    if not chosen:
+        return closed
+    first = _find_equal_values(jaxpr)
     loops: list[JaxprEqn] = []
     replaced: set[int] = set()
-    for draws in groups.values():
-        count = len(draws) * math.prod(draws[0].result.aval.shape)
-        if len(draws) >= many and count <= _MOST_ELEMENTS and (loop := _make_loop(draws)):
-            loops += loop
-            replaced.update(id(e) for draw in draws for e in draw.equations)
-    if not loops:
-        return closed
+    for draws in chosen:
+        loop = call_at(draws[0].equations[0], _make_loop, draws, first)
+        loops += loop
+        replaced.update(id(e) for draw in draws for e in draw.equations if loop)
     kept = [e for e in jaxpr.eqns if id(e) not in replaced]
     # The loops read one of several equal values; the others are dead.
     live, _ = eliminate_dead_code(jaxpr.replace(eqns=[*kept, *loops]))
     return ClosedJaxpr(live, closed.consts)
+
+
+def _find_equal_values(jaxpr: Jaxpr) -> dict[Atom, Atom]:
+    """Return, for each small value that equations compute, the first value that is equal to it."""
+    known: dict[Any, list[Var]] = {}
+    first: dict[Atom, Atom] = {}
+    for e in jaxpr.eqns:
+        if all(_is_small(v) for v in e.outvars) and are_cacheable(e.parameters):
+            operands = tuple([_describe_literal(x) if isinstance(x, Literal) else first.get(x, x) for x in e.invars])
+            values = known.setdefault((e.primitive, e.parameters, operands), e.outvars)
+            first.update(zip(e.outvars, values, strict=True))
+    return first
 
 
 class _Search:
@@ -68,18 +88,6 @@ class _Search:
             for x in equation.invars:
                 self.readers.setdefault(x, set()).add(i)
         self.returned = dict.fromkeys(v for v in jaxpr.outvars if isinstance(v, Var))
-        self.first = self._find_equal_values()
-
-    def _find_equal_values(self) -> dict[Atom, Atom]:
-        """Return the first of the equal values, for each small value that is equal to an earlier one."""
-        known: dict[Any, list[Var]] = {}
-        first: dict[Atom, Atom] = {}
-        for e in self.equations:
-            if all(_is_small(v) for v in e.outvars) and are_cacheable(e.parameters):
-                operands = tuple(_describe_literal(x) if isinstance(x, Literal) else first.get(x, x) for x in e.invars)
-                values = known.setdefault((e.primitive, e.parameters, operands), e.outvars)
-                first.update(zip(e.outvars, values, strict=True))
-        return first
 
     def find_draws(self) -> Iterator[_Draw]:
         """Yield the draws whose result the program returns and no equation reads."""
@@ -90,8 +98,7 @@ class _Search:
                 inner = {v for e in equations for v in e.outvars}
                 is_alone = all(v is result or self._is_read_in(places, v) for v in inner)
                 if is_alone and any(e.primitive is random_bits for e in equations):
-                    read = [x for e in equations for x in e.invars if x not in inner]
-                    yield _Draw(equations, [self.first.get(x, x) for x in read], result)
+                    yield _Draw(equations, [x for e in equations for x in e.invars if x not in inner], result)
 
     def _is_read_in(self, places: set[int], variable: Var) -> bool:
         return variable not in self.returned and self.readers.get(variable, places) <= places
@@ -105,7 +112,7 @@ class _Search:
             if place not in places:
                 places.add(place)
                 equation = self.equations[place]
-                if not are_cacheable(equation.parameters):
+                if len(places) > _MOST_EQUATIONS or not are_cacheable(equation.parameters):
                     return set()
                 for x in equation.invars:
                     if isinstance(x, Var) and x not in self.origins and not _is_small(x):
@@ -140,26 +147,27 @@ def _describe(draw: _Draw) -> Any:
     for equation in draw.equations:
         # Inputs are numbered in the order in which the equations read them.
         rows.append((equation.primitive, equation.parameters, tuple([numbers.get(x) for x in equation.invars])))
-        numbers.update((v, len(numbers) + i) for i, v in enumerate(equation.outvars))
+        numbers.update(zip(equation.outvars, itertools.count(len(numbers)), strict=False))
     return tuple(rows)
 
 
-def _make_loop(draws: Sequence[_Draw]) -> list[JaxprEqn]:
-    """Return the equations of a loop that computes the results of equal draws; none if their inputs are equal, too."""
-    first, count = draws[0], len(draws)
+def _make_loop(draws: Sequence[_Draw], first: Mapping[Atom, Atom]) -> list[JaxprEqn]:
+    """Return the equations of a loop that computes the results of equal draws; none if their inputs are equal, too.
+
+    first: the first of equal values.
+    """
+    count, equations = len(draws), draws[0].equations
     inputs: list[Atom] = []
     scanned: dict[tuple[Any, ...], Var] = {}
-    for row in zip(*[draw.inputs for draw in draws], strict=True):
+    for row in zip(*[[first.get(x, x) for x in draw.inputs] for draw in draws], strict=True):
         names = tuple([_describe_literal(x) if isinstance(x, Literal) else x for x in row])
         inputs.append(row[0] if len(set(names)) == 1 else scanned.setdefault(row, Var(row[0].aval)))
     if not scanned:
         return []
     fixed = list(dict.fromkeys(x for x in inputs if isinstance(x, Var) and x not in scanned.values()))
-    inner, remaining = {v for e in first.equations for v in e.outvars}, iter(inputs)
-    equations = [
-        e.replace(invars=[x if x in inner else next(remaining) for x in e.invars]) for e in first.equations
-    ]
-    body = ClosedJaxpr(Jaxpr([], [*fixed, *scanned.values()], [first.result], equations), [])
+    inner, remaining = {v for e in equations for v in e.outvars}, iter(inputs)
+    steps = [e.replace(invars=[x if x in inner else next(remaining) for x in e.invars]) for e in equations]
+    body = ClosedJaxpr(Jaxpr([], [*fixed, *scanned.values()], [draws[0].result], steps), [])
 
     def compute(*values: Any) -> list[Any]:
         known: dict[Atom, Any] = dict(zip(operands, values, strict=True))

@@ -52,7 +52,7 @@ from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive, primi
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.settings import config
 from xtrace._src.core.settings.dtype_arguments import requested_dtype
-from xtrace._src.core.shardings.sharding_rules import drop
+from xtrace._src.core.shardings.sharding_rules import drop, whole
 from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.trace import Tracer, current_trace
@@ -407,7 +407,7 @@ _MONOIDS: dict[str, tuple[Callable[..., Array], Callable[[Any], Any]]] = {
 
 @primitive(
     ("computation", "dimensions", "jaxpr"), abstract=_reduce_abstract, emit=_reduce_emit, jvp=_reduce_jvp,
-    batch=_reduce_batch, multiple_results=True,
+    batch=_reduce_batch, multiple_results=True, sharding=whole,
 )
 def reduce(
     operands: ArrayLike, init_values: object, computation: Callable[[Any, Any], Any], dimensions: Sequence[int],

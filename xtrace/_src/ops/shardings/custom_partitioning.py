@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -149,7 +149,7 @@ def _emit(
         return emit_jaxpr(builder, call.jaxpr, values, list(map(np.asarray, call.consts)))
     avals = [v.aval for v in values]
     if callable(sharding_rule):
-        sharding_rule = _as_rule(sharding_rule(*static_args, mesh.abstract_mesh, avals, list(results)))
+        sharding_rule = _read_returned_rule(sharding_rule(*static_args, mesh, avals, list(results)))
     if sharding_rule is None and (infer_sharding_from_operands or propagate_user_sharding):
         raise NotImplementedError(
             f"custom_partitioning: Shardy partitions programs, and {partition.name} has callbacks of the older "
@@ -199,6 +199,17 @@ def _as_rule(given: Any, **options: Any) -> Any:
     return given
 
 
+def _read_returned_rule(given: Any) -> Any:
+    """Return the rule of a function's result: a rule, or a pair of one and the options of its text."""
+    rule, options = given if isinstance(given, (tuple, list)) and len(given) == 2 else (given, {})
+    if rule is None or callable(rule) or not isinstance(options, Mapping):
+        raise TypeError(
+            "def_partition: the function sharding_rule must return a text such as 'i j -> i j', an SdyShardingRule, or "
+            f"a pair such as ('i j -> i j', {{'reduction_factors': ('j',)}}), got {abbreviate(given)}"
+        )
+    return _as_rule(rule, **options)
+
+
 class custom_partitioning:
     """A function with a user-defined way to run on the shards of its arguments.
 
@@ -243,8 +254,8 @@ class custom_partitioning:
             infer_sharding_from_operands, propagate_user_sharding: for the older partitioner, which is not used.
             decode_shardings: not used; shardings are `NamedSharding` where the mesh can express them.
             sharding_rule: the dimensions to shard alike, as a text such as ``"i j, j k -> i k"``, an
-                `SdyShardingRule`, or a function of the mesh and the types of operands and results that returns one.
-                None: operands and results are replicated.
+                `SdyShardingRule`, or a function of the mesh and the types of operands and results that returns one, or
+                a pair of a text and a dict of the arguments below. None: operands and results are replicated.
             reduction_factors: names in a text that the function sums over, such as ``("j",)``.
             need_replication_factors: names in a text whose dimensions must not be sharded.
             permutation_factors: names in a text whose sharding needs a permutation.

@@ -135,8 +135,9 @@ def _transpose(
 
 
 def _describe_source(device: object, source: object, aval: ShapedArray) -> Any:
-    """Return the source of an operand of type `aval` that was put on `device`: its memory space, if that changed."""
-    return source if _target_memory(device, aval) is aval.memory_space else aval.memory_space
+    """Return the source of an operand of type `aval` that was put on `device`: its sharding, or its memory space."""
+    is_known = isinstance(source, Sharding) or _target_memory(device, aval) is aval.memory_space
+    return source if is_known else aval.memory_space
 
 
 def _batch(
