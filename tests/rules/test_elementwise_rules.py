@@ -9,6 +9,7 @@ import pytest
 import xtrace
 from tests.support.elementwise_operations import LAX, in_jax
 from tests.support.operands import assert_same, ours, random_values, theirs
+from tests.support.reference import IS_REFERENCE
 from tests.support.rules import OURS, THEIRS, check_rules
 from xtrace import lax
 
@@ -64,6 +65,7 @@ OTHER_EXPRESSIONS = {"exp2", "is_finite", "clamp", "rem"}
 SAME_EXPRESSIONS = [r.name for r in in_jax(ROWS.values()) if r.differentiated and r.name not in OTHER_EXPRESSIONS]
 
 
+@pytest.mark.skipif(not IS_REFERENCE, reason="newer jax writes some derivatives in other operations")
 @pytest.mark.parametrize("name", [*SAME_EXPRESSIONS, "igamma", "igammac"])
 def test_derivatives_are_the_expressions_of_jax(name):
     values = [np.ones(SHAPE, np.float32)] * (ROWS[name].operands if name in ROWS else 2)

@@ -16,6 +16,7 @@ from xtrace._src.core.annotations import ArrayLike, Axes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
+from xtrace._src.core.settings.jax_version import is_newer
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing, sorting
 from xtrace._src.ops.elementwise import elementwise
@@ -187,10 +188,12 @@ def _compute_quantiles(
     elif not axes:
         raise ValueError(f"{called_function()}: axis=() gives the weights no axis to apply to; name an axis")
     elif 0 in [aval.shape[i] for i in axes]:
-        if operand_aval(q, 1).size:
+        is_nan = only_numbers and weights is None and is_newer()
+        if operand_aval(q, 1).size and not is_nan:
             raise ValueError(f"{called_function()}: no elements along axis {axis} of an array of shape {aval.shape}")
-        # There are no quantiles, so the elements do not matter.
-        a = full([1 if i in axes else n for i, n in enumerate(aval.shape)], 0, aval.dtype)
+        # Without quantiles, the elements do not matter.
+        dtype = as_inexact(aval.dtype, False)[0] if is_nan else aval.dtype
+        a = full([1 if i in axes else n for i, n in enumerate(aval.shape)], math.nan if is_nan else 0, dtype)
     if weights is not None:
         _check_weights(weights, aval.shape, axis, axes, method)
     return _sort_and_interpolate(
