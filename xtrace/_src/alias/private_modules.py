@@ -54,7 +54,10 @@ PRIVATE_MODULES: dict[str, tuple[str, ...]] = {
     "jax._src": (),
     "jax._src.ad_util": ("xtrace.lax", "xtrace.interpreters.ad"),
     "jax._src.checkify": ("xtrace.experimental.checkify",),
-    "jax._src.core": ("xtrace.extend.core", "xtrace.core", "xtrace._src.alias.private_names"),
+    "jax._src.core": (
+        "xtrace.extend.core", "xtrace.core", "xtrace._src.alias.private_names", "xtrace.errors",
+        "xtrace.extend.core.primitives",
+    ),
     "jax._src.dispatch": ("xtrace._src.alias.private_names",),
     "jax._src.distributed": ("xtrace.distributed", "xtrace._src.alias.private_names"),
     "jax._src.dtypes": ("xtrace.dtypes", "xtrace._src.core.dtypes", "xtrace._src.alias.private_names"),

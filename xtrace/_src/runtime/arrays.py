@@ -109,7 +109,7 @@ class _Deleted:
 DELETED = _Deleted()
 
 
-class ConcreteArray(Array):
+class ConcreteArray(Array, name_in_jax="jaxlib._jax.ArrayImpl"):
     """An immutable array on a device; its data may not be computed yet.
 
     `signature` is its key in caches: the aval if the array is in the default place, else a `Placement`; `DELETED` after
