@@ -307,6 +307,11 @@ class ConcreteArray(Array, name_in_jax="jaxlib._jax.ArrayImpl"):
         self._host: np.ndarray[Any, Any] = view
         return view
 
+    @property
+    def _value(self) -> np.ndarray[Any, Any]:
+        """The data, under the name that programs for JAX read."""
+        return self.host()
+
     def physical_array(self) -> np.ndarray[Any, Any]:
         """Return the result of `host`; for an extended dtype, the array of the storage."""
         if isinstance(self.aval.dtype, dtypes.ExtendedDType):
