@@ -503,3 +503,15 @@ def test_the_registry_of_pytree_classes_takes_nodes_apart_and_makes_them():
 
 def test_alias_names_lists_modules():
     assert {"jax.version", "jax._src.core", "jax._src.traceback_util"} <= set(xtrace.alias_names())
+
+
+def test_names_that_programs_with_primitives_of_their_own_import():
+    assert run("""
+        import xtrace
+        xtrace.as_jax()
+        from jax._src.core import call_p, closed_call_p, ConcretizationTypeError
+        from jax._src.lib.mlir import ir
+        from jax._src.lib.mlir.dialects import func, hlo
+        import jax.extend.core.primitives as primitives
+        print(closed_call_p is primitives.closed_call_p, ir.Type.__name__, hlo.AddOp.__name__)
+    """) == ["True Type AddOp"]
