@@ -4,6 +4,7 @@ The dispatch of training steps is timed in two processes in turns, the first ste
 The environments are those of `tools.compatibility`.
 """
 
+import argparse
 import os
 import statistics
 import subprocess
@@ -66,6 +67,7 @@ def _summarize(pairs: list[list[float]]) -> dict[str, float]:
 
 def main() -> None:
     """Print a line for each row: the seconds, the ratio, and the target for it."""
+    argparse.ArgumentParser(prog="python -m benchmarks.libraries", description=__doc__).parse_args()
     for name in ("equinox", "nnx", "transformer"):
         row = (measure_start if name == "transformer" else measure_dispatch)(name)
         what = "first step from the start" if name == "transformer" else "dispatch of a step"

@@ -3,6 +3,7 @@
 A process from its start to the first result, a call of one array, and a function on its way to text.
 """
 
+import argparse
 import gc
 import json
 import operator
@@ -117,6 +118,7 @@ def print_table(header: list[str], lines: list[list[str]]) -> None:
 
 def main() -> None:
     """Print the tables."""
+    argparse.ArgumentParser(prog="python -m benchmarks.parts", description=__doc__).parse_args()
     starts = {name: measure_start(name) for name in ("selu", "mlp", "trained perceptron")}
     parts = list(starts["selu"])
     print_table(["ms", *parts], [[name, *[f"{row[part]:.0f}" for part in parts]] for name, row in starts.items()])

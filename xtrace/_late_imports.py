@@ -168,14 +168,32 @@ def jax_is_xtrace() -> bool:
     return sys.modules.get("jax") is sys.modules["xtrace"]
 
 
+# Where a name is looked for that another module lacks. Importing them takes two milliseconds; linalg would take more.
+_SEARCHED = ("numpy", "lax", "nn", "random", "scipy.special")
+
+
+def _find_elsewhere(name: str, is_jax: bool) -> str:
+    """Return the end of a message that says which public modules have a missing name; empty if none has it."""
+    if name.startswith("_"):
+        return ""
+    modules, own = (("tree",), name[5:]) if name.startswith("tree_") else (_SEARCHED, name)
+    root = "jax" if is_jax else "xtrace"
+    places = [m for m in modules if own in importlib.import_module(f"{__package__}.{m}").__all__]
+    return f"; there is {' and '.join([f'{root}.{m}.{own}' for m in places])}" if places else ""
+
+
 def _load(module: str, late: Mapping[str, _LateName], name: str) -> Any:
     """Load and return the object `name` of `module`; AttributeError if there is no such late name."""
     is_jax = jax_is_xtrace()
     if name not in late:
-        where = ""
-        if is_jax:
+        where = _find_elsewhere(name, is_jax)
+        if is_jax and not where:
             where = "; docs/compatibility.md in xtrace's repository lists the parts of JAX that are missing"
-        raise AttributeError(f"module {module!r} has no attribute {name!r}{where}")
+        try:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}{where}")
+        except AttributeError as error:
+            error.__traceback__ = None  # a bare `raise` adds no line of this function
+            raise
     origin, attribute, has_boundary = late[name]
     if origin == module:
         # The import under jax's name enters the module into sys.modules under both names.

@@ -36,6 +36,12 @@ def test_auxiliary_data_carry_derivatives_of_an_outer_transformation():
     assert float(xt.grad(lambda x: xt.jacrev(lambda y: (y, x * y), has_aux=True)(x)[1])(3.0)) == 6.0
 
 
+@pytest.mark.parametrize("name", ["grad", "value_and_grad", "jacfwd", "jacrev", "hessian"])
+def test_a_value_in_place_of_a_function_is_an_error_of_the_called_transformation(name):
+    with pytest.raises(TypeError, match=f"^{name}: Expected a callable value, got 3.0"):
+        getattr(xt, name)(3.0)
+
+
 @pytest.mark.parametrize("convert", [float, complex], ids=["float", "complex"])
 def test_a_conversion_that_would_lose_the_derivative_is_an_error(convert):
     with pytest.raises(xt.errors.ConcretizationTypeError, match="stop_gradient"):

@@ -81,8 +81,9 @@ def test_modules(command, tmp_path):
     path.write_text(xtrace.jit(lambda x: (jnp.sin(x), x + 1j)).lower(jnp.ones(3)).as_text())
     np.save(tmp_path / "x.npy", np.zeros(3, np.float32))
     assert command("run", str(path))[1].startswith("result[0]: float32[3]\n[0.84147")
-    code, text = command("run", str(path), "--json", "--arg", f'"{tmp_path / "x.npy"}"')
-    assert code == 0 and json.loads(text)["results"][1]["data"] == [[0, 1]] * 3
+    for written in (str(tmp_path / "x.npy"), f'"{tmp_path / "x.npy"}"'):
+        code, text = command("run", str(path), "--json", "--arg", written)
+        assert code == 0 and json.loads(text)["results"][1]["data"] == [[0, 1]] * 3
     path.write_text("func.func @f(%x: tensor<?xf32>) -> tensor<?xf32> { return %x : tensor<?xf32> }")
     assert command("run", str(path), "--arg", "f32[2]") == (0, "result: float32[2]\n[1. 1.]\n")
 
@@ -106,7 +107,7 @@ def test_errors_in_words_and_codes(command, tmp_path):
     check(1, "Shape mismatch for args[0] of power", "run", "OUT", "--arg", "f32[3]")
     check(2, "--arg cannot be read", "run", "OUT", "--arg", "f32[")
     check(1, "the arguments do not fit into memory: Unable to allocate", "run", "OUT", "--arg", "f32[99999999999999]")
-    check(2, "is no file of an array", "run", "OUT", "--arg", '"missing.npy"')
+    check(2, "is no file of an array", "run", "OUT", "--arg", "missing.npy")
     check(2, "unrecognized arguments: --what", "run", "OUT", "--what")
     check(2, "usage: python -m xtrace run ARTIFACT", "run", "OUT", "--what")
     check(2, "an exported function or a StableHLO module", "run")

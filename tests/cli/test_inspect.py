@@ -9,6 +9,7 @@ import pytest
 
 import xtrace
 from tests.architecture.source_tree import ROOT
+from xtrace._src.core.settings import config
 from xtrace.cli.main import main
 
 MODEL = """
@@ -249,10 +250,17 @@ def test_a_file_that_is_no_source(content, text, tmp_path, inspect):
     ],
 )
 def test_a_function_that_cannot_be_traced(function, arguments, texts, model, inspect):
-    code, out, err = inspect(f"{model}:{function}", *(f"--arg={text}" for text in arguments))
+    with config.traceback_filtering("auto"):
+        code, out, err = inspect(f"{model}:{function}", *(f"--arg={text}" for text in arguments))
     assert (code, out) == (1, "")
     assert all(text in err for text in texts), err
     assert_no_internal_frames(err)
+
+
+def test_the_setting_that_brings_frames_back(model, inspect):
+    with config.traceback_filtering("off"):
+        err = inspect(f"{model}:branches", "--arg=f32[]")[2]
+    assert f'File "{xtrace.__path__[0]}' in err and "if x > 0:" in err
 
 
 def assert_no_internal_frames(text):
@@ -276,7 +284,8 @@ def assert_no_internal_frames(text):
 def test_a_file_that_cannot_be_imported(source, texts, model, inspect):
     path = model.with_name("broken.py")
     path.write_text(source)
-    code, out, err = inspect(f"{path}:f", "--arg", "f32[]")
+    with config.traceback_filtering("auto"):
+        code, out, err = inspect(f"{path}:f", "--arg", "f32[]")
     assert (code, out) == (1, "")
     assert all(text in err for text in texts), err
     assert_no_internal_frames(err)

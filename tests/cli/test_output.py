@@ -75,6 +75,11 @@ def test_the_cache_as_json(tmp_path, capsys):
     assert as_json(capsys, "cache", *directory, "--clear")[1]["deleted"] == 0
 
 
+def test_a_cache_that_is_not_there(tmp_path, capsys):
+    assert main(["cache", "--directory", str(tmp_path / "absent")]) == 0
+    assert "absent: there is no such folder yet, 0 programs" in capsys.readouterr().out
+
+
 def test_the_demo_as_json(capsys):
     code, data = as_json(capsys, "demo", "--epochs", "1")
     assert code == 0 and data["epochs"] == 1 and 0 < data["accuracy"] <= 1 and data["seconds_jitted"] > 0

@@ -1,11 +1,14 @@
 """``python -m xtrace run FILE.py``: programs that cannot be started, and errors of programs."""
 
 import gc
+import os
+import subprocess
 import sys
 
 import pytest
 
 import xtrace
+from tests.architecture.source_tree import ROOT
 from xtrace.cli.main import main
 
 
@@ -49,6 +52,17 @@ def test_errors_of_a_program_are_its_own(content, error, folder):
     (folder / "a_program.py").write_text(content)
     with pytest.raises(error):
         main(["run", "a_program.py"])
+
+
+def test_an_error_of_a_program_is_printed_without_the_frames_that_lead_there(folder):
+    (folder / "a_program.py").write_text("def f():\n    raise ValueError('mine')\nf()\n")
+    for words in (["a_program.py"], ["-m", "a_program"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "xtrace", "run", *words], capture_output=True, text=True,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+        )
+        lines = [line.split('"')[1] for line in done.stderr.splitlines() if line.startswith("  File ")]
+        assert done.returncode == 1 and lines == [str(folder / "a_program.py")] * 2, done.stderr
 
 
 def test_a_program_knows_its_file_after_the_folder_changes(folder, capsys):

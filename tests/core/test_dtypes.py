@@ -308,9 +308,9 @@ def test_promotion_errors_name_the_dtypes_and_a_way_out():
 
 def test_promotion_of_what_is_no_number():
     key = dtypes.StoredDType("key<fry>", dtypes.uint32, (2,), dtypes.prng_key)
-    for dtype in (key, dtypes.float0):
+    for dtype, why in ((key, "combine only with their own dtype"), (dtypes.float0, "the derivative by an integer")):
         assert type_promotion.promote(((dtype, False), (dtype, False)), False) == (dtype, False)
-        with pytest.raises(type_promotion.TypePromotionError, match="combine only with their own dtype"):
+        with pytest.raises(type_promotion.TypePromotionError, match=why):
             type_promotion.promote(((dtype, False), (dtypes.float32, True)), False)
 
 

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+import xtrace
+import xtrace.numpy
 from xtrace._late_imports import late_imports
 
 BLOCK = """
@@ -33,6 +35,15 @@ def test_names_load_at_their_first_use(namespace):
         module.other  # noqa: B018
     with pytest.raises(ModuleNotFoundError, match="sndhdr_that_is_not_there"):
         module.old_name  # noqa: B018
+
+
+@pytest.mark.parametrize(("module", "name", "place"), [
+    (xtrace.numpy, "softmax", "xtrace.nn.softmax and"), (xtrace, "tree_map", "xtrace.tree.map"),
+    (xtrace, "scan", "xtrace.lax.scan"), (xtrace.lax, "sum", "xtrace.numpy.sum"),
+])
+def test_a_missing_name_says_which_module_has_it(module, name, place):
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}'; there is {place}"):
+        getattr(module, name)
 
 
 def test_a_module_that_is_loaded_again_lists_each_name_once(namespace):

@@ -191,6 +191,40 @@ def test_frames_stay_where_xtrace_itself_fails(failure, filtering, monkeypatch):
     assert not any("left out" in note for note in error.__notes__)
 
 
+def test_frames_are_hidden_outside_of_the_boundary_that_hid_the_error(filtering):
+    """What raises at the outer boundary is a call, and the class is one that Python raises for faults in code."""
+
+    @xtrace.custom_vjp
+    def without_rule(x):
+        return x
+
+    error = error_of(lambda: xtrace.grad(without_rule)(1.0))
+    assert type(error) is AttributeError and "<xtrace>" not in frames(error)
+
+    # The first mask of a process goes through a method that loads the real one.
+    program = "import xtrace, xtrace.numpy as jnp\nxtrace.jit(lambda x: x[x > 0].sum())(jnp.arange(3.0))"
+    settings = os.environ | {"XTRACE_TRACEBACK_FILTERING": "auto", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=settings)
+    assert "NonConcreteBooleanIndexError" in done.stderr and "_src" not in done.stderr.partition("Error: ")[0]
+
+
+@pytest.mark.parametrize("call", [
+    lambda: xtrace.NamedSharding(xtrace.make_mesh((1,), ("x",)), xtrace.P("y")),
+    lambda: xtrace.ShapeDtypeStruct("two", "float32"), lambda: xtrace.custom_jvp(1), lambda: xtrace.custom_vjp(1),
+    lambda: xtrace.custom_batching.custom_vmap(1), lambda: xtrace.set_mesh(1),
+    lambda: xtrace.sharding.use_abstract_mesh(1),
+    lambda: xtrace.shard_map(abs, mesh=xtrace.make_mesh((1,), ("x",)), in_specs=xtrace.P("y"), out_specs=xtrace.P())(1),
+])
+def test_public_classes_and_mapped_functions_are_boundaries(call, filtering):
+    assert frames(error_of(call)) == ["error_of", "<lambda>"]
+
+
+@pytest.mark.parametrize("module", [xtrace, jnp, lax], ids=lambda module: module.__name__)
+def test_a_misspelt_name_shows_the_line_of_the_user(module):
+    error = error_of(lambda: module.misspelt)
+    assert type(error) is AttributeError and frames(error) == ["error_of", "<lambda>"]
+
+
 def test_modes(filtering):
     filtering("off")
     error = error_of(lambda: xtrace.jit(branch)(1.0))

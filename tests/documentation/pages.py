@@ -52,6 +52,11 @@ def blocks(page: str) -> list[Block]:
     return found
 
 
+def saved_pages(page: str) -> list[str]:
+    """Return the names of the pages of HTML that the programs of a page write."""
+    return re.findall(r'\.save\("(\S+\.html)"\)', page)
+
+
 def run_page(page: str, folder: pathlib.Path) -> None:
     """Run all programs and commands of a page; AssertionError where one prints something else than the page shows."""
     programs = []

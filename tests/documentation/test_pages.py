@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from tests.architecture.source_tree import LAYERS, ROOT
-from tests.documentation.pages import blocks, compare, run_page
+from tests.documentation.pages import blocks, compare, run_page, saved_pages
 from tools.documentation import layers, notebooks, reference, surface
 
 pytestmark = pytest.mark.thorough
@@ -24,6 +24,12 @@ def test_programs_print_what_is_shown(path, tmp_path):
 def test_guides_and_concepts_have_programs():
     without = [n for n, p in zip(NAMES, PAGES, strict=True) if "```python" not in p.read_text() and "/" in n]
     assert without == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=NAMES)
+def test_links_to_pages_of_the_explorer_lead_to_those_that_programs_save(path):
+    page = path.read_text(encoding="utf-8")
+    assert re.findall(r"\]\(([^/)]+\.html)\)", page) == saved_pages(page)
 
 
 @pytest.mark.parametrize(

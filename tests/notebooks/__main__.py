@@ -15,9 +15,10 @@ _LONGEST = 20_000  # characters of HTML that are kept with a cell
 
 def main() -> None:
     """Run the notebooks that the words of the command line name, or all."""
-    for path in NOTEBOOKS:
-        if sys.argv[1:] and not any(word in path.name for word in sys.argv[1:]):
-            continue
+    chosen = [path for path in NOTEBOOKS if not sys.argv[1:] or any(word in path.name for word in sys.argv[1:])]
+    if not chosen:
+        sys.exit(f"no notebook of {NOTEBOOKS[0].parent} has {' or '.join(sys.argv[1:])} in its name")
+    for path in chosen:
         start = time.monotonic()
         stored, executed = nbformat.read(path, as_version=4), execute(path)
         for old, new in zip(code_cells(stored), code_cells(executed), strict=True):

@@ -1,4 +1,4 @@
-"""The command line: ``python -m tools.compatibility --help``."""
+"""Run published tests and programs of libraries under jax and under xtrace; write docs/compatibility.md."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def _explorer_pages() -> dict[str, bytes]:
     """Return the pages of the explorer that programs of the documentation save, by their paths in the site."""
     folder = _REPOSITORY / "docs"
     sources = {path: path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.md"))}
-    saving = {path: text for path, text in sources.items() if ').save("' in text}
+    saving = {path: text for path, text in sources.items() if pages.saved_pages(text)}
 
     def run(path: pathlib.Path) -> dict[str, bytes]:
         programs = [block.text for block in pages.blocks(saving[path]) if block.language == "python"]

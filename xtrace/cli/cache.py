@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from xtrace._src.core.diagnostics.text_tables import format_count, format_size
 from xtrace._src.core.settings import compilation_cache_settings as cache_settings
 from xtrace._src.runtime.compilation_cache import count_entries
@@ -32,8 +34,9 @@ def describe_cache(directory: str | None, clear: bool, verify: bool) -> Result:
         aside = cache.count_wrong()
     except OSError as error:
         raise CommandError(str(error)) from None
+    absent = "" if os.path.isdir(cache.directory) else "there is no such folder yet, "
     state = (
-        f"{cache.directory}: {format_count(len(sizes), 'program')}, {format_size(sum(sizes))}, "
+        f"{cache.directory}: {absent}{format_count(len(sizes), 'program')}, {format_size(sum(sizes))}, "
         f"{format_count(traces, 'trace')}, {aside} wrong ones set aside"
     )
     if wrong:

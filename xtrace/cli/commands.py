@@ -143,7 +143,8 @@ _RUN_USAGE = """python -m xtrace run ARTIFACT [--arg VALUE ...] [--json]
        python -m xtrace run FILE.py [ARGUMENT ...]
        python -m xtrace run -m MODULE [ARGUMENT ...]"""
 _RUN_ARGUMENTS = f"""{ACCEPTED}
-A type stands for ones, and a string such as '"x.npy"' for the array in that file. Without --arg all arguments are ones.
+A type stands for ones, and x.npy, in a container "x.npy", for the array in that file. Without --arg all
+arguments are ones.
 
 The words after FILE.py and MODULE are the program's.
 

@@ -13,27 +13,29 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import xtrace
+from xtrace._src.core.settings import config
 from xtrace.cli.errors import WRONG_COMMAND, CommandError
-from xtrace.cli.programs import find_fault_of_source
-
-_HIDDEN = (*(str(Path(folder)) for folder in xtrace.__path__), "<frozen importlib", "<frozen runpy")
+from xtrace.cli.programs import STARTING, find_fault_of_source
 
 
 def user_traceback(error: BaseException) -> str:
-    """Return the traceback of `error` without xtrace's frames; only the error if no frame remains."""
+    """Return the traceback of `error` without xtrace's frames; only the error if no frame remains.
+
+    The setting ``jax_traceback_filtering`` at "off" brings the frames back.
+    """
     report = traceback.TracebackException.from_exception(error)
-    return "".join(_remove_our_frames(report).format()).rstrip()
+    if config.traceback_filtering.value != "off":
+        _remove_our_frames(report)
+    return "".join(report.format()).rstrip()
 
 
-def _remove_our_frames(report: traceback.TracebackException) -> traceback.TracebackException:
-    frames = [frame for frame in report.stack if not frame.filename.startswith(_HIDDEN)]
+def _remove_our_frames(report: traceback.TracebackException) -> None:
+    frames = [frame for frame in report.stack if not frame.filename.startswith(STARTING)]
     # With None for the frames, the headline "Traceback" disappears as well.
     report.stack = traceback.StackSummary.from_list(frames) if frames else None  # type: ignore[assignment]
     for inner in (report.__cause__, report.__context__, *(report.exceptions or ())):
         if inner is not None:
             _remove_our_frames(inner)
-    return report
 
 
 def load_function(target: str) -> Callable[..., Any]:

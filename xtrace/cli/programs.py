@@ -9,6 +9,7 @@ import sys
 import tokenize
 import traceback
 from collections.abc import Sequence
+from types import TracebackType
 
 import xtrace
 from xtrace.cli.errors import FAILED, WRONG_COMMAND, CommandError
@@ -18,6 +19,8 @@ TEXT_ENDINGS = (".mlir", ".stablehlo")
 _PYTHON_ENDINGS = (".py", ".pyc", ".pyw", ".pyz", ".zip")
 # The modules of Python that find a program.
 _LOADERS = frozenset(("importlib", "pkgutil", "runpy", "zipimport"))
+# How the names of files begin whose frames lead to the code of a user.
+STARTING = (*(folder + os.sep for folder in xtrace.__path__), "<frozen importlib", "<frozen runpy")
 
 
 def run_program(words: Sequence[str]) -> None:
@@ -51,6 +54,15 @@ def run_program(words: Sequence[str]) -> None:
             raise CommandError(f"{rest[0]} is no Python program:\n\n{shown}", FAILED) from None
         fault = str(error) if is_module or isinstance(error, ImportError) else find_fault_of_source(rest[0])
         raise CommandError(f"{rest[0]!r} cannot be run: {fault}", WRONG_COMMAND) from None
+
+
+def show_error(kind: type[BaseException], error: BaseException, entry: TracebackType | None) -> None:
+    """Print an error that ends the process, without the frames that led to the program: an exception hook."""
+    start = entry
+    while start is not None and start.tb_frame.f_code.co_filename.startswith(STARTING):
+        start = start.tb_next
+    entry = start or entry
+    sys.__excepthook__(kind, error.with_traceback(entry), entry)
 
 
 def _is_of_program(error: BaseException) -> bool:

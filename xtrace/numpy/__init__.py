@@ -211,7 +211,11 @@ def __getattr__(name: str) -> _typing.Any:
     # The version of the Python array API standard that the module follows.
     if name == "__array_api_version__":
         return "2025.12" if _load_late("_is_newer")() else "2024.12"
-    return _load_late(name)
+    try:
+        return _load_late(name)
+    except AttributeError as error:
+        error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next  # without this line
+        raise
 
 
 def __dir__() -> list[str]:

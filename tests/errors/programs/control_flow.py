@@ -62,6 +62,34 @@ PROGRAMS = [
         """,
     ),
     WrongProgram(
+        "map_of_a_function_of_two_arguments",
+        """
+        lax.map(lambda x, y: x * y, (jnp.ones(2), jnp.ones(2)))
+        """,
+        error="TypeError",
+        says=["missing 1 required positional argument: 'y'"],
+        underlined="lax.map(lambda x, y: x * y, (jnp.ones(2), jnp.ones(2)))",
+        fix="map calls its function with one argument, a row of xs",
+        in_message=False,
+        right="""
+        lax.map(lambda pair: pair[0] * pair[1], (jnp.ones(2), jnp.ones(2)))
+        """,
+    ),
+    WrongProgram(
+        "body_of_a_loop_that_takes_the_value_only",
+        """
+        lax.fori_loop(0, 3, lambda x: 2 * x, 1.0)
+        """,
+        error="TypeError",
+        says=["takes 1 positional argument but 2 were given"],
+        underlined="lax.fori_loop(0, 3, lambda x: 2 * x, 1.0)",
+        fix="fori_loop calls body_fun with the number of the step and the value",
+        in_message=False,
+        right="""
+        lax.fori_loop(0, 3, lambda i, x: 2 * x, 1.0)
+        """,
+    ),
+    WrongProgram(
         "operands_missing_in_a_branch",
         """
         lax.cond(True, lambda x: x, lambda: 0.0, 1.0)
@@ -69,7 +97,7 @@ PROGRAMS = [
         error="TypeError",
         says=["takes 0 positional arguments but 1 was given"],
         underlined="lax.cond(True, lambda x: x, lambda: 0.0, 1.0)",
-        fix="takes 0 positional arguments",
+        fix="cond calls each of its functions with the operands",
         in_message=False,
         right="""
         lax.cond(True, lambda x: x, lambda x: 0.0, 1.0)

@@ -477,7 +477,7 @@ PROGRAMS = [
         error="ValueError",
         says=["Number of devices 8", "(4, 4), 16"],
         underlined='xtrace.make_mesh((4, 4), ("a", "b"))',
-        fix="JAX_NUM_CPU_DEVICES=16",
+        fix="XTRACE_NUM_CPU_DEVICES=16",
         in_message=False,
         right="""
         xtrace.make_mesh((4, 2), ("a", "b"))
@@ -1357,7 +1357,7 @@ PROGRAMS = [
         error="ValueError",
         says=["size 9", "8 devices"],
         underlined="xtrace.pmap(lambda x: x)(jnp.ones((9, 2)))",
-        fix="JAX_NUM_CPU_DEVICES=9",
+        fix="XTRACE_NUM_CPU_DEVICES=9",
         in_message=False,
         right="""
         xtrace.pmap(lambda x: x)(jnp.ones((8, 2)))

@@ -603,4 +603,19 @@ PROGRAMS = [
         total(3.0)
         """,
     ),
+    WrongProgram(
+        "loop_over_a_number",
+        """
+        for value in jnp.array(1.5):
+            print(value)
+        """,
+        error="TypeError",
+        says=["iteration over a 0-d array"],
+        underlined="jnp.array(1.5)",
+        fix="an array of one element with jnp.atleast_1d",
+        right="""
+        for value in jnp.atleast_1d(jnp.array(1.5)):
+            print(value)
+        """,
+    ),
 ]

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from xtrace._src.alias.placeholders import KERNEL_MODULES, PLACEHOLDERS, make_placeholder
 from xtrace._src.alias.private_modules import PRIVATE_MODULES, make_private_module
 from xtrace._src.core.arrays import name_classes_as_jax
+from xtrace._src.core.diagnostics.positions import is_internal
+from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.garbage_collection import freeze_until_tracing
 from xtrace._src.core.settings.jax_version import version
 
@@ -32,6 +34,7 @@ class JaxFinder:
     """The finder of the module ``jax``, of its submodules, and of the distribution ``jax``."""
 
     @staticmethod
+    @boundary
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         """Return the spec of xtrace's module; ModuleNotFoundError for a module of jax that xtrace lacks."""
         if name != "jax" and not name.startswith("jax."):
@@ -53,6 +56,7 @@ class AbsentNameFinder:
     """The last finder: it explains the missing names of ``from jax import name``."""
 
     @staticmethod
+    @boundary
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:
         """Raise ModuleNotFoundError for a name below ``xtrace``."""
         if name.startswith("xtrace.") and not name.startswith("xtrace._src"):
@@ -100,7 +104,7 @@ def _find_importer() -> str:
     frame: Any = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith("<frozen") and file != __file__:
+        if not file.startswith("<frozen") and not is_internal(file):
             return f". Imported at {file}:{frame.f_lineno} ({frame.f_globals.get('__name__', '?')})"
         frame = frame.f_back
     return ""

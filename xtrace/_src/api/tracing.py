@@ -175,12 +175,13 @@ def abstract_leaves(
             )
             raise (ValueError if isinstance(error, ValueError) else TypeError)(
                 f"Error interpreting argument {path} of {name} as an abstract array: {error}. If the function needs "
-                f"the value itself in Python, {advice}.{_explain_pytrees(leaf)}"
+                f"the value itself in Python, {advice}.{explain_pytrees(leaf)}"
             ) from None
     return avals
 
 
-def _explain_pytrees(leaf: object) -> str:
+def explain_pytrees(leaf: object) -> str:
+    """Return the last sentence of a message about a leaf that is no array: what an object of a user's class can be."""
     if type(leaf).__module__ == "builtins":
         return ""
     return (

@@ -18,6 +18,7 @@ import numpy as np
 
 from xtrace._src.core import dtypes
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.errors import InconclusiveDimensionOperation
 from xtrace._src.core.settings import config
 from xtrace._src.core.shardings.manual_axis_type import ManualAxisType
@@ -430,6 +431,7 @@ class ShapeDtypeStruct:
 
     __slots__ = ("shape", "dtype", "_place", "_layout", "weak_type", "manual_axis_type", "is_ref")
 
+    @boundary
     def __init__(
         self, shape: Any, dtype: Any, *, sharding: Any = None, weak_type: bool = False, manual_axis_type: Any = None,
         is_ref: bool = False,
@@ -439,9 +441,8 @@ class ShapeDtypeStruct:
         try:
             self.shape = to_sizes(shape)
         except TypeError:
-            raise TypeError(
-                f"ShapeDtypeStruct: shape must be a sequence of integers, got {abbreviate(shape)}"
-            ) from None
+            message = f"ShapeDtypeStruct: shape must be a sequence of integers, got {abbreviate(shape)}"
+            raise TypeError(message) from None
         self.dtype = dtypes.canonicalize(dtype, True)
         place: Any = sharding.sharding if isinstance(sharding, Format) else sharding
         self._layout: Any = sharding.layout if isinstance(sharding, Format) else None

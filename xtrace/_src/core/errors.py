@@ -96,15 +96,6 @@ def refusal_class(argument: object) -> type[TypeError]:
     return TypeError
 
 
-# Tracebacks name the public module, even before it is loaded.
-for _kind in (
-    JAXTypeError, JAXIndexError, ConcretizationTypeError, TracerBoolConversionError, TracerArrayConversionError,
-    TracerIntegerConversionError, NonConcreteBooleanIndexError, UnexpectedTracerError, JaxprTypeError, BroadcastError,
-    MatrixShapeError, StaticArgumentError, KeyReuseError, InconclusiveDimensionOperation, RecompilationWarning,
-):
-    _kind.__module__ = "xtrace.errors"
-
-
 class DuplicateSpecError(ValueError):
     """A PartitionSpec splits two dimensions over the same mesh axis. Leave one of them whole, with None."""
 
@@ -126,3 +117,8 @@ class NoMeshError(RuntimeError, ValueError):
 
 class ReferenceIndexError(IndexError, ValueError):
     """An index of a reference, or a value written there, does not fit. An IndexError, and a ValueError as in JAX."""
+
+
+# Tracebacks name the public module, even before it is loaded.
+for _name in __all__:
+    globals()[_name].__module__ = "xtrace.errors"

@@ -21,6 +21,7 @@ from xtrace._src.core.dtypes import (
     canonicalize,
     complex128,
     families,
+    float0,
     float64,
     full_name,
     int64,
@@ -144,10 +145,11 @@ def _promote(given: tuple[tuple[Any, bool], ...], x64: bool, mode: str, wide: bo
 def _no_promotion(dtypes: set[Any], pairs: set[tuple[Any, bool]], mode: str) -> str:
     shown = " and ".join(sorted(full_name(d) + (" (weak)" if weak else "") for d, weak in pairs))
     if not dtypes <= families.keys():
-        return (
-            f"{shown} have no common dtype; random keys and float0 combine only with their own dtype; fold_in(key, n) "
-            "makes another key of a number"
-        )
+        if float0 in dtypes:
+            meant = "float0 is the derivative by an integer, and holds nothing; differentiate by a float"
+        else:
+            meant = "random keys combine only with their own dtype; fold_in(key, n) makes another key of a number"
+        return f"{shown} have no common dtype; {meant}"
     target = max((d for d, _ in pairs), key=lambda d: (bit_width(d), d.name))
     advice = f"convert one explicitly, for example x.astype('{target.name}')"
     if mode == "strict":

@@ -24,7 +24,15 @@ from xtrace._src.core.jaxprs.check import check_jaxpr
 from xtrace._src.core.jaxprs.effects import NO_EFFECTS as no_effects
 from xtrace._src.core.jaxprs.effects import Effect, Effects
 from xtrace._src.core.jaxprs.ir import (
-    ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, find_jaxprs, pack_given_parameters,
+    ClosedJaxpr,
+    DebugInfo,
+    DropVar,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    find_jaxprs,
+    pack_given_parameters,
 )
 from xtrace._src.core.jaxprs.source_info import get_position
 from xtrace._src.core.primitive import Primitive

@@ -80,7 +80,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
     def __call__(self, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
         self._check_defined()
         concrete = current_trace.get() is base_trace
-        if concrete and not kwargs and all([isinstance(x, Array) for x in args]):
+        if concrete and not kwargs and all(isinstance(x, Array) for x in args):
             return self.fun(*args)
         positional = self._positional(args, kwargs)
         if concrete:

@@ -14,6 +14,7 @@ from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.pytrees import key_paths, pytree
 from xtrace._src.core.tangents import is_differentiable, tangent_aval
 from xtrace._src.core.trace import Tracer
@@ -54,6 +55,7 @@ class custom_jvp(CustomFunction[_Arguments, _Result]):
     jvp: Callable[..., Any] | None = None
     symbolic_zeros = False
 
+    @boundary
     def __init__(
         self, fun: Callable[_Arguments, _Result], nondiff_argnums: Shape = (), nondiff_argnames: Any = ()
     ) -> None:

@@ -15,6 +15,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of, is_array_like
 from xtrace._src.core.callables import check_callable, function_name, wraps
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.pytrees import pytree, pytree_registration
 from xtrace._src.core.references import Reference
@@ -109,6 +110,7 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
     kind = "custom_vjp"
     _takes_references = True
 
+    @boundary
     def __init__(
         self, fun: Callable[_Arguments, _Result], nondiff_argnums: Shape = (), nondiff_argnames: Any = ()
     ) -> None:

@@ -46,6 +46,7 @@ class custom_vmap(CustomFunction[_Arguments, _Result]):
 
     kind = "custom_vmap"
 
+    @boundary
     def __init__(self, fun: Callable[_Arguments, _Result]) -> None:
         super().__init__(fun, (), ())
         self.vmap_rule: Callable[..., Any] | None = None

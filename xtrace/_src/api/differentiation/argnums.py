@@ -17,7 +17,8 @@ def read_argnums(argnums: Any) -> tuple[tuple[int, ...], bool]:
         numbers = tuple([operator.index(n) for n in (argnums if several else (argnums,))])
     except TypeError:
         raise TypeError(
-            f"differentiation: argnums must be an int or a sequence of ints, got {abbreviate(argnums)}"
+            f"differentiation: argnums must be an int or a sequence of ints, got {abbreviate(argnums)}. The arguments "
+            "of the function are given to what is returned, as in grad(f)(x)"
         ) from None
     if not numbers:
         raise ValueError("differentiation: argnums names no argument; give the number of one, such as argnums=0")

@@ -15,6 +15,7 @@ from xtrace._src.api.differentiation.argnums import find_positions, read_argnums
 from xtrace._src.api.differentiation.pullback import find_mesh_place, make_pullback, put_on_place, saveable_leaves
 from xtrace._src.api.jit.argument_paths import defer_argument_paths, list_argument_paths
 from xtrace._src.api.jit.static_arguments import NO_STATIC
+from xtrace._src.api.tracing import explain_pytrees
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, aval_of, high_types, is_array_like, is_high
 from xtrace._src.core.callables import check_callable, function_name, make_debug_info, wraps
@@ -141,7 +142,9 @@ class Flat:
                 avals.append(aval_of(leaf))
             except TypeError as error:
                 path = self.path(position)
-                raise TypeError(f"{self.transformation}: argument {path} of {self.name}: {error}") from None
+                raise TypeError(
+                    f"{self.transformation}: argument {path} of {self.name}: {error}.{explain_pytrees(leaf)}"
+                ) from None
         return avals
 
 
@@ -595,6 +598,7 @@ def grad(
         >>> xtrace.grad(lambda w, x: jnp.dot(w, x))(jnp.ones(2), jnp.array([3.0, 4.0]))
         Array([3., 4.], dtype=float32)
     """
+    check_callable(fun)
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     @boundary
@@ -626,7 +630,7 @@ def check_input(
     raise TypeError(
         f"{function} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), "
         f"but {where}. If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True; "
-        "or write the number with a point, 2.0"
+        f"or {'convert it with astype(float)' if aval.shape else 'write the number with a point, 2.0'}"
     )
 
 

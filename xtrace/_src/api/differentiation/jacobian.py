@@ -69,7 +69,8 @@ def _check_forward(name: str, leaves: Sequence[Any], holomorphic: bool, kind: st
     for leaf in leaves:
         aval = aval_of(leaf)
         if not accepted(aval.dtype):
-            rest = "" if holomorphic else ". For holomorphic differentiation, pass holomorphic=True"
+            is_complex = dtypes.is_complex(aval.dtype)
+            rest = ". For holomorphic differentiation, pass holomorphic=True" if is_complex else ". Convert with astype"
             raise TypeError(
                 f"jacfwd with holomorphic={holomorphic} requires {kind}s of {wanted} dtype, {name} has "
                 f"{aval.str_short(True)}{rest}"
@@ -231,6 +232,7 @@ def hessian(
         Array([[0., 1.],
                [1., 0.]], dtype=float32)
     """
+    check_callable(fun)
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
 

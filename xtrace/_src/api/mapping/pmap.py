@@ -188,7 +188,7 @@ def _choose_devices(devices: Sequence[Any] | None, backend: str | None, size: in
     if size > len(known):
         raise ValueError(
             f"pmap: the mapped axis has the size {size}, but only {len(known)} devices are available. To try a program "
-            f"on the CPU, start it with JAX_NUM_CPU_DEVICES={size}"
+            f"on the CPU, start it with XTRACE_NUM_CPU_DEVICES={size}"
         )
     return known[:size]
 

@@ -12,6 +12,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.callables import check_callable, function_name, positional_names, wraps
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.name_suggestions import suggest_name
+from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.jaxprs.ir import ClosedJaxpr, DebugInfo
 from xtrace._src.core.pytrees import key_paths, pytree
 from xtrace._src.core.shardings.axis_names import name_tuple
@@ -94,6 +95,7 @@ def shard_map(
     jitted = jit(call.bind)
 
     @wraps(f)
+    @boundary
     def mapped(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
             raise TypeError(

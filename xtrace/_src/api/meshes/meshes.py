@@ -11,6 +11,7 @@ import numpy as np
 from xtrace._late_imports import late_modules
 from xtrace._src.api.meshes.device_meshes import create_device_mesh
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.settings import config
 from xtrace._src.core.shardings.axis_names import name_tuple
@@ -87,7 +88,7 @@ def make_mesh(
     if wanted > len(given):
         raise ValueError(
             f"make_mesh: Number of devices {len(given)} must be >= the product of mesh_shape {shape}, {wanted}. "
-            f"To try a program on the CPU, start it with JAX_NUM_CPU_DEVICES={wanted}"
+            f"To try a program on the CPU, start it with XTRACE_NUM_CPU_DEVICES={wanted}"
         )
     types = (AxisType.Explicit,) * len(names) if axis_types is None else axis_types
     return Mesh(create_device_mesh(shape, given[:wanted], allow_split_physical_axes=True), names, types)
@@ -128,6 +129,7 @@ class set_mesh:
 
     __slots__ = ("prev_mesh", "prev_abstract_mesh", "_outer")
 
+    @boundary
     def __init__(self, mesh: Mesh | None) -> None:
         if mesh is not None and not isinstance(mesh, Mesh):
             raise ValueError(
@@ -169,6 +171,7 @@ class use_abstract_mesh:
 
     __slots__ = ("mesh", "prev", "_outer")
 
+    @boundary
     def __init__(self, mesh: AbstractMesh) -> None:
         if not isinstance(mesh, AbstractMesh):
             raise ValueError(

@@ -566,8 +566,13 @@ def for_item_assignment(case: Case) -> list[str]:
     return [correction] if correction is not None else []
 
 
+def for_iteration_of_no_count(case: Case) -> list[str]:
+    """Return the corrections of an iteration over a scalar that cannot be a number of steps."""
+    return [f"make it an array of one element with {case.jnp}.atleast_1d"]
+
+
 def for_iteration(case: Case) -> list[str]:
-    """Return the corrections of an iteration over a scalar."""
+    """Return the corrections of an iteration over an integer."""
     writer, node, parent = case.writer, case.node, case.parent
     if writer is not None and isinstance(parent, ast.For) and parent.iter is node:
         counted = ast.Call(ast.Name("range", ast.Load()), [node], [])

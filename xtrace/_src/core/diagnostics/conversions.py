@@ -160,4 +160,5 @@ def item_assignment(array: Array) -> TypeError:
 def iteration(array: Any) -> TypeError:
     """The error of iterating over an array without axes, concrete or traced."""
     tracer = array if hasattr(array, "owner") else None
-    return TypeError(_message("iteration over a 0-d array", tracer, advice.for_iteration))
+    fixes = advice.for_iteration if is_integer(array.dtype) else advice.for_iteration_of_no_count
+    return TypeError(_message("iteration over a 0-d array", tracer, fixes))

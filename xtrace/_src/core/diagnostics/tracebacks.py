@@ -106,7 +106,8 @@ def _is_hidden(frames: list[TracebackType], position: int) -> bool:
 def _is_unforeseen(error: BaseException, innermost: TracebackType) -> bool:
     """Whether the error was raised in xtrace's code unintentionally."""
     code = innermost.tb_frame.f_code
-    if not is_internal(code.co_filename):
+    # A boundary that hid the frames inside of it has judged the error; now the innermost frame is the one outside.
+    if not is_internal(code.co_filename) or _HIDDEN in getattr(error, "__notes__", ()):
         return False
     if isinstance(error, AssertionError):
         return True

@@ -18,6 +18,10 @@ class _Unconstrained(Sentinel):
 UNCONSTRAINED = _Unconstrained("UNCONSTRAINED")
 
 
+# Python has one empty frozenset.
+_NO_AXES: frozenset[Any] = frozenset()
+
+
 def get_entry_axes(entry: Any) -> tuple[Any, ...]:
     """Return the mesh axes in an entry of a specification, the slowest first."""
     if entry is None or entry is UNCONSTRAINED:
@@ -53,18 +57,23 @@ class PartitionSpec:
     unreduced: frozenset[Any]
     reduced: frozenset[Any]
 
-    def __init__(self, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()) -> None:
+    def __init__(self, *partitions: Any, unreduced: Any = _NO_AXES, reduced: Any = _NO_AXES) -> None:
         self._partitions = tuple([_canonical_entry(p) for p in partitions])
+        for dimension, entry in enumerate(self._partitions):
+            _check_entry(dimension, entry)
+        self.unreduced = self.reduced = _NO_AXES
+        if unreduced is not _NO_AXES or reduced is not _NO_AXES:
+            self._set_sums(unreduced, reduced)
+        self._hash = hash((self._partitions, self.unreduced, self.reduced))
+
+    def _set_sums(self, unreduced: Any, reduced: Any) -> None:
         for name, axes in (("unreduced", unreduced), ("reduced", reduced)):
             if not isinstance(axes, (set, frozenset)):
                 raise TypeError(f"PartitionSpec: {name} must be a set of axis names, got {abbreviate(axes)}")
             if None in axes:
                 raise ValueError(f"PartitionSpec: {name} cannot contain None; give names of mesh axes")
         self.unreduced, self.reduced = frozenset(unreduced), frozenset(reduced)
-        for dimension, entry in enumerate(self._partitions):
-            _check_entry(dimension, entry)
         self._check_disjoint()
-        self._hash = hash((self._partitions, self.unreduced, self.reduced))
 
     def _check_disjoint(self) -> None:
         used = {axis for entry in self._partitions for axis in get_entry_axes(entry)}

@@ -13,6 +13,7 @@ from xtrace._late_imports import late_modules
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.name_suggestions import suggest_name
+from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.errors import DuplicateSpecError, IndivisibleError
 from xtrace._src.core.shardings.mesh import AxisType, BaseMesh, Mesh, size_tuple
 from xtrace._src.core.shardings.partition_spec import (
@@ -297,6 +298,7 @@ class NamedSharding(Sharding):
 
     __slots__ = ("mesh", "spec", "memory_kind", "_hash", "__dict__", "__weakref__")
 
+    @boundary
     def __init__(self, mesh: Any, spec: PartitionSpec, memory_kind: str | None = None) -> None:
         if not isinstance(mesh, BaseMesh):
             raise TypeError(f"NamedSharding: mesh must be a Mesh, such as make_mesh returns; got {abbreviate(mesh)}")

@@ -46,6 +46,17 @@ class Body(NamedTuple):
 
 _interned = Table()
 
+# How operations call a function, for the error of one that takes other arguments.
+_CALLS = {
+    "cond": "cond calls each of its functions with the operands",
+    "switch": "switch calls each of its functions with the operands",
+    "scan": "scan calls its function with the carry and a row of xs, which is None without xs",
+    "map": "map calls its function with one argument, a row of xs",
+    "fori_loop": "fori_loop calls body_fun with the number of the step and the value",
+    "while_loop": "while_loop calls body_fun with the value",
+    "while_cond": "while_loop calls cond_fun with the value",
+}
+
 
 def stage_body(
     transformation: str, function: Callable[..., Any], in_tree: PyTreeDef, in_avals: Sequence[ShapedArray]
@@ -77,7 +88,14 @@ def _stage(
 
     def flat(*leaves: Any) -> list[Any]:
         nonlocal out_tree
-        result = function(*pytree.tree_unflatten(in_tree, wrap(leaves, in_avals)))
+        args = pytree.tree_unflatten(in_tree, wrap(leaves, in_avals))
+        try:
+            result = function(*args)
+        except TypeError as error:
+            is_from_call = error.__traceback__ is not None and error.__traceback__.tb_next is None
+            if is_from_call and transformation in _CALLS:
+                error.args = (f"{error}: {_CALLS[transformation]}",)
+            raise
         results, out_tree = pytree.tree_flatten(result)
         check_results(results, result, lambda: info)
         return results
