@@ -195,14 +195,15 @@ def test_steps_of_compiling_are_timed(messages):
         assert compiling == "Compiling <lambda> for x: f32[] weakly typed (as Python's float), static n=3"
         steps = [text.rsplit(" in ", 1) for text in [tracing, *others]]
         assert [text for text, _ in steps] == [
-            f"Finished {step} of <lambda>" for step in ("tracing", "lowering", "compilation")
+            "Finished tracing of <lambda>", "Finished lowering of <lambda>",
+            "Finished XLA compilation of jit(<lambda>)",
         ]
         assert all(0 <= float(seconds.removesuffix(" s")) < 60 for _, seconds in steps)
         for _ in range(7):
             f(1.0, 3)
         assert messages() == []
         xtrace.lax.tan(ones(2, 7, 1))
-        assert [text.rsplit(" in ", 1)[0] for text in messages()] == ["Finished compilation of tan"]
+        assert [text.rsplit(" in ", 1)[0] for text in messages()] == ["Finished XLA compilation of jit(tan)"]
 
 
 # What the cache holds

@@ -519,6 +519,31 @@ def test_rules_get_numbers_that_know_their_dtype():
         assert run(xtrace, wrapper) == run(jax, wrapper)
 
 
+@pytest.mark.parametrize("make", [
+    lambda api: api.custom_jvp, lambda api: api.custom_vjp, lambda api: api.custom_batching.custom_vmap,
+    lambda api: api.custom_batching.sequential_vmap,
+], ids=["jvp", "vjp", "vmap", "sequential"])
+def test_functions_that_are_called_alone_get_values_with_a_dtype(make):
+    def run(api):
+        seen = []
+
+        def function(x, tree):
+            leaves = [x, *tree["pair"]]
+            seen.append([str(v.dtype) for v in leaves])
+            return x, 3, tree["pair"][0] * 2
+
+        f = make(api)(function)
+        for name in ("defjvp", "def_vmap"):
+            if hasattr(f, name):
+                getattr(f, name)(lambda *args: None)
+        if hasattr(f, "defvjp"):
+            f.defvjp(lambda *args: None, lambda *args: None)
+        results = f(1.0, {"pair": (2, np.arange(2.0))})
+        return seen, [(float(r), str(getattr(r, "dtype", "int"))) for r in results]
+
+    assert run(xtrace) == run(jax)
+
+
 def test_numbers_stay_numbers_in_functions_with_rules():
     def values(api):
         f = api.custom_jvp(lambda x, y: x**2 + y)

@@ -55,6 +55,45 @@ def test_replace_changes_the_given_fields_of_a_copy():
         equation.replace(operation=lax.cos)
 
 
+def test_replace_takes_the_fields_of_jax():
+    (equation,) = xtrace.make_jaxpr(lambda x: lax.reduce_sum(x, (0,)))(np.ones((2, 3))).eqns
+    (other,) = xtrace.make_jaxpr(xtrace.named_call(lax.sin, name="wave"))(1.0).eqns
+    changed = equation.replace(
+        params=equation.params | {"axes": (1,)}, source_info=other.source_info, ctx=equation.ctx
+    )
+    assert changed.params["axes"] == (1,) and equation.params["axes"] == (0,)
+    assert str(changed.source_info.name_stack) == "wave" and changed.source == other.source
+    with pytest.raises(TypeError, match=r"JaxprEqn.replace: reduce_sum has the parameters \(axes.*; got \(places\)"):
+        equation.replace(params={"places": (0,)})
+
+
+def test_a_call_of_a_jitted_function_shows_one_entry_for_each_operand_and_result():
+    closed = xtrace.make_jaxpr(xtrace.jit(lambda x, y: (lax.sin(x) * y, y, x)))(1.0, 2.0)
+    (equation,) = closed.eqns
+    unspecified = equation.params["in_shardings"][0]
+    expected = {
+        "donated_invars": (False,) * 2, "in_shardings": (unspecified,) * 2, "out_shardings": (unspecified,) * 3,
+        "in_layouts": (None,) * 2, "out_layouts": (None,) * 3,
+    }
+    assert {name: equation.params[name] for name in expected} == expected
+    # A program that adds a result, as those do that collect intermediate values, extends the rows of results.
+    called = equation.params["jaxpr"].jaxpr
+    sine = called.eqns[0].outvars[0]
+    wider = ClosedJaxpr(called.replace(outvars=[*called.outvars, sine]), [])
+    grown = equation.params | {"jaxpr": wider} | {
+        name: equation.params[name] + equation.params[name][:1] for name in ("out_shardings", "out_layouts")
+    }
+    added = Var(sine.aval)
+    changed = equation.replace(params=grown, outvars=[*equation.outvars, added])
+    outer = ClosedJaxpr(closed.jaxpr.replace(eqns=[changed], outvars=[*closed.jaxpr.outvars, added]), [])
+    function = xtrace.extend.core.jaxpr_as_fun(outer)
+    for run in (function, xtrace.jit(function)):
+        np.testing.assert_allclose(run(1.0, 2.0)[3], np.sin(np.float32(1)), rtol=1e-6)
+    # Rows of defaults are not printed, and an equation that was taken apart equals its like.
+    assert "out_shardings" not in str(changed)
+    assert equation.replace(params=equation.params).parameters == equation.parameters
+
+
 def test_a_jaxpr_keeps_lists_of_its_own():
     x = Var(F32)
     inputs, outputs = [x], [x]

@@ -81,6 +81,7 @@ VALUES = {
     "device_get tree": lambda lib, a: host(lib.module.device_get({"a": [a, 3]})["a"][0]),
     "asarray": lambda lib, a: host(np.asarray(a)),
     "array": lambda lib, a: host(np.array(a)),
+    "_value": lambda lib, a: host(a._value),
     "another dtype": lambda lib, a: host(np.asarray(a, np.float64)),
     "repr": lambda lib, a: repr(a),
     "str": lambda lib, a: str(a),

@@ -43,6 +43,7 @@ RESULTS = [
     "m.reshard(a, N(None, 'x'))", "m.reshard(a, N('y'))", "m.jit(lambda a: a.sum(0), out_shardings=N('x'))(a)",
     "np.tile(a, (1, 2))", "np.tile(a, (3, 1, 1))", "m.vmap(lambda r: np.tile(r, 2))(a)",
     "m.jvp(np.sin, (a,), (a,))[1]", "np.exp(d).sum(1)", "a ** 2", "np.maximum(a, c)", "-a", "np.tile(e, (2, 1))",
+    "np.fft.fft(d, axis=0)", "np.fft.fft2(d)", "np.fft.irfft(c + 0j)", "np.fft.rfft(a)",
     "a - a.mean(1, keepdims=True)", "d.reshape(64)", "d.reshape(8, 4, 2)", "d.T.reshape(64)",
     "m.shard_map(lambda b: b * 2, mesh=d.sharding.mesh, in_specs=P('x'), out_specs=P('x'), axis_names={'x'})(d)",
 ]
@@ -224,7 +225,7 @@ REFUSED = [
     ("d @ d", "consistent sharding"), ("a.reshape(2, 4, 8)", "without communication"), ("a[0]", "axis 0"),
     ("a[m.numpy.array([0, 1])]", "axis 0, which is indexed"), ("np.cumsum(a, 0)", "unsharded along axis 0"),
     ("np.sort(a, 0)", "unsharded along axis 0"), ("np.pad(a, 1)", "4 parts do not divide"),
-    ("np.tile(a, (2, 1))", "would be repeated 2 times"),
+    ("np.tile(a, (2, 1))", "would be repeated 2 times"), ("np.fft.rfft(c)", "2 parts do not divide"),
     ("np.roll(a, 1, 0)", "do not divide"), ("np.concatenate([a, c])", "same sharding"),
     ("np.linalg.qr(a)", "unsharded along its last 2 axes"),
     ("lax.dynamic_update_slice(a, np.ones((2, 2)), (0, 0))", "must be equal to update sharding"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from xtrace._src.alias.placeholders import KERNEL_MODULES, PLACEHOLDERS, make_placeholder
 from xtrace._src.alias.private_modules import PRIVATE_MODULES, make_private_module
-from xtrace._src.core.arrays import name_modules_as_jax
+from xtrace._src.core.arrays import name_classes_as_jax
 from xtrace._src.core.diagnostics.positions import is_internal
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.garbage_collection import freeze_until_tracing
@@ -156,7 +156,7 @@ def as_jax() -> None:
     logger = logging.getLogger("xtrace")
     logger.parent, logger.name = logging.getLogger("jax"), "jax"
     sys.modules["jax"] = package
-    name_modules_as_jax()
+    name_classes_as_jax()
     freeze_until_tracing()
     sys.modules["jax.version"] = package.version = _find_module("jax.version")  # type: ignore[attr-defined]
     # Libraries look it up in sys.modules, where the import of jax enters it.

@@ -54,7 +54,10 @@ PRIVATE_MODULES: dict[str, tuple[str, ...]] = {
     "jax._src": (),
     "jax._src.ad_util": ("xtrace.lax", "xtrace.interpreters.ad"),
     "jax._src.checkify": ("xtrace.experimental.checkify",),
-    "jax._src.core": ("xtrace.extend.core", "xtrace.core", "xtrace._src.alias.private_names"),
+    "jax._src.core": (
+        "xtrace.extend.core", "xtrace.core", "xtrace._src.alias.private_names", "xtrace.errors",
+        "xtrace.extend.core.primitives",
+    ),
     "jax._src.dispatch": ("xtrace._src.alias.private_names",),
     "jax._src.distributed": ("xtrace.distributed", "xtrace._src.alias.private_names"),
     "jax._src.dtypes": ("xtrace.dtypes", "xtrace._src.core.dtypes", "xtrace._src.alias.private_names"),
@@ -79,12 +82,16 @@ PRIVATE_MODULES: dict[str, tuple[str, ...]] = {
     "jax._src.state.types": ("xtrace.ref",),
     "jax._src.callback": ("xtrace._src.alias.private_names",),
     "jax._src.literals": ("xtrace._src.alias.private_names",),
+    "jax._src.lib.mlir": ("xtrace.extend.mlir",),
+    "jax._src.lib.mlir.dialects": ("xtrace.extend.mlir.dialects",),
     "jax._src.lib": ("xtrace._src.xla.jax_lib_names", "jaxlib"),
 }
 
 
-# Private names of public functions.
-_PUBLIC_FORMS = {"_broadcast_arrays": "broadcast_arrays", "_broadcast_to": "broadcast_to", "_where": "where"}
+# Private names of public functions and modules.
+_PUBLIC_FORMS = {
+    "_broadcast_arrays": "broadcast_arrays", "_broadcast_to": "broadcast_to", "_where": "where", "hlo": "stablehlo",
+}
 
 
 def make_private_module(name: str, version: str, version_info: tuple[int, ...]) -> ModuleType:

@@ -123,7 +123,7 @@ def _compile_for(
     start = time.perf_counter()
     program = compile_module(module, text, closed, assignment)
     if config.log_compiles.value:
-        cache_miss_reports.report_step("compilation", primitive.name, time.perf_counter() - start)
+        cache_miss_reports.report_step("XLA compilation", f"jit({primitive.name})", time.perf_counter() - start)
     # Without a check, because the key has the arrays' places. Arrays in other places are moved at every call.
     run: _Run = program.run if program.takes(arrays) else program
     if config.debug_key_reuse.value:

@@ -14,8 +14,8 @@ _INTERNAL = frozenset(
     )
 )
 
-# xtrace's classes of arrays that have instances.
-_concrete_classes: list[type] = []
+# xtrace's classes of arrays that have instances, with their full names where jax is xtrace.
+_names_in_jax: dict[type, str] = {}
 
 
 class Array:
@@ -43,12 +43,12 @@ class Array:
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         raise TypeError("Array is an abstract type; make one with xtrace.numpy.array(values)")
 
-    def __init_subclass__(cls, *, abstract: bool = False, **keywords: Any) -> None:
+    def __init_subclass__(cls, *, abstract: bool = False, name_in_jax: str | None = None, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         if not abstract and cls.__module__.startswith("xtrace."):
-            _concrete_classes.append(cls)
+            _names_in_jax[cls] = name_in_jax or f"jax.{cls.__module__.partition('.')[2]}.{cls.__qualname__}"
             if jax_is_xtrace():
-                name_modules_as_jax()
+                name_classes_as_jax()
 
     def __dir__(self) -> list[str]:
         return [name for name in object.__dir__(self) if name not in _INTERNAL]
@@ -99,10 +99,12 @@ for _name in (
     setattr(Array, _name, _declare_property(_name))
 
 
-def name_modules_as_jax() -> None:
-    """Let ``__module__`` of the classes of arrays begin with ``jax``, in a process where jax is xtrace.
+def name_classes_as_jax() -> None:
+    """Let the classes of arrays have the names of jax's, in a process where jax is xtrace.
 
-    Libraries for several array packages, such as autoray, find the package of an array by its class's module.
+    Libraries for several array packages, such as autoray, find the package of an array by its class's module; programs
+    that write arrays to files find arrays by the class's name.
     """
-    for cls in _concrete_classes:
-        cls.__module__ = f"jax.{cls.__module__.partition('.')[2]}"
+    for cls, name in _names_in_jax.items():
+        cls.__module__, _, cls.__qualname__ = name.rpartition(".")
+        cls.__name__ = cls.__qualname__

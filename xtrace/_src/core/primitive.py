@@ -446,7 +446,7 @@ class Primitive:
 
     def process_by_users_trace(self, trace: Trace, operands: Sequence[Any], named: dict[str, Any]) -> Any:
         """Apply the primitive by the method of a user's trace."""
-        return trace.process_primitive(self, operands, self.given_parameters(named))
+        return trace.process_primitive(self, operands, self.expand_parameters(self.given_parameters(named)))
 
     def pack_parameters(self, named: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return named parameters in the form of equations: a tuple in order."""
@@ -455,6 +455,10 @@ class Primitive:
     def get_bind_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return an equation's parameters as the keywords of `bind`."""
         return dict(params)
+
+    def expand_parameters(self, named: dict[str, Any]) -> dict[str, Any]:
+        """Return parameters as programs that walk jaxprs expect them; `pack_parameters` takes these, too."""
+        return named
 
     def given_parameters(self, named: dict[str, Any]) -> dict[str, Any]:
         """Return the keywords of `bind`, given a rule's keywords: a user's primitive has one, its `Parameters`."""

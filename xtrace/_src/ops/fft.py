@@ -17,7 +17,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.jaxprs.ir import Literal, scalar_literal
-from xtrace._src.core.shardings.sharding_rules import leading
+from xtrace._src.core.shardings.sharding_rules import resize
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.elementwise.complex_numbers import conj
 from xtrace._src.ops.elementwise.elementwise import div
@@ -40,10 +40,6 @@ class FftType(enum.IntEnum):
 
 
 _names = {kind.name: kind for kind in FftType} | {kind.name.lower(): kind for kind in FftType}
-
-
-def _split_of_transform(name: str, operands: Any, result: ShapedArray, *, fft_lengths: Any, **_: object) -> Any:
-    return leading(len(fft_lengths))(name, operands, result)
 
 
 def _fft_abstract(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> ShapedArray:
@@ -135,7 +131,7 @@ def _fft_transpose(cotangent: Array, x: Array, *, fft_type: FftType, fft_lengths
 
 
 @linear(
-    ("fft_type", "fft_lengths"), sharding=_split_of_transform, abstract=_fft_abstract, emit=_fft_emit,
+    ("fft_type", "fft_lengths"), sharding=resize, abstract=_fft_abstract, emit=_fft_emit,
     transpose=_fft_transpose, batch=AXIS_FIRST, moves_elements=False,
 )
 def fft(x: ArrayLike, fft_type: object, fft_lengths: ShapeLike) -> Any:

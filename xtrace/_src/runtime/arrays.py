@@ -109,7 +109,7 @@ class _Deleted:
 DELETED = _Deleted()
 
 
-class ConcreteArray(Array):
+class ConcreteArray(Array, name_in_jax="jaxlib._jax.ArrayImpl"):
     """An immutable array on a device; its data may not be computed yet.
 
     `signature` is its key in caches: the aval if the array is in the default place, else a `Placement`; `DELETED` after
@@ -306,6 +306,11 @@ class ConcreteArray(Array):
             raise
         self._host: np.ndarray[Any, Any] = view
         return view
+
+    @property
+    def _value(self) -> np.ndarray[Any, Any]:
+        """The data, under the name that programs for JAX read."""
+        return self.host()
 
     def physical_array(self) -> np.ndarray[Any, Any]:
         """Return the result of `host`; for an extended dtype, the array of the storage."""

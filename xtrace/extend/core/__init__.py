@@ -23,8 +23,18 @@ from xtrace._src.core.errors import InconclusiveDimensionOperation, JaxprTypeErr
 from xtrace._src.core.jaxprs.check import check_jaxpr
 from xtrace._src.core.jaxprs.effects import NO_EFFECTS as no_effects
 from xtrace._src.core.jaxprs.effects import Effect, Effects
-from xtrace._src.core.jaxprs.ir import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, find_jaxprs
-from xtrace._src.core.jaxprs.source_info import SourceInfo
+from xtrace._src.core.jaxprs.ir import (
+    ClosedJaxpr,
+    DebugInfo,
+    DropVar,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    find_jaxprs,
+    pack_given_parameters,
+)
+from xtrace._src.core.jaxprs.source_info import get_position
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.tangents import tangent_aval
@@ -136,14 +146,8 @@ def new_jaxpr_eqn(
         >>> xtrace.extend.core.new_jaxpr_eqn([x], [y], lax.neg_p, {}, frozenset())
         a:f32[] = neg b
     """
-    if not primitive.is_users and params.keys() != set(primitive.parameters):
-        raise TypeError(
-            f"new_jaxpr_eqn: {primitive} has the parameters ({', '.join(primitive.parameters)}); "
-            f"got ({', '.join(params)})"
-        )
-    values = primitive.pack_parameters(params)
-    position = source_info.position if isinstance(source_info, SourceInfo) else source_info
-    return JaxprEqn(list(invars), list(outvars), primitive, values, effects, position)
+    values = pack_given_parameters("new_jaxpr_eqn", primitive, params)
+    return JaxprEqn(list(invars), list(outvars), primitive, values, effects, get_position(source_info))
 
 
 def gensym() -> Callable[[ShapedArray], Var]:

@@ -12,6 +12,7 @@ from xtrace._src.api.jit.argument_paths import list_argument_paths
 from xtrace._src.api.jit.static_arguments import Static
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.array_protocol import array_boundary
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of, is_array_like
 from xtrace._src.core.callables import POSITIONAL, check_callable, find_signature, function_name, wraps
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
@@ -79,11 +80,11 @@ class CustomFunction(Generic[_Arguments, _Result]):
     def __call__(self, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
         self._check_defined()
         concrete = current_trace.get() is base_trace
-        if concrete and not kwargs:
+        if concrete and not kwargs and all(isinstance(x, Array) for x in args):
             return self.fun(*args)
         positional = self._positional(args, kwargs)
         if concrete:
-            return self.fun(*positional)
+            return self.fun(*self._with_dtypes(positional))
         call, leaves = self._split(positional)
         if isinstance(current_trace.get(), BatchTrace) and AbstractRef in map(type, map(aval_of, leaves)):
             return self._call_without_rules(positional)
@@ -102,6 +103,11 @@ class CustomFunction(Generic[_Arguments, _Result]):
 
         results = self._apply(call, Rule(flat, self.name), None, leaves, 0, trees)
         return pytree.tree_unflatten(trees[0], results)  # type: ignore[no-any-return]
+
+    def _with_dtypes(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return arguments whose numbers have a `dtype`, as tracers have, which the function may ask for."""
+        fixed = list_positions(self.kind, self.name, self.nondiff_argnums, len(args))
+        return tuple([x if i in fixed else pytree.tree_map(with_dtype, x) for i, x in enumerate(args)])
 
     def _call_without_rules(self, args: tuple[Any, ...]) -> _Result:
         """Call the function itself in `vmap`, which has no rule for references that are written to backward."""

@@ -12,10 +12,12 @@ from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
+from xtrace._src.core.typed_numbers import with_dtype
 from xtrace._src.ops.control_flow.bodies import stage_body
 from xtrace._src.ops.control_flow.mapping import map as map_over
 from xtrace._src.ops.custom_rules.custom_vmap import custom_vmap_call
 from xtrace._src.ops.custom_rules.rule import Rule, to_user_operand
+from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _Arguments = ParamSpec("_Arguments")
@@ -68,11 +70,11 @@ class custom_vmap(CustomFunction[_Arguments, _Result]):
                 f"No batching rule defined for custom_vmap function {self.name} using def_vmap. "
                 f"Set one: @{self.name}.def_vmap"
             )
-        args = self._positional(args, kwargs)
-        if current_trace.get() is base_trace:
-            return self.fun(*args)
-        call, leaves = self._split(args)
+        call, leaves = self._split(self._positional(args, kwargs))
         body = stage_body(self.kind, self.fun, call.in_tree, [aval_of(x) for x in leaves])
+        if current_trace.get() is base_trace:
+            results = evaluate(body.jaxpr.jaxpr, [], [*body.consts, *leaves])
+            return pytree.tree_unflatten(body.out_tree, map(with_dtype, results))
         count, out_tree, name = len(body.consts), body.out_tree, function_name(rule)
         # Captured arrays are the same for all indices, even if an outer operation gave them the mapped axis; tracers
         # are not.

@@ -371,7 +371,7 @@ class Jitted:
     ) -> CompiledCall:
         """Return a compiled program with the checks that the settings ask for; `seconds` is the compile time."""
         if config.log_compiles.value:
-            cache_miss_reports.report_step("compilation", self.name, seconds)
+            cache_miss_reports.report_step("XLA compilation", f"jit({self.name})", seconds)
         run: Callable[..., Any] = program
         for check in prepared.checks:
             run = check(run)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from xtrace._late_imports import late_modules
@@ -142,7 +142,9 @@ class JaxprEqn:
     @property
     def params(self) -> dict[str, Any]:
         """The parameters by name."""
-        return self.primitive.given_parameters(dict(zip(self.primitive.parameters, self.parameters, strict=True)))
+        primitive = self.primitive
+        named = primitive.given_parameters(dict(zip(primitive.parameters, self.parameters, strict=True)))
+        return primitive.expand_parameters(named)
 
     @property
     def source_info(self) -> sources.SourceInfo:
@@ -158,9 +160,24 @@ class JaxprEqn:
         return EquationContext(threefry_partitionable=config.threefry_partitionable.value)
 
     def replace(self, **changes: Any) -> JaxprEqn:
-        """Return a copy with the given fields changed."""
+        """Return a copy with the given fields changed; these may be jax's `params`, `source_info` and `ctx`, too."""
         fields = {name: getattr(self, name) for name in JaxprEqn.__slots__}
+        changes.pop("ctx", None)
+        if "params" in changes:
+            primitive = changes.get("primitive", self.primitive)
+            changes["parameters"] = pack_given_parameters("JaxprEqn.replace", primitive, changes.pop("params"))
+        if "source_info" in changes:
+            changes["source"] = sources.get_position(changes.pop("source_info"))
         return JaxprEqn(**(fields | changes))
+
+
+def pack_given_parameters(function: str, primitive: Primitive, params: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the parameters that a user gave by name in the form of equations; TypeError if they are others."""
+    if not primitive.is_users and params.keys() != set(primitive.parameters):
+        raise TypeError(
+            f"{function}: {primitive} has the parameters ({', '.join(primitive.parameters)}); got ({', '.join(params)})"
+        )
+    return primitive.pack_parameters(params)
 
 
 class EquationContext(NamedTuple):

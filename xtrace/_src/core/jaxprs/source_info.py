@@ -132,6 +132,11 @@ class SourceInfo:
         return (*self.traceback.position[:2], self.name_stack.scopes)
 
 
+def get_position(origin: SourceInfo | Position | None) -> Position | None:
+    """Return the position in the form of equations."""
+    return origin.position if isinstance(origin, SourceInfo) else origin
+
+
 def source_info(position: Position | None, scopes: Scopes = ()) -> SourceInfo:
     """Return the user's line and the scopes of a position; for None, no line and the given `scopes`."""
     if position is None:

@@ -270,7 +270,38 @@ def _with_axis(mapped: MappedAxis, place: Place, ndim: int, axis: int | None) ->
     return Place(sharding, batch_layout(layout, axis) if isinstance(layout, Layout) else layout)
 
 
-jit_call = ListPrimitive(
+class _JitCall(ListPrimitive):
+    """The call of a jitted function; its parameters in a row have one entry for each operand or result, or none."""
+
+    def expand_parameters(self, named: dict[str, Any]) -> dict[str, Any]:
+        """Fill the empty rows, which programs that add operands or results extend."""
+        counts = {"in": len(named["jaxpr"].in_avals), "out": len(named["jaxpr"].out_avals)}
+        counts["donated"] = counts["in"]
+        full = {row: (default,) * counts[row.partition("_")[0]] for row, default in _DEFAULTS.items()}
+        return named | {row: named[row] or entries for row, entries in full.items()}
+
+    def pack_parameters(self, named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Empty the rows of defaults, and put the parameters in order."""
+        return super().pack_parameters(_empty_rows(named))
+
+    def bind(self, *operands: object, **parameters: object) -> list[Any]:
+        """Apply the operation to operands."""
+        return super().bind(*operands, **_empty_rows(parameters))
+
+
+_DEFAULTS = {
+    "donated_invars": False, "in_shardings": UNSPECIFIED, "out_shardings": UNSPECIFIED,
+    "in_layouts": None, "out_layouts": None,
+}
+
+
+def _empty_rows(named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters with an empty row for each row that has defaults only."""
+    rows = {row: tuple(named[row]) for row in _DEFAULTS if named.get(row)}
+    return {**named, **{row: () for row, entries in rows.items() if all(x is _DEFAULTS[row] for x in entries)}}
+
+
+jit_call = _JitCall(
     "jit", ("name", "jaxpr", "donated_invars", "keep_unused", "compiler_options", "inline", *Places._fields),
     emit=_emit, jvp=_jvp, linearize=_linearize, partial_evaluate=_partial_evaluate, transpose=_transpose, batch=_batch,
     discharge=_discharge,
