@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import runpy
 import sys
@@ -34,8 +33,6 @@ def run_program(words: Sequence[str]) -> None:
         )
     if not is_module and not os.path.exists(rest[0]):
         raise CommandError(f"there is no file {rest[0]!r}", WRONG_COMMAND)
-    # What is loaded now stays as long as the process: collections need not look at it.
-    gc.freeze()
     xtrace.as_jax()
     # The plugin makes jax mean xtrace in the processes of pytest-xdist, too.
     sys.argv = [rest[0], "-p", "xtrace.pytest_plugin", *rest[1:]] if is_module and rest[0] == "pytest" else rest
