@@ -51,7 +51,6 @@ ELSEWHERE = {
 # The same for cases.
 OTHER_CASES = {
     "unread by an inner function": "an inner jit is not looked into for what it reads",
-    "scan closes over a scalar": "a scalar that is closed over is a number of the program",
     "gradient of a linear function": "the cotangent is made of numbers; in jax one of them was moved",
     "deepcopy of what is on 3": "jax moves the copy",
     "array on 2 of one on 1": "jax refuses to move it",
