@@ -189,7 +189,7 @@ def _compute_quantiles(
         raise ValueError(f"{called_function()}: axis=() gives the weights no axis to apply to; name an axis")
     elif 0 in [aval.shape[i] for i in axes]:
         is_nan = only_numbers and weights is None and is_newer()
-        if operand_aval(q, 1).size and not is_nan:
+        if share.size and not is_nan:
             raise ValueError(f"{called_function()}: no elements along axis {axis} of an array of shape {aval.shape}")
         # Without quantiles, the elements do not matter.
         dtype = as_inexact(aval.dtype, False)[0] if is_nan else aval.dtype

@@ -137,16 +137,8 @@ def with_code_of(
     specialised code, which saves a Python call.
     """
     wrapper = wraps(function)(jitted.cache.call_shapes.entry_point(call))
-    wrapper._xtrace_jitted = jitted  # type: ignore[attr-defined]
-    return add_stages(wrapper, jitted)
-
-
-def add_stages(function: Callable[..., Any], jitted: Jitted) -> Callable[..., Any]:
-    """Return `function`, with the stages of `jitted` as attributes."""
-    vars(function).update(
-        lower=jitted.lower, trace=jitted.trace, eval_shape=jitted.eval_shape, clear_cache=jitted.cache.clear
-    )
-    return function
+    vars(wrapper).update(jitted.stage_attributes(), _xtrace_jitted=jitted)
+    return wrapper
 
 
 def run_specialised(jitted: Jitted) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:

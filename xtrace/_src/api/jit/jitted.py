@@ -110,13 +110,18 @@ class Jitted:
         if not isinstance(getattr(self.fun, "__name__", None), str):
             jitted.__name__ = jitted.__qualname__ = self.name
         vars(jitted).update(
-            __signature__=LazySignature(self.fun), trace=self.trace, lower=self.lower, eval_shape=self.eval_shape,
-            warm_up=self.warm_up, warm_up_all=self.warm_up_all, cache_info=self.cache_info,
-            wait_for_compilation=self.cache.wait_for_compilation, clear_cache=self.cache.clear,
-            _cache_size=self.cache.count_programs, _xtrace_jitted=self,
+            self.stage_attributes(), __signature__=LazySignature(self.fun), warm_up=self.warm_up,
+            warm_up_all=self.warm_up_all, cache_info=self.cache_info, _cache_size=self.cache.count_programs,
+            wait_for_compilation=self.cache.wait_for_compilation, _xtrace_jitted=self,
         )
         self.wrapper = weakref.ref(jitted)
         return jitted
+
+    def stage_attributes(self) -> dict[str, Callable[..., Any]]:
+        """Return the attributes of jitted functions that the library's own functions have, too."""
+        return {
+            "trace": self.trace, "lower": self.lower, "eval_shape": self.eval_shape, "clear_cache": self.cache.clear
+        }
 
     def __reduce__(self) -> Any:
         """Support cloudpickle, which writes the code and the attributes of jitted functions in ``__main__``."""

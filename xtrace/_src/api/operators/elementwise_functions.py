@@ -10,7 +10,7 @@ import numpy as np
 from xtrace._src.algebra.kinds import is_kind
 from xtrace._src.algebra.vector_space import broadcast_in_dim, check_broadcast, convert
 from xtrace._src.api.jit.inline_jit import inline_jit
-from xtrace._src.api.jit.jit import add_stages, run_specialised, with_code_of
+from xtrace._src.api.jit.jit import run_specialised, with_code_of
 from xtrace._src.api.operators import promotion
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
@@ -119,7 +119,8 @@ class _NumpyFunction:
     def binary(self) -> Callable[[Any, Any], Any]:
         """Return the function of two operands."""
         function = set_function_name(self._dispatch(self.general), self.name)
-        return add_stages(function, self.jitted._xtrace_jitted)  # type: ignore[attr-defined]
+        vars(function).update(self.jitted._xtrace_jitted.stage_attributes())  # type: ignore[attr-defined]
+        return function
 
     def _dispatch(self, general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         """Return the function of two operands that calls `general` for operands without a plan."""

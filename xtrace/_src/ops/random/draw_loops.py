@@ -115,9 +115,12 @@ class _Search:
                 if len(places) > _MOST_EQUATIONS or not are_cacheable(equation.parameters):
                     return set()
                 for x in equation.invars:
-                    if isinstance(x, Var) and x not in self.origins and not _is_small(x):
-                        return set()
-                    if isinstance(x, Var) and x in self.origins and (not _is_small(x) or self._is_own_key(places, x)):
+                    if isinstance(x, Literal):
+                        continue
+                    if x not in self.origins:
+                        if not _is_small(x):
+                            return set()
+                    elif not _is_small(x) or self._is_own_key(places, x):
                         waiting.append(self.origins[x])
         return places
 
