@@ -24,29 +24,41 @@ _CALL = re.compile(r"\bcall @([\w.$]+)\(")
 _SHAPE = re.compile(r"tensor<((?:\d+x)*)")
 
 
-def keep_calls(module: ModuleBuilder, name: str) -> None:
-    """Mark the calls of the functions `name`, ``name_1`` and so on as not to be inlined, if there are many."""
+def keep_calls(module: ModuleBuilder, name: str) -> bool:
+    """Mark small calls of the functions `name`, ``name_1`` and so on as not to be inlined, if there are many calls.
+
+    Returns whether there are.
+    """
     prefix = f"call @{name}"
-    times = _count_executions(module)
+    times = count_executions(module)
     places = [
         (function, i) for function in module.functions for i, line in enumerate(function.lines) if prefix in line
     ]
     if sum([times[function.name] for function, _ in places]) < _MANY_CALLS:
-        return
+        return False
+
+    def mark(line: str) -> str:
+        is_kept = prefix in line and is_small(line)
+        return line.replace(") : (", f") {_ATTRIBUTES} : (", 1) if is_kept else line
+
     for function, i in places:
-        line = function.lines[i]
-        if is_small(line):
-            function.lines[i] = line.replace(") : (", f") {_ATTRIBUTES} : (", 1)
+        # An operation with regions, such as a loop, has several lines.
+        function.lines[i] = "\n".join(map(mark, function.lines[i].split("\n")))
+    return True
 
 
 def is_small(line: str) -> bool:
     """Return whether all arrays of an operation have few elements."""
-    sizes = [math.prod(map(int, shape.split("x")[:-1])) for shape in _SHAPE.findall(line)]
-    return "?" not in line and max(sizes) <= _FEW_ELEMENTS
+    return "?" not in line and count_elements(line) <= _FEW_ELEMENTS
 
 
-def _count_executions(module: ModuleBuilder) -> dict[str, int]:
-    """Return the number of executions of each function in one run of main; counts stop above `_MANY_CALLS`."""
+def count_elements(text: str) -> int:
+    """Return the number of elements of the largest of some types of arrays."""
+    return max([math.prod(map(int, shape.split("x")[:-1])) for shape in _SHAPE.findall(text)])
+
+
+def count_executions(module: ModuleBuilder) -> dict[str, int]:
+    """Return the number of executions of each function in one run of main; counts stop above a few."""
     callees = {
         f.name: [name for line in f.lines if "call @" in line for name in _CALL.findall(line)] for f in module.functions
     }

@@ -35,3 +35,7 @@ RESULT_HANDLER_SKIPS_CHECKS = JAXLIB_VERSION < (0, 11, 2)
 # XLA's CPU library for fused reductions, YNNPACK, fails for arrays of more than six axes: a sum of products of float32
 # or bfloat16 aborts the process or gives wrong values (jax-ml/jax#40412, #39257).
 HAS_UNSAFE_YNN_FUSIONS = JAXLIB_VERSION < (0, 11, 1)
+
+# LLVM's vectorizer (vputils::onlyFirstLaneUsed) takes time that grows exponentially with the depth of the operations
+# in a loop that fits into one vector register. jax writes its cipher as a loop, so it meets this in other programs.
+VECTORIZES_IN_EXPONENTIAL_TIME = JAXLIB_VERSION >= (0, 11, 0)
