@@ -106,6 +106,19 @@ def test_gradients_of_custom_functions_below_a_users_trace():
     np.testing.assert_array_equal(gradient, np.full(3, 7, np.float32))
 
 
+def test_a_transformation_whose_function_raises_leaves_no_trace():
+    @xtrace.extend.linear_util.transformation
+    def traced(x):
+        with xtrace.extend.core.set_current_trace(xtrace.core.Trace()):
+            yield (yield (x,), {})
+
+    # The traceback of the error holds the frames of the transformation.
+    with pytest.raises(ZeroDivisionError) as raised:
+        traced(xtrace.extend.linear_util.wrap_init(lambda x: 1 / x)).call_wrapped(0)
+    assert float(xtrace.lax.sin(0.0)) == 0.0
+    del raised
+
+
 def test_a_trace_without_process_primitive_says_so():
     class Empty(xtrace.core.Trace):
         pass

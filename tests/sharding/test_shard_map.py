@@ -1,5 +1,6 @@
 """`shard_map`: collectives, derivatives, mapping, loops and partial meshes, compared with jax."""
 
+import contextlib
 import functools
 
 import jax.experimental.shard_map as theirs
@@ -91,7 +92,22 @@ def test_functions(name, check):
 @pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_outside_of_jit(name):
-    compare(*[mapped(lib, name)(X) for lib in (OURS, THEIRS)], exact=name != "ring")
+    compare(*[mapped(lib, name)(X) for lib in (OURS, THEIRS)])
+
+
+@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("kind", ["Auto", "Explicit"])
+@pytest.mark.parametrize("wanted", [(), (None,), (None, None), ("x",), ("x", None), (("x", "y"), None), (None, "y")])
+def test_results_outside_of_jit_keep_the_specification_as_given(wanted, kind, given):
+    def run(lib):
+        mesh = lib.mesh("x4y2", kind=kind)
+        out_specs = {"a": lib.P(), "b": lib.P(*wanted)}
+        options = {"mesh": mesh} if given else {}
+        f = lib.module.shard_map(lambda x: {"a": x, "b": x}, in_specs=lib.P(), out_specs=out_specs, **options)
+        with contextlib.nullcontext() if given else lib.module.set_mesh(mesh):
+            return f(X)
+
+    compare(run(OURS), run(THEIRS))
 
 
 # jax transposes an all_to_all that is not tiled to one of another shape, and raises; ours has its adjoint.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -250,9 +251,10 @@ def transformation(gen: Callable[..., Any], fun: WrappedFun, *gen_static_args: A
 
 
 def _run_generator(function: Callable[..., Any], gen: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    steps = gen(*args, **kwargs)
-    given, named = next(steps)
-    return steps.send(function(*given, **named))
+    # Closed if the function raises, so that a trace which the generator set is not left in force.
+    with contextlib.closing(gen(*args, **kwargs)) as steps:
+        given, named = next(steps)
+        return steps.send(function(*given, **named))
 
 
 @_make_decorator

@@ -20,6 +20,7 @@ from xtrace._src.core.shardings.mesh import BaseMesh, context_abstract_mesh, con
 from xtrace._src.core.shardings.partition_spec import UNCONSTRAINED, PartitionSpec, get_entry_axes, restrict_spec
 from xtrace._src.core.shardings.shardings import NamedSharding, explicit_part
 from xtrace._src.core.shardings.sums import Sums
+from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.ops.collectives.shard_map import (
     bind_shard_map,
@@ -91,8 +92,8 @@ def shard_map(
     _check_specs("out_specs", out_specs)
     manual = frozenset(name_tuple("shard_map", "axis_names", axis_names))
     call = ShardMap(f, out_specs, in_specs, mesh, manual, bool(check_vma))
-    # Called eagerly, the whole computation is one program.
-    jitted = jit(call.bind)
+    # Called eagerly, the whole computation is one program for each mesh.
+    programs = Table(64)
 
     @wraps(f)
     @boundary
@@ -103,9 +104,25 @@ def shard_map(
                 "others with functools.partial"
             )
         traced = current_trace.get() is not base_trace or any(isinstance(x, Tracer) for x in pytree.tree_leaves(args))
-        return call.bind(*args) if traced else jitted(*args)
+        if traced:
+            return call.bind(*args)
+        mesh = call.find_mesh()
+        if mesh not in programs:
+            programs.remember(mesh, _make_program(call, mesh))
+        return programs[mesh](*args)
 
     return mapped
+
+
+def _make_program(call: ShardMap, mesh: BaseMesh) -> Callable[..., Any]:
+    """Return a mapped function as one program; mapped over the whole mesh, its results keep `out_specs` as given."""
+    shardings = None
+    if not call.axis_names or call.axis_names.issuperset(mesh.axis_names):
+        try:
+            shardings = pytree.tree_map(lambda spec: NamedSharding(mesh, spec), call.out_specs)
+        except ValueError:
+            pass  # The call says what is wrong with a specification.
+    return jit(call.bind, out_shardings=shardings)
 
 
 def _check_specs(argument: str, specs: Any) -> None:
@@ -132,7 +149,7 @@ class ShardMap:
 
     def bind(self, *args: Any) -> Any:
         """Trace the function on shards of the arguments, and bind the computation."""
-        mesh = self._mesh()
+        mesh = self.find_mesh()
         manual = self.axis_names or frozenset(mesh.axis_names) - frozenset(mesh.manual_axes)
         bound = sorted((self.axis_names or set(mesh.axis_names)).intersection(mesh.manual_axes), key=str)
         if bound:
@@ -184,7 +201,8 @@ class ShardMap:
         terms = tuple(sorted(spec.unreduced & aval_of(x).varying, key=str))
         return vary_unreduced_cast.bind_positional((x,), (terms,)) if terms else x
 
-    def _mesh(self) -> BaseMesh:
+    def find_mesh(self) -> BaseMesh:
+        """Return the mesh that the function is mapped over; ValueError if there is none."""
         outer = context_abstract_mesh()
         if outer.manual_axes and (self.mesh is None or self.mesh.shape_tuple == outer.shape_tuple):
             # Inside another shard_map.
