@@ -31,6 +31,7 @@ from xtrace._src.core.jaxprs.effects import Effects, named_axis
 from xtrace._src.core.jaxprs.ir import ALWAYS_PRINTED, scalar_literal
 from xtrace._src.core.primitive import Derived, Primitive, no_rule
 from xtrace._src.core.pytrees import pytree
+from xtrace._src.core.shardings import sharding_rules
 from xtrace._src.core.shardings.axis_names import name_tuple
 from xtrace._src.core.trace import axis_environment, checked_axes, current_trace
 from xtrace._src.ops.arrays.concatenation import concatenate
@@ -159,7 +160,8 @@ class AxisReduction(Primitive):
         super().__init__(
             function.__name__, ("axes", "axis_index_groups"), abstract=self._abstract, emit=self._emit,
             batch=self._batch, unprinted={"axis_index_groups": ALWAYS_PRINTED},
-            effects=make_axis_effects("axes"), operation=self._public, varying=self._varying, **rules,
+            effects=make_axis_effects("axes"), operation=self._public, varying=self._varying,
+            sharding=sharding_rules.same, **rules,
         )
         self.elementwise = elementwise
         self.across, self.repeated = across, repeated

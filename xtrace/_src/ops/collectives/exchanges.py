@@ -24,6 +24,7 @@ from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.jaxprs.ir import ALWAYS_PRINTED, scalar_literal
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.shardings import sharding_rules
 from xtrace._src.core.shardings.sums import Sums
 from xtrace._src.core.trace import checked_axes, current_trace
 from xtrace._src.ops.arrays.concatenation import concatenate
@@ -87,6 +88,28 @@ class _Exchange(Primitive):
         """Bind on a value that varies along the axis."""
         names = axis_names(parameters[self.parameters.index("axis_name")])
         return self.bind_positional((vary(x, names),), parameters)
+
+
+def _exchange_split(removed: str = "", added: str = "") -> sharding_rules.Rule:
+    """Return the sharding rule of a collective that removes and adds dimensions unless it is tiled.
+
+    `removed` and `added` are the parameters that hold the dimensions.
+    """
+
+    def rule(
+        name: str, operands: Sequence[sharding_rules.Split], result: ShapedArray, *, tiled: bool, **parameters: Any
+    ) -> sharding_rules.Entries:
+        if tiled or parameters.get(removed) == parameters.get(added):
+            return tuple(sharding_rules.resize(name, operands, result))
+        entries = list(operands[0].entries)
+        if removed:
+            entries = list(sharding_rules.whole_along(removed)(name, operands, result, **parameters))
+            del entries[parameters[removed]]
+        if added:
+            entries.insert(parameters[added], None)
+        return tuple(entries)
+
+    return rule
 
 
 def _check_one_axis(axis_name: object, name: str) -> None:
@@ -208,6 +231,7 @@ def all_gather(
 all_gather_p = _Exchange(
     "all_gather", ("all_gather_dimension", "axis_index_groups", "axis_name", "axis_size", "tiled"), all_gather,
     _all_gather_abstract, _all_gather_emit, ("all_gather_dimension",), _gather_across, transpose=_all_gather_transpose,
+    sharding=_exchange_split(added="all_gather_dimension"),
 )
 
 
@@ -225,6 +249,7 @@ def _invariant_transpose(
 all_gather_invariant_p = _Exchange(
     "all_gather_invariant", ("all_gather_dimension", "axis_name", "axis_size", "tiled"), None,
     _all_gather_abstract, _all_gather_emit, ("all_gather_dimension",), transpose=_invariant_transpose,
+    sharding=_exchange_split(added="all_gather_dimension"),
     varying=lambda varying, *, axis_name, **_: varying - frozenset(axis_name),
 )
 
@@ -240,6 +265,7 @@ def _gather_reduced_transpose(
 all_gather_reduced_p = _Exchange(
     "all_gather_reduced", ("all_gather_dimension", "axis_name", "axis_size", "tiled"), None,
     _all_gather_abstract, _all_gather_emit, ("all_gather_dimension",), transpose=_gather_reduced_transpose,
+    sharding=_exchange_split(added="all_gather_dimension"),
     varying=lambda varying, *, axis_name, **_: varying - frozenset(axis_name),
     manual_sums=lambda sums, *, axis_name, **_: Sums(sums.unreduced, sums.reduced | frozenset(axis_name)),
 )
@@ -345,7 +371,7 @@ def psum_scatter(
 reduce_scatter_p = _Exchange(
     "reduce_scatter", ("axis_index_groups", "axis_name", "axis_size", "scatter_dimension", "tiled"), psum_scatter,
     _reduce_scatter_abstract, _reduce_scatter_emit, ("scatter_dimension",), _reduce_scatter_across,
-    transpose=_reduce_scatter_transpose,
+    transpose=_reduce_scatter_transpose, sharding=_exchange_split("scatter_dimension"),
 )
 
 
@@ -358,6 +384,7 @@ def _scatter_terms_transpose(
 unreduced_reduce_scatter_p = _Exchange(
     "unreduced_reduce_scatter", ("axis_name", "axis_size", "scatter_dimension", "tiled"), None,
     _reduce_scatter_abstract, _reduce_scatter_emit, ("scatter_dimension",), transpose=_scatter_terms_transpose,
+    sharding=_exchange_split("scatter_dimension"),
     varying=lambda varying, *, axis_name, **_: varying | frozenset(axis_name),
     manual_sums=lambda sums, *, axis_name, **_: Sums(sums.unreduced - frozenset(axis_name), sums.reduced),
 )
@@ -487,7 +514,7 @@ def all_to_all(
 all_to_all_p = _Exchange(
     "all_to_all", ("axis_index_groups", "axis_name", "concat_axis", "split_axis", "tiled"), all_to_all,
     _all_to_all_abstract, _all_to_all_emit, ("concat_axis", "split_axis"), _exchange_across,
-    transpose=_all_to_all_transpose,
+    transpose=_all_to_all_transpose, sharding=_exchange_split("split_axis", "concat_axis"),
 )
 
 
@@ -567,7 +594,7 @@ def ppermute(x: Any, axis_name: object, perm: Sequence[tuple[int, int]]) -> Any:
 
 ppermute_p = _Exchange(
     "ppermute", ("axis_name", "perm"), ppermute, _ppermute_abstract, _ppermute_emit, across=_permute_across,
-    transpose=_ppermute_transpose,
+    transpose=_ppermute_transpose, sharding=sharding_rules.same,
 )
 
 
