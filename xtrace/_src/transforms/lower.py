@@ -12,7 +12,7 @@ import numpy as np
 
 from xtrace._late_imports import late_modules
 from xtrace._src.core import monitoring
-from xtrace._src.core.avals import MemorySpace, ShapedArray, check_size, physical_aval
+from xtrace._src.core.avals import ShapedArray, check_size, physical_aval
 from xtrace._src.core.diagnostics.positions import (
     Annotation,
     Position,
@@ -25,6 +25,7 @@ from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.garbage_collection import collection_paused
 from xtrace._src.core.jaxprs.effects import Effects, ordered_effects
 from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, are_cacheable, find_jaxprs
+from xtrace._src.core.memory_spaces import MemorySpace
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.settings import config
 from xtrace._src.core.shardings.memory_layout import layout_mode
