@@ -36,10 +36,8 @@ from xtrace._src.core.tables import memoize
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.execute import Assignment, get_constant_sharding
 from xtrace._src.stablehlo.builder import Constant, FunctionBuilder, ModuleBuilder, Value, symbol
+from xtrace._src.stablehlo.cipher_calls import arrange_cipher_calls
 from xtrace._src.stablehlo.emission_templates import record_emission_template
-from xtrace._src.stablehlo.loop_barriers import add_barriers
-from xtrace._src.stablehlo.repeated_calls import keep_calls
-from xtrace._src.stablehlo.shared_draws import store_shared_draws
 from xtrace._src.transforms.donation import pair_donations
 from xtrace._src.transforms.effect_tokens import TOKEN, get_tokens, with_tokens
 from xtrace._src.transforms.hidden_constants import split_constants, warn_of_large_constants
@@ -147,13 +145,7 @@ def lower(
         modes = map(_layout_attribute, layouts.results if layouts is not None else [None] * len(results))
         rows = zip(modes, results_at, memories, strict=True)
         main.return_values(results, [", ".join(filter(None, row)) for row in rows])
-    cipher = "threefry2x32"
-    if module.platform == "cpu" and module.has_function(cipher):
-        are_kept = mesh is None and keep_calls(module, cipher)
-        if mesh is None:
-            store_shared_draws(module, cipher)
-        if not (are_kept and hides_constants):
-            add_barriers(module, cipher, is_portable=not hides_constants)
+    arrange_cipher_calls(module, is_portable=not hides_constants)
     module.finish()
     unusable = [i for i, donor in enumerate(donors) if donor and i not in aliases] if layouts is None else []
     monitoring.record_step(monitoring.LOWERING, time.perf_counter() - start, main.scope)
