@@ -36,7 +36,6 @@ from xtrace._src.core.tables import memoize
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.execute import Assignment, get_constant_sharding
 from xtrace._src.stablehlo.builder import Constant, FunctionBuilder, ModuleBuilder, Value, symbol
-from xtrace._src.stablehlo.cipher_calls import arrange_cipher_calls
 from xtrace._src.stablehlo.emission_templates import record_emission_template
 from xtrace._src.transforms.donation import pair_donations
 from xtrace._src.transforms.effect_tokens import TOKEN, get_tokens, with_tokens
@@ -44,6 +43,7 @@ from xtrace._src.transforms.hidden_constants import split_constants, warn_of_lar
 
 with late_modules(globals()):
     from xtrace._src.core.diagnostics.rule_error_notes import note_rule
+    from xtrace._src.stablehlo import cipher_calls
     from xtrace._src.stablehlo.frontend_attributes import annotate, annotate_lines, is_broadcast
     from xtrace._src.transforms import symbolic_arguments
     from xtrace._src.transforms.physical_types import stage_on_physical_types
@@ -145,7 +145,8 @@ def lower(
         modes = map(_layout_attribute, layouts.results if layouts is not None else [None] * len(results))
         rows = zip(modes, results_at, memories, strict=True)
         main.return_values(results, [", ".join(filter(None, row)) for row in rows])
-    arrange_cipher_calls(module, is_portable=not hides_constants)
+    if platform == "cpu" and module.has_function("threefry2x32"):
+        cipher_calls.arrange_cipher_calls(module, "threefry2x32", is_portable=not hides_constants)
     module.finish()
     unusable = [i for i, donor in enumerate(donors) if donor and i not in aliases] if layouts is None else []
     monitoring.record_step(monitoring.LOWERING, time.perf_counter() - start, main.scope)
