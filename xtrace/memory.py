@@ -11,7 +11,7 @@ from typing import Any as _Any
 
 from xtrace._src.api.jit.jit import lower as _lower
 from xtrace._src.api.reports.memory_reports import MemoryReport
-from xtrace._src.core.avals import MemorySpace as Space
+from xtrace._src.core.memory_spaces import MemorySpace as Space
 from xtrace._src.core.public_modules import make_public as _make_public
 
 __all__ = ["MemoryReport", "Space", "report"]

@@ -198,6 +198,7 @@ LATE = {
     "xtrace._src.ops.random.xla_generators": "random keys of XLA's generators, 1",
     "xtrace._src.ops.shardings.device_put": "transfers between memories of a device, 1",
     "xtrace._src.runtime.callback_errors": "a program that calls Python and fails, 1",
+    "xtrace._src.stablehlo.cipher_calls": "programs for CPUs that draw random numbers, 1",
     "xtrace._src.stablehlo.frontend_attributes": "`set_xla_metadata`, 1",
     "xtrace._src.transforms.batch": "`vmap`, 1",
     "xtrace._src.transforms.element_functions": "reductions and scatters with functions of users, 1",

@@ -8,13 +8,13 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from xtrace._src.api.jit.jit import jit
-from xtrace._src.core.avals import MemorySpace
 from xtrace._src.core.callables import check_callable
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.positions import Annotation
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.function_names import set_function_name
+from xtrace._src.core.memory_spaces import MemorySpace
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.ops.shardings.device_put import place_result

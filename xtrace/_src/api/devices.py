@@ -13,9 +13,10 @@ import numpy as np
 from xtrace._late_imports import late_modules
 from xtrace._src.core import dtypes
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import MemorySpace, ShapedArray, aval_of
+from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.function_names import copy_with_name
+from xtrace._src.core.memory_spaces import MemorySpace
 from xtrace._src.core.pytrees import key_paths, pytree
 from xtrace._src.core.references import Reference
 from xtrace._src.core.shardings.memory_layout import Format, Layout

@@ -5,12 +5,11 @@ Avals are interned: equal ones are one object, so equality is identity and cache
 
 from __future__ import annotations
 
-import enum
 import itertools
 import math
 import operator
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -20,6 +19,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.errors import InconclusiveDimensionOperation
+from xtrace._src.core.memory_spaces import MemorySpace, find_memory_space
 from xtrace._src.core.settings import config
 from xtrace._src.core.shardings.manual_axis_type import ManualAxisType
 from xtrace._src.core.shardings.memory_layout import Format, Layout
@@ -29,41 +29,8 @@ from xtrace._src.core.shardings.shardings import NamedSharding, Sharding, explic
 from xtrace._src.core.shardings.sums import NO_SUMS, Sums, format_axes
 from xtrace._src.core.sizes import to_sizes
 
-
-class MemorySpace(enum.Enum):
-    """A kind of memory: the device's own, the host's, or `Any` in the type of a value whose memory is not known yet.
-
-    Example:
-        >>> xtrace.memory.Space.Device
-        MemorySpace.Device
-    """
-
-    Device = 1
-    Host = 2
-    Any = 3
-
-    def __repr__(self) -> str:
-        return f"MemorySpace.{self.name}"
-
-    __str__ = __repr__
-
-    @property
-    def kind(self) -> str:
-        """XLA's name of the kind; ValueError for `Any`, which names no memory of a device."""
-        if self is MemorySpace.Any:
-            raise ValueError(
-                "memory.Space.Any stands for an unknown memory, and data needs a known one; write "
-                "memory.Space.Device or memory.Space.Host"
-            )
-        return "device" if self is MemorySpace.Device else "pinned_host"
-
-
+# An attribute of an enumeration takes longer to read.
 _DEVICE = MemorySpace.Device
-
-
-def find_memory_space(kind: str | None) -> MemorySpace:
-    """Return the memory space of XLA's name of a kind: the host's for ``pinned_host``, the device's for all others."""
-    return MemorySpace.Host if kind == MemorySpace.Host.kind else _DEVICE
 
 
 class AbstractValue:
@@ -366,20 +333,6 @@ def physical_aval(aval: ShapedArray) -> ShapedArray:
         aval.shape + dtype.trailing_shape, dtype.physical, memory_space=aval.memory_space, varying=aval.varying,
         manual_sums=aval.manual_sums,
     )
-
-
-def common_memory_space(operation: str, avals: Sequence[ShapedArray]) -> MemorySpace:
-    """Return the one memory of the operands of types `avals`; scalars may be in any, the device's if they differ.
-
-    Raises ValueError, which names the operation, if the operands are in several memories.
-    """
-    spaces, scalars = {a.memory_space for a in avals if a.shape}, {a.memory_space for a in avals}
-    if len(spaces) > 1:
-        raise ValueError(
-            f"{operation}: all operands must be in one memory, got {', '.join([a.str_short(True) for a in avals])}; "
-            "move one of them with xtrace.device_put(x, xtrace.memory.Space.Device)"
-        )
-    return (spaces or scalars).pop() if spaces or len(scalars) == 1 else MemorySpace.Device
 
 
 def check_size(aval: ShapedArray, function: str = "") -> None:

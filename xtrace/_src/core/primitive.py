@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, ove
 
 from xtrace._src.core.array_protocol import convert_array_objects
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import MemorySpace, ShapedArray, common_memory_space
+from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.callables import LazySignature
 from xtrace._src.core.diagnostics.positions import describe, user_position
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
@@ -16,6 +16,7 @@ from xtrace._src.core.docstrings import complete_docstring
 from xtrace._src.core.errors import ShardingTypeError
 from xtrace._src.core.flag_parameters import check_flags, find_flags
 from xtrace._src.core.jaxprs.effects import NO_EFFECTS, Effects
+from xtrace._src.core.memory_spaces import MemorySpace, common_memory_space
 from xtrace._src.core.shardings import sum_rules
 from xtrace._src.core.shardings.partition_spec import PartitionSpec, get_entry_axes
 from xtrace._src.core.shardings.sharding_rules import Split, different_meshes, join, whole

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace._src.core import dtypes
-from xtrace._src.core.avals import MemorySpace
+from xtrace._src.core.memory_spaces import MemorySpace
 from xtrace._src.core.shardings.mesh import AxisType
 from xtrace._src.export.flatbuffers import Number, OptionalNumber, Table, Text, Vector
 from xtrace._src.ops.random.keys import generators

@@ -14,19 +14,11 @@ from xtrace._late_imports import late_modules
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import (
-    AbstractToken,
-    MemorySpace,
-    ShapedArray,
-    aval_rules,
-    check_truth,
-    find_memory_space,
-    own_aval,
-    physical_aval,
-)
+from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_rules, check_truth, own_aval, physical_aval
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.dtypes import DType
+from xtrace._src.core.memory_spaces import MemorySpace, find_memory_space
 from xtrace._src.core.shardings.memory_layout import Format, Layout, is_default
 from xtrace._src.core.shardings.shardings import NamedSharding, Sharding, SingleDeviceSharding, pieces
 from xtrace._src.core.tables import memoize

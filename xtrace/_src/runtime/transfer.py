@@ -16,18 +16,17 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import (
-    MemorySpace,
     ShapedArray,
     ShapeDtypeStruct,
     aval_of,
     aval_of_value,
     check_fits,
-    find_memory_space,
     physical_aval,
     scalar_aval,
 )
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.jaxprs.ir import Literal
+from xtrace._src.core.memory_spaces import MemorySpace, find_memory_space
 from xtrace._src.core.settings import config
 from xtrace._src.core.shardings.memory_layout import Format, Layout, is_default, is_met
 from xtrace._src.core.shardings.shardings import Sharding, SingleDeviceSharding, explicit_part, pieces

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.core.avals import AbstractToken, MemorySpace
+from xtrace._src.core.avals import AbstractToken
 from xtrace._src.core.jaxprs.ir import Jaxpr
+from xtrace._src.core.memory_spaces import MemorySpace
 from xtrace._src.core.shardings.memory_layout import Layout, Layouts
 
 

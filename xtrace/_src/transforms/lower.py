@@ -12,7 +12,7 @@ import numpy as np
 
 from xtrace._late_imports import late_modules
 from xtrace._src.core import monitoring
-from xtrace._src.core.avals import MemorySpace, ShapedArray, check_size, physical_aval
+from xtrace._src.core.avals import ShapedArray, check_size, physical_aval
 from xtrace._src.core.diagnostics.positions import (
     Annotation,
     Position,
@@ -25,6 +25,7 @@ from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.garbage_collection import collection_paused
 from xtrace._src.core.jaxprs.effects import Effects, ordered_effects
 from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, are_cacheable, find_jaxprs
+from xtrace._src.core.memory_spaces import MemorySpace
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.settings import config
 from xtrace._src.core.shardings.memory_layout import layout_mode
@@ -36,15 +37,13 @@ from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.execute import Assignment, get_constant_sharding
 from xtrace._src.stablehlo.builder import Constant, FunctionBuilder, ModuleBuilder, Value, symbol
 from xtrace._src.stablehlo.emission_templates import record_emission_template
-from xtrace._src.stablehlo.loop_barriers import add_barriers
-from xtrace._src.stablehlo.repeated_calls import keep_calls
-from xtrace._src.stablehlo.shared_draws import store_shared_draws
 from xtrace._src.transforms.donation import pair_donations
 from xtrace._src.transforms.effect_tokens import TOKEN, get_tokens, with_tokens
 from xtrace._src.transforms.hidden_constants import split_constants, warn_of_large_constants
 
 with late_modules(globals()):
     from xtrace._src.core.diagnostics.rule_error_notes import note_rule
+    from xtrace._src.stablehlo import cipher_calls
     from xtrace._src.stablehlo.frontend_attributes import annotate, annotate_lines, is_broadcast
     from xtrace._src.transforms import symbolic_arguments
     from xtrace._src.transforms.physical_types import stage_on_physical_types
@@ -146,13 +145,8 @@ def lower(
         modes = map(_layout_attribute, layouts.results if layouts is not None else [None] * len(results))
         rows = zip(modes, results_at, memories, strict=True)
         main.return_values(results, [", ".join(filter(None, row)) for row in rows])
-    cipher = "threefry2x32"
-    if module.platform == "cpu" and module.has_function(cipher):
-        are_kept = mesh is None and keep_calls(module, cipher)
-        if mesh is None:
-            store_shared_draws(module, cipher)
-        if not (are_kept and hides_constants):
-            add_barriers(module, cipher, is_portable=not hides_constants)
+    if platform == "cpu" and module.has_function("threefry2x32"):
+        cipher_calls.arrange_cipher_calls(module, "threefry2x32", is_portable=not hides_constants)
     module.finish()
     unusable = [i for i, donor in enumerate(donors) if donor and i not in aliases] if layouts is None else []
     monitoring.record_step(monitoring.LOWERING, time.perf_counter() - start, main.scope)

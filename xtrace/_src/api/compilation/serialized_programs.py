@@ -17,11 +17,12 @@ from xtrace._src.api.jit import static_arguments
 from xtrace._src.api.jit.stages import Compiled, Partition
 from xtrace._src.api.tracing import TracedFunction
 from xtrace._src.core import dtypes
-from xtrace._src.core.avals import MemorySpace, ShapedArray, physical_aval
+from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.jaxprs.effects import NO_EFFECTS
 from xtrace._src.core.jaxprs.ir import DebugInfo, Jaxpr, JaxprEqn, Var
+from xtrace._src.core.memory_spaces import MemorySpace
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.shardings.memory_layout import Layout, Layouts
 from xtrace._src.core.shardings.mesh import AbstractDevice, AbstractMesh, AxisType, BaseMesh, Mesh

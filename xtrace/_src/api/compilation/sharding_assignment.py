@@ -10,9 +10,10 @@ import numpy as np
 
 from xtrace._late_imports import late_modules
 from xtrace._src.api.compilation.layout_assignment import assign_layouts
-from xtrace._src.core.avals import MemorySpace, ShapedArray, find_memory_space
+from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr
+from xtrace._src.core.memory_spaces import MemorySpace, find_memory_space
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.shardings.memory_layout import Format, Layout
 from xtrace._src.core.shardings.mesh import AbstractMesh, BaseMesh, Mesh, PlannedDevice, context_mesh

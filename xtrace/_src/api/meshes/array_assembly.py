@@ -10,9 +10,10 @@ import numpy as np
 from xtrace._src.algebra.vector_space import canonical_shape
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import Shape
-from xtrace._src.core.avals import MemorySpace, ShapedArray, aval_of_value, physical_aval
+from xtrace._src.core.avals import ShapedArray, aval_of_value, physical_aval
 from xtrace._src.core.diagnostics.abbreviation import abbreviate
 from xtrace._src.core.errors import UnexpectedTracerError
+from xtrace._src.core.memory_spaces import MemorySpace
 from xtrace._src.core.pytrees import pytree
 from xtrace._src.core.settings.dtype_arguments import requested_dtype
 from xtrace._src.core.shardings.memory_layout import Format

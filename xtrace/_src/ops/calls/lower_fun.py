@@ -10,8 +10,9 @@ from xtrace._late_imports import late_modules
 from xtrace._src.algebra.vector_space import zeros
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import MemorySpace, ShapedArray, aval_of
+from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.jaxprs.ir import ClosedJaxpr, DebugInfo, Jaxpr, are_cacheable
+from xtrace._src.core.memory_spaces import MemorySpace
 from xtrace._src.core.primitive import ListPrimitive, Primitive, no_rule
 from xtrace._src.core.settings import config
 from xtrace._src.core.tables import memoize_by_owner

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.core import dtypes
-from xtrace._src.core.avals import MemorySpace
 from xtrace._src.core.diagnostics.positions import call_at
 from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, are_cacheable
+from xtrace._src.core.memory_spaces import MemorySpace
 from xtrace._src.ops.arrays.concatenation import stack
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.control_flow.scan import bind_scan

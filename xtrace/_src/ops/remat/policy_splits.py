@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 from xtrace._src.algebra.vector_space import zeros
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import MemorySpace, ShapedArray, find_memory_space
+from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.positions import call_at
 from xtrace._src.core.jaxprs.effects import DEBUG_EFFECTS, NO_EFFECTS, has_side_effects
 from xtrace._src.core.jaxprs.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from xtrace._src.core.memory_spaces import MemorySpace, find_memory_space
 from xtrace._src.core.trace import current_trace
 from xtrace._src.ops.calls.calls import constrain_row, jit_call
 from xtrace._src.ops.control_flow.cond import cond_p

@@ -8,7 +8,8 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import IN_PLACE
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import MemorySpace, ShapedArray, find_memory_space
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.memory_spaces import MemorySpace, find_memory_space
 from xtrace._src.core.primitive import ListPrimitive, Primitive
 from xtrace._src.core.shardings.memory_layout import Format, Layout
 from xtrace._src.core.shardings.shardings import NamedSharding, Sharding, explicit_part
