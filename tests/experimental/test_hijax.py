@@ -450,3 +450,27 @@ ERRORS = [
 def test_errors_name_the_method_to_define(call, kind, message):
     with pytest.raises(kind, match=message):
         call()
+
+
+class Entry(xtrace.experimental.hijax.VJPHiPrimitive):
+    """An entry of a box, or a box with one entry."""
+
+    def __init__(self, takes, gives):
+        self.in_avals, self.out_aval, self.params = (takes,), gives, {}
+        super().__init__()
+
+    def expand(self, x):
+        """Return the entry of a box, and a box of another value."""
+        return x.entries["it"] if isinstance(x, Box) else Box({"it": x})
+
+
+def test_operations_with_derivatives_of_their_own_take_and_give_values_of_high_types():
+    aval = xtrace.typeof(np.float32(0))
+
+    def double(x):
+        box = Entry(aval, BoxType())(x)
+        return 2 * Entry(BoxType(), aval)(box)
+
+    assert float(double(3.0)) == float(xtrace.jit(double)(3.0)) == 6.0
+    reference = xtrace.new_ref(3.0)
+    assert Entry(xtrace.typeof(reference), BoxType())(reference).entries["it"] is reference

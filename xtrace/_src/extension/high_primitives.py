@@ -101,6 +101,11 @@ class HiPrimitive(Primitive):
         return self.to_lojax(*operands, **parameters)
 
 
+def _has_rule_for(values: Sequence[Any]) -> bool:
+    """Return whether one of `values` is differentiated or mapped."""
+    return any(isinstance(t, StackedTrace) and _owns_any(t, values) for t in current_trace.get().enclosing())
+
+
 def _owns_any(trace: Trace, values: Sequence[Any]) -> bool:
     return any(isinstance(x, Tracer) and x.owner is trace for x in values)
 
@@ -203,6 +208,15 @@ class VJPHiPrimitive(EqualByKey):
         leaves, tree = pytree.tree_flatten(args)
         if tree != self.in_tree:
             raise TypeError(f"{abbreviate(self)} takes arguments of the structure {self.in_tree}, got {tree}")
+        if any(a.is_high for a in (*self.in_avals_flat, *self.out_avals_flat)):
+            if not _has_rule_for(leaves):
+                # The values of programs are arrays.
+                return self.expand(*args)
+        else:
+            self._check_types(leaves)
+        return pytree.tree_unflatten(self.out_tree, call_hi_primitive_p.bind(*leaves, _prim=self))
+
+    def _check_types(self, leaves: Sequence[Any]) -> None:
         for leaf, aval in zip(leaves, self.in_avals_flat, strict=True):
             own = aval_of(leaf)
             if (own.shape, own.dtype) != (aval.shape, aval.dtype):
@@ -210,7 +224,6 @@ class VJPHiPrimitive(EqualByKey):
                 raise TypeError(
                     f"{abbreviate(self)} takes arguments of the types {types}, got one of type {own.str_short(True)}"
                 )
-        return pytree.tree_unflatten(self.out_tree, call_hi_primitive_p.bind(*leaves, _prim=self))
 
     def flat(self, *leaves: Any) -> list[Any]:
         """Compute the leaves of the result from the leaves of the arguments."""
