@@ -6,11 +6,6 @@ import re
 
 _CAUSES: tuple[tuple[str, str, str], ...] = (
     (
-        "flax", r"checkpoints_test|integration_test",
-        "the file imports orbax-checkpoint, which imports `jax.experimental.colocated_python`: colocated Python is "
-        "outside of xtrace",
-    ),
-    (
         "quax", r"test_degradation_is_not_silent",
         "the test imports quax in a process of its own, which does not ask for the alias, so `import jax` finds none",
     ),

@@ -20,6 +20,7 @@ from xtrace._src.core.shardings.partition_spec import PartitionSpec
 from xtrace._src.core.shardings.shardings import NamedSharding, Sharding, insert_entry, open_dimensions
 from xtrace._src.stablehlo import attributes, symbolic_sizes
 from xtrace._src.stablehlo.shardy import Meshes
+from xtrace._src.xla import versions
 
 _Place = tuple[Position | None, str]
 
@@ -399,7 +400,12 @@ class FunctionBuilder:
         """Write the index along an axis at every position of an array."""
         if symbolic_sizes.is_dynamic(aval):
             return symbolic_sizes.write_iota(self, aval, dimension)
-        return self.line(f"stablehlo.iota dim = {dimension} : {aval.mlir_type}", aval)
+        counted = self.line(f"stablehlo.iota dim = {dimension} : {aval.mlir_type}", aval)
+        if not versions.DIVIDES_BY_ZERO_FOR_LONG_IOTA or self.platform != "cpu" or aval.size % 2**36 or not aval.size:
+            return counted
+        # XLA does not know that this is 0, so it treats the sum as any array.
+        zero = self.elementwise("optimization_barrier", self.constant(0, aval.update(shape=())))
+        return self.elementwise("add", counted, self.broadcast(zero, aval.shape))
 
     def transpose(self, x: Value, permutation: Sequence[int]) -> Value:
         """Write `x` with its axes permuted."""

@@ -39,3 +39,6 @@ HAS_UNSAFE_YNN_FUSIONS = JAXLIB_VERSION < (0, 11, 1)
 # LLVM's vectorizer (vputils::onlyFirstLaneUsed) takes time that grows exponentially with the depth of the operations
 # in a loop that fits into one vector register. jax writes its cipher as a loop, so it meets this in other programs.
 VECTORIZES_IN_EXPONENTIAL_TIME = JAXLIB_VERSION >= (0, 11, 0)
+
+# The CPU compiler ends the process for an iota whose number of elements is a multiple of 2**36.
+DIVIDES_BY_ZERO_FOR_LONG_IOTA = JAXLIB_VERSION >= (0, 12, 0)
