@@ -96,3 +96,22 @@ def test_exported_programs_have_barriers_on_every_release(monkeypatch):
         function = xtrace.jit(lambda x: xtrace.vmap(random.uniform)(random.split(random.PRNGKey(0), x.shape[0])))
         assert BARRIER in xtrace.export.export(function)(argument).mlir_module()
         assert BARRIER not in xtrace.lower(function, np.zeros(8, np.float32)).as_text()
+
+
+@pytest.mark.parametrize("calls", [2, 3])
+def test_functions_of_users_may_have_the_name_of_the_cipher(release, calls):
+    seen = []
+
+    @xtrace.jit
+    def threefry2x32():
+        xtrace.debug.callback(lambda: seen.append(1), ordered=True)
+
+    @xtrace.jit
+    def call(x):
+        for _ in range(calls):
+            threefry2x32()
+        return x
+
+    assert call(1) == 1
+    xtrace.effects_barrier()
+    assert len(seen) == calls

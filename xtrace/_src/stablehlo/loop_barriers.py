@@ -26,12 +26,14 @@ def add_barriers(module: ModuleBuilder, name: str, *, is_portable: bool) -> None
     """
     if not (is_portable or versions.VECTORIZES_IN_EXPONENTIAL_TIME):
         return
-    functions = [f for f in module.functions if re.fullmatch(rf"{name}(_\d+)?", f.name)]
+    # Functions of the user's, which may have that name, are called by ``call``.
+    called = re.compile(rf"func\.call @({name}(?:_\d+)?)\(")
+    names = {callee for f in module.functions for line in f.lines for callee in called.findall(line)}
     times = count_executions(module)
-    if sum([times[f.name] for f in functions]) < 2:
+    if sum([times[callee] for callee in names]) < 2:
         return
-    for function in functions:
-        if any(_may_fit_into_vector(module, kind) for kind in function.result_types):
+    for function in module.functions:
+        if function.name in names and any(_may_fit_into_vector(module, kind) for kind in function.result_types):
             _add_barrier(function)
 
 

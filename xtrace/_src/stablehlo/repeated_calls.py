@@ -29,7 +29,8 @@ def keep_calls(module: ModuleBuilder, name: str) -> bool:
 
     Returns whether there are.
     """
-    prefix = f"call @{name}"
+    # Functions of the user's, which may have that name, are called by ``call``.
+    prefix = f"func.call @{name}"
     times = count_executions(module)
     places = [
         (function, i) for function in module.functions for i, line in enumerate(function.lines) if prefix in line
