@@ -107,9 +107,11 @@ def shard_map(
         if traced:
             return call.bind(*args)
         mesh = call.find_mesh()
-        if mesh not in programs:
-            programs.remember(mesh, _make_program(call, mesh))
-        return programs[mesh](*args)
+        program = programs.get(mesh)
+        if program is None:
+            program = _make_program(call, mesh)
+            programs.remember(mesh, program)
+        return program(*args)
 
     return mapped
 

@@ -95,15 +95,15 @@ def _exchange_split(removed: str = "", added: str = "") -> sharding_rules.Rule:
 
     `removed` and `added` are the parameters that hold the dimensions.
     """
+    find_entries = sharding_rules.whole_along(removed) if removed else sharding_rules.same
 
     def rule(
         name: str, operands: Sequence[sharding_rules.Split], result: ShapedArray, *, tiled: bool, **parameters: Any
     ) -> sharding_rules.Entries:
         if tiled or parameters.get(removed) == parameters.get(added):
             return tuple(sharding_rules.resize(name, operands, result))
-        entries = list(operands[0].entries)
+        entries = list(find_entries(name, operands, result, **parameters))
         if removed:
-            entries = list(sharding_rules.whole_along(removed)(name, operands, result, **parameters))
             del entries[parameters[removed]]
         if added:
             entries.insert(parameters[added], None)
